@@ -1,0 +1,80 @@
+# Two commands are enough: `make run` and `make test`. Each sets everything up on a machine that has Python 3.11 or newer.
+# `make help` lists the rest. PYTHON=... names the interpreter to make .venv with.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(VENV)-lock/bin/uv
+UV_VERSION := 0.13.8
+PYTEST_ARGS ?= -n auto
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test check format mutants bench lock clean help
+
+run: $(VENV)/runtime.stamp  ## Judge the shipped traces; some of them break a promise on purpose
+	@$(BIN)/ordering-prober verify tests/vectors/*.jsonl || test $$? -eq 1
+
+test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto")
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q tests/architecture/test_addresses.py
+
+format: $(VENV)/dev.stamp  ## Format the code and fix what can be fixed mechanically
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time: a test must notice each
+	$(BIN)/python tests/mutants/run.py
+
+bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges
+	$(BIN)/python benchmarks/checker.py
+
+lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
+	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev
+	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/build.txt --group build --constraints constraints/dev.txt
+	@! grep -nE '://|^-' constraints/*.txt || { echo "constraints/ must hold no address and no option" >&2; exit 1; }
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) $(VENV)-lock build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## List every target
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+# --- set-up: a stamp that is older than a file it was made from means that something has to be installed again ---
+
+$(VENV)/runtime.stamp: $(VENV)/pyvenv.cfg pyproject.toml constraints/runtime.txt constraints/build.txt
+	@echo "==> Installing what the service needs"
+	@$(INSTALL_LOCKED) -r constraints/runtime.txt -r constraints/build.txt
+	@$(INSTALL_PROJECT)
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml constraints/dev.txt
+	@echo "==> Installing what the service and its tests need"
+	@$(INSTALL_LOCKED) -r constraints/dev.txt
+	@$(INSTALL_PROJECT)
+	@touch $(VENV)/runtime.stamp $@
+
+INSTALL_LOCKED = $(BIN)/python -m pip install --require-hashes
+INSTALL_PROJECT = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+
+$(VENV)/pyvenv.cfg $(VENV)-lock/pyvenv.cfg:
+	@sh .ci/make-venv $(@D)
+
+$(UV): $(VENV)-lock/pyvenv.cfg
+	@$(VENV)-lock/bin/python -m pip install uv==$(UV_VERSION)
+	@touch $@
+
+# An environment that was copied from elsewhere, or whose interpreter is gone, is made again.
+$(shell grep -qsF '$(CURDIR)/$(VENV)' $(VENV)/pyvenv.cfg && $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/pyvenv.cfg)
+
+COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
+	--custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links

@@ -1,0 +1,58 @@
+"""Where the checks of one key put what they find.
+
+Every check states its finding with the status that the evidence gives it. The docket adds what all findings of the key share, and
+turns certainty into doubt where a control operation (seek, purge, filter change, a hole in the record) may explain the facts: an
+amnesty hides nothing, it only makes a violation indeterminate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.rules import Rules, assumptions_behind
+
+WITNESSES_MAX = 16
+SEQS_SHOWN = 20
+
+AMNESTY = "a seek, a purge or a hole in the record may explain it"
+
+
+class Docket:
+    """Collects the findings of one key on one subscription; `amnesty_until_t` is when the last control operation has settled."""
+
+    __slots__ = ("_file", "amnesty_until_t", "counters", "key", "rules", "subscription")
+
+    def __init__(
+        self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: dict[str, int]
+    ) -> None:
+        self.subscription = subscription
+        self.key = key
+        self.rules = rules
+        self.counters = counters
+        self.amnesty_until_t = -inf
+        self._file = file
+
+    def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
+        """Files a definite finding; a `doubt` makes it indeterminate, and so does an amnesty at `t`."""
+        if not doubt and t <= self.amnesty_until_t:
+            doubt = AMNESTY
+        self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
+
+    def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
+        """Files the passing of a deadline; a `doubt` makes it indeterminate."""
+        self._add(kind, Status.INDETERMINATE if doubt else Status.LIVENESS, t, witnesses, facts, doubt)
+
+    def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
+        """Files something worth counting that no promise forbids."""
+        self._add(kind, Status.INFO, t, witnesses, facts, "")
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Counts something seen or judged, under the verifier's own counters."""
+        self.counters[name] = self.counters.get(name, 0) + by
+
+    def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
+        proof = tuple(sorted({number for number in witnesses if number > 0})[:WITNESSES_MAX])
+        assumed = assumptions_behind(kind, self.rules) if status is not Status.INFO else {}
+        self._file(Finding(kind, status, self.subscription, self.key, t, proof, facts, doubt, assumed))

@@ -1,0 +1,219 @@
+"""What happened: the one vocabulary that the whole project speaks.
+
+The recorder, trace files, the history, the simulator and the Spark audit all use these values; the verifier consumes them in
+recorder order. Every event is an immutable fact with `t`, the recorder's monotonic clock in seconds. Nothing in the core reads
+another clock.
+
+Three families:
+
+* publish events belong to an ordering key of a topic and concern every subscription of it;
+* delivery events belong to one ordering key on one subscription;
+* session and control events belong to a subscription and concern every key on it.
+
+A *session* is a first-in-first-out channel from the service to the recorder: one StreamingPull stream, one PullResponse or one push
+request. A *subscriber* is what owns sessions: the `client_id` of streaming pull (the service keeps affinity across reconnects of one
+client id); for pull and push every session is its own subscriber.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class PublishInvoked:
+    """A publish is about to be handed to the client or sent: recorded *before* the call.
+
+    `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
+    that a client library makes by itself are invisible here.
+    """
+
+    t: float
+    key: str
+    epoch: str
+    seq: int
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The service confirmed the publish and named the record: `message_id` is the primary record of this sequence number."""
+
+    t: float
+    key: str
+    epoch: str
+    seq: int
+    message_id: str
+    generation: int = 0
+    publish_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishFailed:
+    """The publish certainly stored nothing (the key was paused, the batch was cancelled, or the only attempt was refused)."""
+
+    t: float
+    key: str
+    epoch: str
+    seq: int
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishUnknown:
+    """Nobody knows whether the publish stored anything (deadline, lost reply, any error after a retry)."""
+
+    t: float
+    key: str
+    epoch: str
+    seq: int
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishAbandoned:
+    """The prober gave this sequence number up after an unknown outcome and will not publish it again."""
+
+    t: float
+    key: str
+    epoch: str
+    seq: int
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session began. For unary pull `invoked_t` is when the pull was sent (default: `t`): nothing in it was sent before that."""
+
+    t: float
+    subscription: str
+    session: str
+    subscriber: str
+    invoked_t: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The client noticed that a session ended."""
+
+    t: float
+    subscription: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A message reached the recorder: recorded before its acknowledgement can be sent.
+
+    `delivery_attempt` is the service's approximate count, 0 without a dead-letter policy. `defect` names what the recorder found
+    wrong with the message itself ("checksum", "ordering_key", ...), None when its bytes, attributes and key are those that were
+    published. `matches_filter` is False when the subscription's filter should have kept the message back.
+    """
+
+    t: float
+    subscription: str
+    key: str
+    session: str
+    epoch: str
+    seq: int
+    message_id: str
+    generation: int = 0
+    delivery_attempt: int = 0
+    defect: str | None = None
+    matches_filter: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """An acknowledgement is about to be sent (for push: the endpoint answers with success)."""
+
+    t: float
+    subscription: str
+    key: str
+    session: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nacked:
+    """A negative acknowledgement is about to be sent (a lease modification to 0; for push: the endpoint answers with failure)."""
+
+    t: float
+    subscription: str
+    key: str
+    session: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AckConfirmed:
+    """The service confirmed an acknowledgement (exactly-once delivery)."""
+
+    t: float
+    subscription: str
+    key: str
+    session: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseModified:
+    """A lease modification to `seconds` from now is about to be sent."""
+
+    t: float
+    subscription: str
+    key: str
+    session: str
+    message_id: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettered:
+    """A message was seen to leave the subscription for its dead-letter topic."""
+
+    t: float
+    subscription: str
+    key: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The subscription was sought or purged; for `settle_s` the service may still deliver from before."""
+
+    t: float
+    subscription: str
+    settle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChanged:
+    """The subscription's filter changed; for `settle_s` messages of the old filter may still arrive."""
+
+    t: float
+    subscription: str
+    settle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The record may have a hole here: events before `t` may be missing (the recorder crashed, or dropped events)."""
+
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The history ends. `drained`: publishing and faults had stopped and deliveries were waited for."""
+
+    t: float
+    drained: bool
+
+
+PublishEvent: TypeAlias = PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned
+DeliveryEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified | DeadLettered
+SessionEvent: TypeAlias = Opened | Closed
+ControlEvent: TypeAlias = Sought | FilterChanged | Interrupted | Ended
+Event: TypeAlias = PublishEvent | DeliveryEvent | SessionEvent | ControlEvent

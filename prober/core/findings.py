@@ -1,0 +1,79 @@
+"""What the checker found: facts with their proof, kept apart from words and from policy.
+
+A finding states a fact about the service. Its witnesses are the numbers of the events that prove it, its `facts` are what
+`explain` turns into sentences. What a finding costs is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Kind(StrEnum):
+    """The anomalies (section 4 of the specification), by the promise that they break."""
+
+    # order of first delivery
+    ORDER_GAP = "ORDER_GAP"
+    ORDER_INVERSION = "ORDER_INVERSION"
+    REALTIME_INVERSION = "REALTIME_INVERSION"
+    ORDER_DIVERGENCE = "ORDER_DIVERGENCE"
+    # redelivery
+    REDELIVERY_SKIP = "REDELIVERY_SKIP"
+    PULL_BATCH_ORDER = "PULL_BATCH_ORDER"
+    PUSH_ADVANCE_PAST_NACK = "PUSH_ADVANCE_PAST_NACK"
+    # one holder
+    AFFINITY_SPLIT = "AFFINITY_SPLIT"
+    PULL_OVERLAP = "PULL_OVERLAP"
+    PUSH_OVERLAP = "PUSH_OVERLAP"
+    AFFINITY_MOVE = "AFFINITY_MOVE"
+    # liveness
+    STUCK = "STUCK"
+    LOST_OVERTAKEN = "LOST_OVERTAKEN"
+    REDELIVERY_STALL = "REDELIVERY_STALL"
+    UNACKED_STALL = "UNACKED_STALL"
+    # integrity
+    PHANTOM = "PHANTOM"
+    GHOST = "GHOST"
+    ID_CONFLICT = "ID_CONFLICT"
+    FILTER_LEAK = "FILTER_LEAK"
+    EOD_REDELIVERY_AFTER_ACK = "EOD_REDELIVERY_AFTER_ACK"
+    PUBLISHER_DUP = "PUBLISHER_DUP"
+    LATE_DUP = "LATE_DUP"
+
+
+class Status(StrEnum):
+    """How sure a finding is. Only violation and liveness findings fail a run."""
+
+    VIOLATION = "violation"
+    LIVENESS = "liveness"
+    INDETERMINATE = "indeterminate"
+    INFO = "info"
+
+
+Fact: TypeAlias = str | int | float | tuple[int, ...]
+Facts: TypeAlias = Mapping[str, Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One detected fact.
+
+    t           when it was decided to be one: the time of the event that shows it (liveness: of the deadline's passing).
+    witnesses   event numbers (the first event observed is 1), ascending: together they prove the finding.
+    facts       named values for the explanation: sequence numbers, message ids, subscribers, times.
+    doubt       why it is only indeterminate; empty otherwise.
+    assumptions the bounds from `Rules` that the verdict relies on, by name, with their values.
+    """
+
+    kind: Kind
+    status: Status
+    subscription: str
+    key: str
+    t: float
+    witnesses: tuple[int, ...]
+    facts: Facts = field(default_factory=dict, hash=False)
+    doubt: str = ""
+    assumptions: Mapping[str, float] = field(default_factory=dict, hash=False)

@@ -1,0 +1,278 @@
+"""Promise 3: while messages of a key are outstanding, the key stays at one subscriber.
+
+The one-holder rule: *at no instant do two subscribers both hold an outstanding message of a key.* A holder is a streaming subscriber
+(one client id, however many streams), one PullResponse, or one push request; so the same rule is "affinity" for streaming pull, "one
+outstanding batch" for unary pull and "one outstanding message" for push.
+
+A client cannot see when the service stops counting a message as held: an acknowledgement takes time to be applied, a lease runs out
+unseen, a stream dies before its client notices. So the rule is three-valued. A message is *certainly held* when its receipt is
+recorded, no acknowledgement or refusal was sent, no later rewind dropped it, its lease certainly runs, and its stream is open and
+stays open for Delta_close.
+
+A rewind to r drops only holds at or above r, and the new run starts at or below r. So when a key appears at a new holder at
+position q there is no legal explanation if
+
+    something below q is certainly held elsewhere, or something is certainly held and q is above everything that may have been
+    released by now (refused, lease possibly over, delivered on a broken stream).
+
+    AFFINITY_SPLIT / PULL_OVERLAP / PUSH_OVERLAP   violation in these two cases; indeterminate when a release may explain the move.
+    AFFINITY_MOVE                                  informational: nothing was outstanding. Idle affinity is best effort.
+
+Copies that an earlier holder's stream still delivers after the key has moved are recognised and do not move it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+from typing import NamedTuple
+
+from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.findings import Facts, Kind
+from prober.core.positions import LearnedLog
+from prober.core.rules import Mode
+from prober.core.sessions import Arrival, Track
+
+OVERLAP = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
+
+RELEASED = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+LATE_COPY = "it may be a late copy, sent before the key moved"
+EARLIER_RUN = "its run may have begun before the other subscriber's"
+BROKEN = "every stream that held the key broke within the time in which that may go unnoticed"
+
+SHORT_LEASES_MAX = 64
+SPLITS_MAX = 256
+
+
+class Certain(NamedTuple):
+    """One message that another subscriber certainly holds."""
+
+    position: int
+    number: int
+    track: Track
+
+
+class Split(NamedTuple):
+    """A split on hold until its streams have proven that they were alive."""
+
+    due_t: float
+    t: float
+    position: int
+    held: tuple[Certain, ...]
+    released: int
+    witnesses: tuple[int, ...]
+    facts: Facts
+
+
+class HolderCheck:
+    """Judges who holds one key; see the head of this file.
+
+    `owner` holds the key since `start_t` (earliest `start_lo`), beginning at `start_position`. `released` is the highest position that
+    a refusal, a broken stream or a control operation may have released.
+    """
+
+    __slots__ = (
+        "_confirmed",
+        "_docket",
+        "_log",
+        "_short_leases",
+        "owner",
+        "pending",
+        "released",
+        "start_lo",
+        "start_number",
+        "start_position",
+        "start_t",
+    )
+
+    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+        self._docket = docket
+        self._log = log
+        self._short_leases: list[tuple[float, int]] = []
+        self._confirmed: set[int] = set()
+        self.pending: list[Split] = []
+        self.owner: str | None = None
+        self.start_t = self.start_lo = -inf
+        self.start_position = 0
+        self.start_number = 0
+        self.released = 0
+
+    def judge(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> None:
+        """Judges a delivery to a subscriber that is not the holder, and moves the key there unless it is a late copy.
+
+        `last_closed_t` is when a session of the subscription was last closed.
+        """
+        others = [track for track in tracks if track.session.subscriber != arrival.track.session.subscriber]
+        self._notice_closed(others, arrival.t)
+        certain = self._certainly_held(others, arrival.t)
+        if self._is_late_copy(arrival, last_closed_t):
+            if certain or self._maybe_held(others, arrival.t):
+                self._file(arrival, certain, LATE_COPY)
+            return
+        run_start, run_start_t = self._run_of(arrival)
+        if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:
+            self._file(arrival, certain, EARLIER_RUN)
+            self._docket.count("affinity_moves_outstanding_unknown")
+            run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
+            self._move(arrival, others, run_start, run_start_t, run_lo)
+            return
+        released = self._released_by(arrival.t)
+        if certain and _unexplained(arrival.position, certain, released):
+            self._split(arrival, certain, released)
+        elif certain or self._maybe_held(others, arrival.t):
+            self._file(arrival, certain, RELEASED)
+            self._docket.count("affinity_moves_outstanding_unknown")
+        else:
+            self._idle_move(arrival)
+        self._move(arrival, others, arrival.position, arrival.t, arrival.lo)
+
+    def begin(self, arrival: Arrival) -> None:
+        """The first delivery that can be placed names the first holder."""
+        self._move(arrival, (), arrival.position, arrival.t, arrival.lo)
+
+    def unplaced(self, arrival: Arrival, tracks: Collection[Track]) -> None:
+        """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        self.released = max(self.released, self._log.frontier)
+        for track in tracks:
+            track.let_go(0, inf)
+        self._move(arrival, (), 0, arrival.t, arrival.lo)
+
+    def release(self, position: int) -> None:
+        """The service may have released everything up to a position."""
+        self.released = max(self.released, position)
+
+    def confirm(self, position: int) -> None:
+        """Exactly-once: the acknowledgement of a position was confirmed, so its lease can no longer release it."""
+        self._confirmed.add(position)
+        if len(self._confirmed) > 2 * self._docket.rules.window:
+            self._confirmed = {kept for kept in self._confirmed if kept > self._log.floor}
+
+    def shorten(self, position: int, lease_end_t: float, now: float) -> None:
+        """A lease modification may let a position go earlier than its first lease would."""
+        leases = self._short_leases
+        self._expire_short_leases(now)
+        leases.append((lease_end_t, position))
+        if len(leases) > SHORT_LEASES_MAX:
+            leases.sort()
+            self._short_leases = [
+                (first[0], max(first[1], second[1])) for first, second in zip(leases[::2], leases[1::2], strict=False)
+            ]
+            self._short_leases += leases[len(leases) // 2 * 2 :]
+
+    def settle(self, now: float) -> None:
+        """Decides the splits on hold whose time has passed."""
+        while self.pending and (self.pending[0].due_t < now or now == inf):
+            self._decide(self.pending.pop(0))
+
+    def reset(self, frontier: int) -> None:
+        """A seek: all holds are gone and everything may have been released."""
+        for split in self.pending:
+            self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, RELEASED)
+        self.pending.clear()
+        self._short_leases.clear()
+        self.released = max(self.released, frontier)
+        self.owner = None
+
+    def _is_late_copy(self, arrival: Arrival, last_closed_t: float) -> bool:
+        if arrival.lo > self.start_t:
+            return False
+        if arrival.own:
+            return arrival.position <= arrival.own + 1 and self.start_position <= arrival.own
+        return last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
+
+    def _run_of(self, arrival: Arrival) -> tuple[int, float]:
+        """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""
+        if arrival.own and arrival.position == arrival.own + 1:
+            return arrival.track.run_start, arrival.track.run_start_t
+        return 0, -inf
+
+    def _notice_closed(self, others: Collection[Track], now: float) -> None:
+        for track in others:
+            if track.session.closed_t <= now and not track.closed_seen:
+                track.closed_seen = True
+                self.released = max(self.released, track.highest)
+                track.let_go(0, inf)
+
+    def _certainly_held(self, others: Collection[Track], now: float) -> list[Certain]:
+        return [
+            Certain(position, held.number, track)
+            for track in others
+            for position, held in track.held.items()
+            if held.lease_end_min_t > now and position > self._log.floor
+        ]
+
+    @staticmethod
+    def _maybe_held(others: Collection[Track], now: float) -> bool:
+        return any(
+            track.unsettled_until_t > now or any(held.lease_end_max_t > now for held in track.held.values()) for track in others
+        )
+
+    def _released_by(self, now: float) -> int:
+        """The highest position that the service may have released by now."""
+        rules = self._docket.rules
+        self._expire_short_leases(now)
+        leased = self._log.frontier_at(now + rules.delivery_delay_max_s - rules.ack_deadline_s)
+        while leased in self._confirmed:
+            leased -= 1
+        return max(self.released, leased)
+
+    def _expire_short_leases(self, now: float) -> None:
+        over = [position for end_t, position in self._short_leases if end_t <= now and position not in self._confirmed]
+        self._short_leases = [lease for lease in self._short_leases if lease[0] > now]
+        self.released = max(self.released, *over, 0)
+
+    def _split(self, arrival: Arrival, certain: list[Certain], released: int) -> None:
+        rules = self._docket.rules
+        witnesses, facts = self._proof(arrival, certain)
+        due_t = arrival.t + rules.close_detection_max_s
+        split = Split(due_t, arrival.t, arrival.position, tuple(certain), released, witnesses, facts)
+        self._docket.count("affinity_moves_outstanding_yes")
+        if rules.mode is Mode.STREAMING and rules.close_detection_max_s > 0:
+            self.pending.append(split)
+            if len(self.pending) > SPLITS_MAX:
+                self._decide(self.pending.pop(0))
+        else:
+            self._docket.violation(OVERLAP[rules.mode], split.t, witnesses, facts)
+
+    def _decide(self, split: Split) -> None:
+        alive = [held for held in split.held if held.track.session.closed_t > split.due_t]
+        broken = [held.track.highest for held in split.held if held.track.session.closed_t <= split.due_t]
+        released = max(split.released, *broken, 0)
+        doubt = "" if alive and _unexplained(split.position, alive, released) else BROKEN
+        self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, doubt)
+
+    def _file(self, arrival: Arrival, certain: list[Certain], doubt: str) -> None:
+        witnesses, facts = self._proof(arrival, certain)
+        self._docket.violation(OVERLAP[self._docket.rules.mode], arrival.t, witnesses, facts, doubt)
+
+    def _idle_move(self, arrival: Arrival) -> None:
+        if self._docket.rules.mode is Mode.STREAMING:
+            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
+            self._docket.count("affinity_moves_outstanding_no")
+            self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self.start_number, arrival.number), facts)
+
+    def _proof(self, arrival: Arrival, certain: list[Certain]) -> tuple[tuple[int, ...], Facts]:
+        lowest = sorted(certain, key=lambda held: held.position)[:SEQS_SHOWN]
+        witnesses = (self.start_number, *(held.number for held in lowest[:5]), arrival.number)
+        facts: Facts = {
+            "seq": arrival.seq,
+            "subscriber": arrival.track.session.subscriber,
+            "holder": lowest[0].track.session.subscriber if lowest else self.owner or "",
+            "held": tuple(self._log.seq(held.position) for held in lowest),
+        }
+        return witnesses, facts
+
+    def _move(self, arrival: Arrival, others: Collection[Track], position: int, t: float, lo: float) -> None:
+        """The key is now at the arrival's subscriber, whose run began at `position`; later holds of the others are dropped."""
+        self.owner = arrival.track.session.subscriber
+        self.start_position = position
+        self.start_t = t
+        self.start_lo = lo
+        self.start_number = arrival.number
+        for track in others:
+            track.let_go(position, inf)
+
+
+def _unexplained(position: int, certain: Collection[Certain], released: int) -> bool:
+    """Whether no release can explain a start at `position` while these are held."""
+    return position > released or any(held.position < position for held in certain)

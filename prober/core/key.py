@@ -1,0 +1,384 @@
+"""One key on one subscription: routes its events through the checks, in the order in which they need each other.
+
+A delivery is first placed in the learned log, then judged as a message (integrity), as the next thing sent (redelivery), as a first
+delivery (order), and as something held (holder); last, it is held itself and its redelivery is owed until it is acknowledged. The
+holder is judged before the rewind that this delivery may be takes away what others held: the rewind is what is in question.
+
+Messages of an epoch without any recorded publish are *foreign* (another run's): they are counted and not judged. They may rewind the
+key, so everything learned may have been released by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from prober.core.docket import Docket
+from prober.core.events import AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
+from prober.core.holder import HolderCheck
+from prober.core.integrity import IntegrityCheck
+from prober.core.liveness import LivenessCheck
+from prober.core.order import EpochOrder, OrderCheck
+from prober.core.positions import ACKED, PRIMARY, REMOVED, LearnedLog
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication, Publications
+from prober.core.redelivery import RedeliveryCheck
+from prober.core.rules import Mode, Rules
+from prober.core.sessions import ANCIENT, TRACKS_KEPT, Arrival, Held, Session, Track
+from prober.core.subscription import Subscription
+
+
+class KeyChecker:
+    """Judges one key on one subscription.
+
+    Its memory is bounded by the window, by what is outstanding or undelivered, and by the live sessions. `due_t` is when it next has
+    to be woken although nothing happens.
+    """
+
+    __slots__ = (
+        "_holder",
+        "_integrity",
+        "_last_event_t",
+        "_liveness",
+        "_next_index",
+        "_on_learned",
+        "_order",
+        "_orders",
+        "_publications",
+        "_redelivery",
+        "_rules",
+        "_tracks",
+        "docket",
+        "due_t",
+        "log",
+        "subscription",
+    )
+
+    def __init__(
+        self,
+        docket: Docket,
+        subscription: Subscription,
+        publications: Publications,
+        on_learned: Callable[[KeyChecker, Arrival], None] | None = None,
+    ) -> None:
+        self.docket = docket
+        self.subscription = subscription
+        self.due_t = inf
+        self.log = LearnedLog(subscription.rules.window)
+        self._on_learned = on_learned
+        self._publications = publications
+        self._rules: Rules = subscription.rules
+        self._orders: dict[str, EpochOrder] = {}
+        self._next_index = 0
+        self._tracks: dict[str, Track] = {}
+        self._last_event_t = -inf
+        self._integrity = IntegrityCheck(docket, self.log)
+        self._redelivery = RedeliveryCheck(docket, self.log)
+        self._order = OrderCheck(docket)
+        self._holder = HolderCheck(docket, self.log)
+        self._liveness = LivenessCheck(docket, self.log)
+
+    # --- publishing ----------------------------------------------------------------------------------------------------------
+
+    def published(self, epoch: str, publication: Publication, t: float) -> None:
+        """A publish was confirmed: its record may have been delivered already, or overtaken."""
+        order = self._order_of(epoch)
+        if order is not None:
+            position = self._order.confirmed(order, publication, t)
+            if position:
+                self._received_primary(order.record, publication, position)
+
+    def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
+        """An attempt failed definitely."""
+        order = self._order_of(epoch)
+        if order is not None:
+            self._integrity.failed(publication, order, epoch, t, number)
+
+    def abandoned(self, epoch: str, seq: int) -> None:
+        """A sequence number was given up: it has no primary, whatever answer still comes."""
+        order = self._order_of(epoch)
+        if order is not None:
+            order.forget(seq)
+
+    # --- delivery ------------------------------------------------------------------------------------------------------------
+
+    def delivered(self, event: Delivered, number: int) -> None:
+        """Judges one delivery; see the head of this file for the order of the checks."""
+        t = self._last_event_t = event.t
+        session = self.subscription.session(event.session, t)
+        track = self._track(session, number)
+        order = self._order_of(event.epoch)
+        if order is None:
+            self._foreign(t)
+            return
+        publication = order.record.open.get(event.seq)
+        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
+        if publication is not None and publication.invoked_t > lo:
+            lo = publication.invoked_t
+        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, hash(event.message_id), event.delivery_attempt)
+        if event.defect is not None or not event.matches_filter:
+            self._integrity.content(arrival, event.message_id, event.defect, event.matches_filter)
+        if not self._place(arrival, order, publication, event.message_id):
+            self._unplaced(arrival)
+            return
+        rewinds = self._redelivery_judges(arrival)
+        if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
+            self._received_primary(order.record, publication, arrival.position)
+        self._holder_judges(arrival)
+        if rewinds:
+            self._rewind(arrival)
+        self._hold(arrival)
+
+    def acked(self, event: Acked) -> None:
+        """An acknowledgement is on its way: nothing is owed for the message any more."""
+        self._last_event_t = event.t
+        position = self.log.find(hash(event.message_id))
+        if not position:
+            return
+        self.log.mark(position, ACKED)
+        self._liveness.release(position)
+        track = self._tracks.get(event.session)
+        if track is not None:
+            track.held.pop(position, None)
+            self._unsettle(track, event.t)
+
+    def nacked(self, event: Nacked) -> None:
+        """A refusal is on its way: the service may release the key from this message on."""
+        self._refused(event.session, event.message_id, event.t)
+
+    def lease_modified(self, event: LeaseModified) -> None:
+        """A lease is being changed: it may end earlier, or last longer, than it would have."""
+        if event.seconds <= 0:
+            self._refused(event.session, event.message_id, event.t)
+            return
+        position = self.log.find(hash(event.message_id))
+        track = self._tracks.get(event.session)
+        held = track.held.get(position) if track is not None else None
+        if track is None or held is None:
+            return
+        end_t = event.t + event.seconds
+        if end_t < held.lease_end_min_t:
+            self._holder.shorten(position, end_t, event.t)
+        latest_t = max(held.lease_end_max_t, end_t + self._rules.delivery_delay_max_s)
+        track.held[position] = Held(held.t, held.number, min(held.lease_end_min_t, end_t), latest_t)
+        self._liveness.postpone(position, end_t)
+
+    def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
+        """Exactly-once: the service confirmed an acknowledgement."""
+        position = self.log.find(hash(event.message_id))
+        if position and self._rules.exactly_once:
+            self._integrity.ack_confirmed(position, event.t, number)
+            self._holder.confirm(position)
+
+    def dead_lettered(self, event: DeadLettered) -> None:
+        """A message left the subscription: runs may pass over it, and nobody holds it."""
+        position = self.log.find(hash(event.message_id))
+        if position:
+            self.log.mark(position, REMOVED)
+            self._liveness.release(position)
+            for track in self._tracks.values():
+                track.held.pop(position, None)
+
+    # --- control and time ----------------------------------------------------------------------------------------------------
+
+    def sought(self, until_t: float) -> None:
+        """A seek, purge or filter change settles until `until_t`: what was learned may be passed over, holds and runs are gone."""
+        frontier = self.log.frontier
+        self.docket.amnesty_until_t = max(self.docket.amnesty_until_t, until_t)
+        self._order.excused_until_t = max(self._order.excused_until_t, until_t)
+        self._redelivery.reset(frontier)
+        self._holder.reset(frontier)
+        self._liveness.reset()
+        for track in self._tracks.values():
+            track.held.clear()
+            track.distrust()
+
+    def interrupted(self, until_t: float) -> None:
+        """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
+        self.log.forget()
+        self._tracks.clear()
+        for order in self._orders.values():
+            order.interrupt()
+            self.log.retired[order.index] = max(self.log.retired.get(order.index, -1), order.record.last)
+        self.sought(until_t)
+
+    def wake(self, now: float) -> None:
+        """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
+        self._redelivery.settle(now)
+        self._holder.settle(now)
+        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._orders, self._order.excused_until_t)
+        if self.subscription.up_since_t == inf:
+            coming_t = now + self._rules.shortest_deadline_s
+        elif coming_t == inf:
+            coming_t = self._sleep(now)
+        self.due_t = min(coming_t, self._next_hold())
+
+    def next_due(self, t: float) -> float:
+        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+        return min(t + self._rules.shortest_deadline_s, self._next_hold())
+
+    def finish(self) -> None:
+        """Settles everything on hold as if time went on without further events."""
+        self._redelivery.settle(inf)
+        self._holder.settle(inf)
+
+    def owes(self) -> bool:
+        """Whether the service still owes this subscription a delivery."""
+        return self._liveness.owes() or any(order.missing or order.undelivered() for order in self._orders.values())
+
+    # --- steps of a delivery -------------------------------------------------------------------------------------------------
+
+    def _order_of(self, epoch: str) -> EpochOrder | None:
+        """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
+        record = self._publications.epochs.get(epoch)
+        order = self._orders.get(epoch)
+        if order is not None and order.record is record:
+            return order
+        if record is None:
+            return None
+        if len(self._orders) >= EPOCHS_KEPT:
+            self._orders = {name: kept for name, kept in self._orders.items() if name in self._publications.epochs}
+        baseline = 1 if self._rules.subscription_predates_first_publish else None
+        order = self._orders[epoch] = EpochOrder(self._next_index, record, baseline)
+        self._next_index += 1
+        return order
+
+    def _track(self, session: Session, number: int) -> Track:
+        track = self._tracks.get(session.name)
+        if track is not None and track.session is session:
+            return track
+        if track is not None:
+            self._tracks[f"{session.name} before {number}"] = track
+        if len(self._tracks) >= TRACKS_KEPT:
+            self._prune_tracks()
+        track = self._tracks[session.name] = Track(session)
+        return track
+
+    def _prune_tracks(self) -> None:
+        """Lets go of the older half of the sessions; what one may still be a predecessor with is kept."""
+        for name in list(self._tracks)[: TRACKS_KEPT // 2]:
+            self._redelivery.forget_track(self._tracks.pop(name))
+
+    def _foreign(self, t: float) -> None:
+        self.docket.count("deliveries_foreign")
+        self._holder.release(self.log.frontier)
+        self._liveness.delivered(0, t, 0)
+
+    def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None, message_id: str) -> bool:
+        """Finds or learns the position; False for a record that may have been forgotten."""
+        log = self.log
+        position = log.find(arrival.token)
+        if position:
+            arrival.position = position
+            self.docket.count("deliveries_redelivery")
+            self._integrity.known_id(arrival, self._orders, message_id)
+            self._integrity.redelivered(arrival, message_id)
+        else:
+            is_primary = publication is not None and publication.token == arrival.token
+            if not is_primary and arrival.seq <= log.retired.get(order.index, -1):
+                return False
+            arrival.new = True
+            arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t)
+            self.docket.count("deliveries_first")
+            self._integrity.origin(arrival, publication, order, message_id)
+            if self._on_learned is not None:
+                self._on_learned(self, arrival)
+            if publication is not None and publication.invoked_t <= self._order.excused_until_t:
+                self._redelivery.sought_frontier = arrival.position
+        if self._rules.dead_letter_max_attempts:
+            log.count_attempt(arrival.position, arrival.attempt)
+        return True
+
+    def _unplaced(self, arrival: Arrival) -> None:
+        """A delivery from beyond the window begins a run that is not judged."""
+        self.docket.count("deliveries_unplaced")
+        self._holder.unplaced(arrival, self._tracks.values())
+        self._liveness.delivered(0, arrival.t, arrival.number)
+        arrival.track.record(ANCIENT, arrival.t, arrival.number, -inf)
+
+    def _redelivery_judges(self, arrival: Arrival) -> bool:
+        check = self._redelivery
+        tracks = self._tracks
+        if arrival.own and arrival.position == arrival.own + 1 and len(tracks) == 1 and not check.watching:
+            return False
+        return check.judge(arrival, tracks.values(), self.subscription.is_alone(arrival.track.session))
+
+    def _received_primary(self, record: EpochRecord, publication: Publication, position: int) -> None:
+        if self.log.holds(position):
+            self.log.mark(position, PRIMARY)
+        publication.received = True
+        publication.waiting -= 1
+        record.settle(publication)
+
+    def _holder_judges(self, arrival: Arrival) -> None:
+        holder = self._holder
+        if holder.owner is None:
+            holder.begin(arrival)
+        elif holder.owner != arrival.track.session.subscriber:
+            holder.judge(arrival, self._tracks.values(), self.subscription.last_closed_t)
+
+    def _rewind(self, arrival: Arrival) -> None:
+        """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
+        self.docket.count("rewinds")
+        if self.log.flags(arrival.position) & ACKED:
+            self.docket.count("rewinds_to_acked")
+        reached = 0
+        for track in self._tracks.values():
+            track.let_go(arrival.position, inf)
+            if track is not arrival.track:
+                after = arrival.lo - self._rules.clock_error_s
+                reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
+        self._liveness.rewound(arrival.number, arrival.track.session, reached)
+
+    def _hold(self, arrival: Arrival) -> None:
+        rules = self._rules
+        t, number, position = arrival.t, arrival.number, arrival.position
+        lease_end_t = t + rules.ack_deadline_s
+        delay = rules.delivery_delay_max_s
+        track = arrival.track
+        track.held[position] = Held(t, number, lease_end_t - delay, lease_end_t + delay)
+        track.record(position, t, number, t - delay - rules.clock_error_s)
+        self._liveness.delivered(position, t, number)
+        if not self.log.flags(position) & ACKED and position > self._redelivery.sought_frontier:
+            self._liveness.owe(position, lease_end_t, number)
+
+    def _refused(self, session: str, message_id: str, t: float) -> None:
+        self._last_event_t = t
+        position = self.log.find(hash(message_id))
+        track = self._tracks.get(session)
+        self._holder.release(position or self.log.frontier)
+        if not position or track is None:
+            return
+        held = track.held.pop(position, None)
+        self._unsettle(track, t)
+        if held is not None:
+            self._liveness.refuse(position, t)
+            if self._rules.mode is Mode.PUSH:
+                self._redelivery.nacked(position, held.number)
+
+    def _unsettle(self, track: Track, t: float) -> None:
+        until_t = t + self._rules.ack_lag_max_s + self._rules.delivery_delay_max_s
+        if until_t > track.unsettled_until_t:
+            track.unsettled_until_t = until_t
+
+    def _next_hold(self) -> float:
+        skip_t = self._redelivery.held[0].due_t if self._redelivery.held else inf
+        split_t = self._holder.pending[0].due_t if self._holder.pending else inf
+        return min(skip_t, split_t)
+
+    def _sleep(self, now: float) -> float:
+        """Gives up the window of a key that is idle and settled; returns when to look again."""
+        idle_t = self._last_event_t + self._rules.idle_after_s
+        if now <= idle_t or not self._tracks:
+            return idle_t if self._tracks else inf
+        busy_until_t = max(self._busy_until(track) for track in self._tracks.values())
+        if busy_until_t >= now:
+            return busy_until_t
+        self.log.forget()
+        self._tracks = {}
+        self._holder.release(self.log.frontier)
+        self._redelivery.rest()
+        return inf
+
+    @staticmethod
+    def _busy_until(track: Track) -> float:
+        return max(track.unsettled_until_t, *(held.lease_end_max_t for held in track.held.values()), -inf)

@@ -1,0 +1,217 @@
+"""Promises that something happens at all: accepted messages arrive, runs are finished, unacknowledged messages come back.
+
+    STUCK             V1: a confirmed message is not delivered, and its key stood still, for `delivery_deadline_s`.
+    LOST_OVERTAKEN    V1: a confirmed message that others overtook is not delivered within `delivery_deadline_s`.
+    REDELIVERY_STALL  V2: after a rewind, no delivery reaches the frontier of that moment, and the key stood still, for
+                      `stall_deadline_s`.
+    UNACKED_STALL     V3: a message that was never acknowledged is not delivered again after its refusal or the end of its lease,
+                      and the key stood still, for `unacked_deadline_s`.
+
+"Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not
+stuck. Clocks run only while a subscriber is there to deliver to: for streaming pull an open stream, for pull and push once anything
+was ever delivered or asked for.
+
+A rewind obliges the service to reach the frontier again, but copies of the new run may have arrived at another subscriber before the
+delivery that shows the rewind; so what can have been sent after it counts. If the stream that carried the run breaks, its tail may
+have been lost on the way after it was acknowledged earlier: then the stall is indeterminate, and what is really owed shows as
+UNACKED_STALL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import NamedTuple
+
+from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.findings import Kind
+from prober.core.order import EpochOrder
+from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.redelivery import DEAD_LETTER
+from prober.core.sessions import Session
+
+STREAM_BROKE = "the stream that carried the run broke, and what it lost may have been acknowledged before"
+
+
+class Owed(NamedTuple):
+    """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery."""
+
+    due_t: float
+    number: int
+
+
+class Run(NamedTuple):
+    """A redelivery run that has to reach `target`: begun by event `number` on `session`."""
+
+    target: int
+    number: int
+    session: Session
+
+
+class LivenessCheck:
+    """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
+
+    __slots__ = ("_docket", "_log", "_stuck", "last_delivery_number", "last_delivery_t", "owed", "run")
+
+    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+        self._docket = docket
+        self._log = log
+        self.owed: dict[int, Owed] = {}
+        self.run: Run | None = None
+        self.last_delivery_t = -inf
+        self.last_delivery_number = 0
+        self._stuck: set[str] = set()
+
+    def delivered(self, position: int, t: float, number: int) -> None:
+        """Notes progress: a delivery at `position` (0: cannot be placed)."""
+        self.last_delivery_t = t
+        self.last_delivery_number = number
+        if self._stuck:
+            self._stuck.clear()
+        if self.run is not None and position >= self.run.target:
+            self.run = None
+
+    def owe(self, position: int, due_t: float, number: int) -> None:
+        """A delivery that is not acknowledged has to come again from `due_t` on."""
+        self.owed[position] = Owed(due_t, number)
+        if len(self.owed) > 2 * self._docket.rules.window:
+            self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
+
+    def postpone(self, position: int, due_t: float) -> None:
+        """The lease of a delivery may last until `due_t`."""
+        owed = self.owed.get(position)
+        if owed is not None and due_t > owed.due_t:
+            self.owed[position] = Owed(due_t, owed.number)
+
+    def refuse(self, position: int, t: float) -> None:
+        """A delivery was refused: it has to come again from now on."""
+        owed = self.owed.get(position)
+        if owed is not None:
+            self.owed[position] = Owed(t, owed.number)
+
+    def release(self, position: int) -> None:
+        """Nothing is owed for a position any more: it was acknowledged or removed."""
+        self.owed.pop(position, None)
+        if self.run is not None and position == self.run.target and self._log.flags(position) & REMOVED:
+            self._lower_target(self.run)
+
+    def rewound(self, number: int, session: Session, reached: int) -> None:
+        """A rewind: everything up to the frontier has to come again. `reached` may have been sent again already."""
+        target = self._log.frontier
+        if reached < target:
+            self.run = Run(target, number, session)
+            self._lower_target(self.run)
+
+    def reset(self) -> None:
+        """A seek: nothing that was owed is owed any more."""
+        self.owed.clear()
+        self.run = None
+
+    def judge(self, now: float, up_since_t: float, orders: Mapping[str, EpochOrder], excused_until_t: float) -> float:
+        """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running.
+
+        `up_since_t` says since when a subscriber is there, `inf` if none is; `excused_until_t` is as in `OrderCheck`.
+        """
+        quiet_since_t = max(self.last_delivery_t, up_since_t)
+        if quiet_since_t == inf:
+            return inf
+        if now <= self._docket.amnesty_until_t:
+            return self._docket.amnesty_until_t
+        coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t))
+        for name, order in orders.items():
+            lost_t = self._judge_lost(now, name, order)
+            stuck_t = self._judge_stuck(now, quiet_since_t, name, order, excused_until_t)
+            coming_t = min(coming_t, lost_t, stuck_t)
+        return coming_t
+
+    def owes(self) -> bool:
+        """Whether a redelivery is still owed to a subscriber."""
+        return self.run is not None or (self._docket.rules.unacked_deadline_s < inf and bool(self.owed))
+
+    def _lower_target(self, run: Run) -> None:
+        target = run.target
+        while self._log.holds(target) and self._log.flags(target) & REMOVED:
+            target -= 1
+        self.run = run._replace(target=target)
+
+    def _judge_run(self, now: float, quiet_since_t: float) -> float:
+        deadline_t = quiet_since_t + self._docket.rules.stall_deadline_s
+        run = self.run
+        if run is None or now <= deadline_t:
+            return inf if run is None else deadline_t
+        self.run = None
+        if self._log.holds(run.target):
+            facts = {"target": self._log.seq(run.target), "since_t": quiet_since_t}
+            witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
+            self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, self._doubt_of(run))
+        return inf
+
+    def _doubt_of(self, run: Run) -> str:
+        if run.session.closed_t < inf and self._log.flags(run.target) & ACKED:
+            return STREAM_BROKE
+        return DEAD_LETTER if self._dead_letter_possible(run.target) else ""
+
+    def _judge_owed(self, now: float, quiet_since_t: float) -> float:
+        deadline_s = self._docket.rules.unacked_deadline_s
+        if deadline_s == inf or not self.owed:
+            return inf
+        late = sorted(p for p, owed in self.owed.items() if now > max(owed.due_t, quiet_since_t) + deadline_s)
+        overdue = {position: self.owed.pop(position) for position in late}
+        overdue = {position: owed for position, owed in overdue.items() if position > self._log.floor}
+        if overdue:
+            self._file_overdue(overdue, min(max(owed.due_t, quiet_since_t) for owed in overdue.values()))
+        return min((max(owed.due_t, quiet_since_t) + deadline_s for owed in self.owed.values()), default=inf)
+
+    def _file_overdue(self, overdue: dict[int, Owed], since_t: float) -> None:
+        doubt = DEAD_LETTER if all(self._dead_letter_possible(position) for position in overdue) else ""
+        seqs = tuple(self._log.seq(position) for position in list(overdue)[:SEQS_SHOWN])
+        self._docket.liveness(
+            Kind.UNACKED_STALL,
+            since_t + self._docket.rules.unacked_deadline_s,
+            [owed.number for owed in overdue.values()][:5],
+            {"seqs": seqs, "count": len(overdue), "since_t": since_t},
+            doubt,
+        )
+
+    def _judge_lost(self, now: float, epoch: str, order: EpochOrder) -> float:
+        deadline_s = self._docket.rules.delivery_deadline_s
+        coming_t = inf
+        for seq, overtaken in order.missing.items():
+            if overtaken.reported_lost:
+                continue
+            if now <= overtaken.t + deadline_s:
+                coming_t = min(coming_t, overtaken.t + deadline_s)
+                continue
+            overtaken.reported_lost = True
+            publication = overtaken.publication
+            self._docket.liveness(
+                Kind.LOST_OVERTAKEN,
+                overtaken.t + deadline_s,
+                (publication.invoked_number, publication.confirmed_number, overtaken.by.number),
+                {"seq": seq, "by": overtaken.by.seq, "epoch": epoch, "since_t": overtaken.t},
+            )
+        return coming_t
+
+    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, order: EpochOrder, excused_until_t: float) -> float:
+        deadline_s = self._docket.rules.delivery_deadline_s
+        if epoch in self._stuck:
+            return inf
+        owed = [publication for publication in order.undelivered() if publication.invoked_t > excused_until_t]
+        stuck = [publication for publication in owed if now > max(publication.confirmed_t, quiet_since_t) + deadline_s]
+        if not stuck:
+            return min((max(publication.confirmed_t, quiet_since_t) + deadline_s for publication in owed), default=inf)
+        self._stuck.add(epoch)
+        first = stuck[0]
+        since_t = max(first.confirmed_t, quiet_since_t)
+        seqs = tuple(publication.seq for publication in stuck[:SEQS_SHOWN])
+        self._docket.liveness(
+            Kind.STUCK,
+            since_t + deadline_s,
+            (first.invoked_number, first.confirmed_number, self.last_delivery_number),
+            {"seqs": seqs, "count": len(stuck), "epoch": epoch, "since_t": since_t},
+        )
+        return inf
+
+    def _dead_letter_possible(self, position: int) -> bool:
+        limit = self._docket.rules.dead_letter_max_attempts
+        return bool(limit) and self._log.attempts(position) >= limit - 1

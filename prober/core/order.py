@@ -1,0 +1,255 @@
+"""Promise 1: messages of a key are received in the order in which the service received them.
+
+What is compared are *primaries*: the records whose ids the publishes returned. Within one epoch the primaries must appear in the
+learned log in the order of their sequence numbers (session order, L3), because one writer handed them over one after the other.
+Across everything, a record whose publish was invoked after another publish had completed must come later in the log (real time, L4).
+
+    ORDER_GAP           a primary is received although an earlier, confirmed one has not been.
+    ORDER_INVERSION     a primary is received after a primary of a higher sequence number.
+    REALTIME_INVERSION  a record is received before the primary of a publish that had completed before the record's own publish
+                        was even invoked. One comparison decides it: the completion time against the latest invocation learned so far.
+
+What is *not* a violation: other records of the same sequence number (a client's retry puts 1, 2, 1', 2', 3 in the log), and publishes
+whose outcome is unknown, which may be in the log once, several times, late, or never. Session order binds two sequence numbers only
+when the confirmed attempt of the lower one was handed over first: a republication after an unknown outcome is ordered where it was
+republished.
+
+A delivery may arrive before its publish is confirmed. Such ids wait in the record; the verdict is passed when the confirmation
+arrives. That is also when a gap shows that could not be one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.findings import Facts, Kind
+from prober.core.publications import EpochRecord, Publication
+from prober.core.sessions import Arrival
+
+UNRESOLVED_MAX = 8
+"""Records of one sequence number remembered while its publish has no outcome."""
+PASSED_MAX = 4096
+"""Overtaken sequence numbers remembered per epoch; the oldest are given up beyond that."""
+
+SOUGHT = "published before a seek, which may have passed over it"
+
+
+class Latest(NamedTuple):
+    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
+
+    t: float
+    seq: int
+    number: int
+    invoked_number: int
+
+
+NEVER = Latest(-inf, 0, 0, 0)
+
+
+class Primary(NamedTuple):
+    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over."""
+
+    position: int
+    seq: int
+    number: int
+    confirmed_number: int
+    ordered_t: float
+
+    def inverts(self, other: Primary) -> bool:
+        """Whether the two break session order: the lower one was handed over first, yet stands later in the log."""
+        lower, higher = (self, other) if self.seq < other.seq else (other, self)
+        return lower.position > higher.position and lower.ordered_t <= higher.ordered_t
+
+
+BEFORE_ALL = Primary(0, 0, 0, 0, inf)
+
+
+class Unresolved(NamedTuple):
+    """A delivery whose publish had no outcome yet, with the latest invocation learned before it."""
+
+    token: int
+    position: int
+    number: int
+    before: Latest
+
+
+@dataclass(slots=True)
+class Overtaken:
+    """A confirmed sequence number that a higher primary overtook at `t`."""
+
+    publication: Publication
+    by: Primary
+    t: float
+    reported_lost: bool = False
+
+
+class EpochOrder:
+    """How far the primaries of one epoch have been received, in the order of their sequence numbers.
+
+    index       small number that stands for the epoch in the learned log.
+    next        the sequence number expected next; None until an adopted baseline is known.
+    last        the primary that stands furthest in the log.
+    missing     confirmed sequence numbers below `next` that were overtaken.
+    passed      unreceived sequence numbers below `next` that were not bound to come first when they were passed (their outcome
+                was open, or they were republished later), and what passed them.
+    unresolved  deliveries whose publish has no outcome yet.
+    """
+
+    __slots__ = ("index", "last", "missing", "next", "passed", "record", "unresolved")
+
+    def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
+        self.index = index
+        self.record = record
+        self.next = baseline
+        self.last = BEFORE_ALL
+        self.missing: dict[int, Overtaken] = {}
+        self.passed: dict[int, Primary] = {}
+        self.unresolved: dict[int, list[Unresolved]] = {}
+
+    def between(self, low: int, high: int) -> list[Publication]:
+        """The recorded publications from `low` up to, not including, `high`, ascending; settled ones are no longer recorded."""
+        recorded = self.record.open
+        if high - low <= len(recorded):
+            return [recorded[seq] for seq in range(low, high) if seq in recorded]
+        return [recorded[seq] for seq in sorted(recorded) if low <= seq < high]
+
+    def undelivered(self) -> list[Publication]:
+        """Confirmed publishes that nothing overtook and whose primary was not received; none before a baseline is known."""
+        if self.next is None:
+            return []
+        return [p for p in self.record.open.values() if p.confirmed and (p.seq >= self.next or p.seq in self.passed)]
+
+    def interrupt(self) -> None:
+        """The record has a hole: the baseline is adopted anew, and nobody waits for what was published before."""
+        self.next = None
+        self.last = BEFORE_ALL
+        self.missing.clear()
+        self.passed.clear()
+        self.unresolved.clear()
+
+    def forget(self, seq: int) -> None:
+        """Stops waiting for an outcome of `seq`."""
+        self.passed.pop(seq, None)
+        self.unresolved.pop(seq, None)
+
+
+class OrderCheck:
+    """Judges the order of first deliveries of one key; see the head of this file.
+
+    Publishes invoked up to `excused_until_t` may have been passed over by a seek.
+    """
+
+    __slots__ = ("_docket", "excused_until_t", "latest")
+
+    def __init__(self, docket: Docket) -> None:
+        self._docket = docket
+        self.latest = NEVER
+        self.excused_until_t = -inf
+
+    def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
+        """Judges a message id received for the first time; True when it is its sequence number's primary."""
+        before = self.latest
+        if publication.invoked_t > before.t:
+            self.latest = Latest(publication.invoked_t, arrival.seq, arrival.number, publication.invoked_number)
+        if publication.token == arrival.token:
+            self._primary(order, publication, arrival.position, arrival.number, before, arrival.t)
+            return True
+        if publication.token is None and not publication.abandoned:
+            waiting = order.unresolved.setdefault(arrival.seq, [])
+            if len(waiting) < UNRESOLVED_MAX:
+                waiting.append(Unresolved(arrival.token, arrival.position, arrival.number, before))
+        return False
+
+    def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> int:
+        """Judges a confirmation: its record may have been received already. Returns the position of that record, or 0."""
+        for seen in order.unresolved.pop(publication.seq, ()):
+            if seen.token == publication.token:
+                self._primary(order, publication, seen.position, seen.number, seen.before, t)
+                return seen.position
+        passed_by = order.passed.get(publication.seq)
+        if passed_by is not None and publication.ordered_t <= passed_by.ordered_t:
+            del order.passed[publication.seq]
+            self._gap(order, [publication], passed_by, t)
+        return 0
+
+    def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, before: Latest, t: float) -> None:
+        seq = publication.seq
+        this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t)
+        if publication.confirmed_t + self._docket.rules.clock_error_s < before.t:
+            self._realtime_inversion(publication, number, before, t)
+        if order.next is None:
+            order.next = seq
+        if seq >= order.next:
+            if order.last.inverts(this):
+                self._inversion(publication, this, order.last, t)
+            if seq > order.next:
+                self._pass_over(order, publication, this, t)
+            order.next = seq + 1
+        else:
+            self._late(order, publication, this, t)
+        if position > order.last.position:
+            order.last = this
+
+    def _late(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
+        """A primary below the expected sequence number: something passed it."""
+        overtaken = order.missing.pop(this.seq, None)
+        passed_by = overtaken.by if overtaken else order.passed.pop(this.seq, None)
+        if passed_by is not None and (overtaken or passed_by.inverts(this)):
+            self._inversion(publication, this, passed_by, t)
+
+    def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
+        """Sorts what lies between the expected sequence number and the higher one that came instead."""
+        gap = []
+        for earlier in order.between(order.next or 0, publication.seq):
+            if earlier.confirmed and earlier.ordered_t <= publication.ordered_t:
+                gap.append(earlier)
+            elif not earlier.abandoned and len(order.passed) < PASSED_MAX:
+                order.passed[earlier.seq] = this
+        if gap:
+            self._gap(order, gap, this, t)
+
+    def _gap(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
+        certain = [publication for publication in gap if publication.invoked_t > self.excused_until_t]
+        shown = (certain or gap)[:SEQS_SHOWN]
+        witnesses = [this.number, this.confirmed_number]
+        for publication in shown[:3]:
+            witnesses += [publication.invoked_number, publication.confirmed_number]
+        facts: Facts = {
+            "seq": this.seq,
+            "missing": tuple(publication.seq for publication in shown),
+            "missing_count": len(certain or gap),
+        }
+        self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, "" if certain else SOUGHT)
+        if t > self._docket.amnesty_until_t:
+            for publication in certain[: PASSED_MAX - len(order.missing)]:
+                order.missing[publication.seq] = Overtaken(publication, this, t)
+
+    def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
+        late, early = (this, other) if this.position > other.position else (other, this)
+        self._docket.violation(
+            Kind.ORDER_INVERSION,
+            t,
+            (early.number, early.confirmed_number, late.number, late.confirmed_number),
+            {"seq": late.seq, "after": early.seq},
+            self._doubt(publication),
+        )
+
+    def _realtime_inversion(self, publication: Publication, number: int, before: Latest, t: float) -> None:
+        self._docket.violation(
+            Kind.REALTIME_INVERSION,
+            t,
+            (publication.confirmed_number, before.invoked_number, before.number, number),
+            {
+                "seq": publication.seq,
+                "after": before.seq,
+                "confirmed_t": publication.confirmed_t,
+                "invoked_t": before.t,
+            },
+            self._doubt(publication),
+        )
+
+    def _doubt(self, publication: Publication) -> str:
+        return SOUGHT if publication.invoked_t <= self.excused_until_t else ""

@@ -1,0 +1,196 @@
+"""Positions of messages in the service's log, learned from message ids in first-delivery order.
+
+The rule of this file: *the n-th distinct message id that a subscriber receives for a key is the n-th record of that key's log.*
+
+Sequence numbers cannot serve as positions: when a client library retries a batch, the log holds 1, 2, 1', 2', 3, and a redelivery
+has to bring all five. Message ids can: in an allowed history the order in which ids are first received is the order of the log
+(Lemma 1 of the specification), because a service that sends b before a has skipped a, which no service may do. In a history that is
+not allowed the learned order may differ from the log; then another rule fires at the first deviation.
+
+Only the last `window` positions are kept. What has left the window is *retired*: a delivery of it can no longer be placed, so it
+begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
+
+A position is kept in about 41 bytes: columns in arrays and a chained hash table over them. Chains lead from newer to older
+positions and simply end where the window ends, so nothing is ever deleted from them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+ACKED = 1
+"""An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
+REMOVED = 2
+"""The position left the subscription (dead-lettered): runs may pass over it."""
+PRIMARY = 4
+"""The record is the one that the publish returned."""
+
+_LOW_32_BITS = 0xFFFF_FFFF
+_LOW_63_BITS = 0x7FFF_FFFF_FFFF_FFFF
+_SMALLEST = 8
+
+
+class LearnedLog:
+    """The learned log of one key on one subscription: `frontier` is the highest position, positions at or below `floor` are gone.
+
+    Message ids are held as 64-bit tokens (`hash(message_id)`), never as text. Times ascend with positions.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_epochs",
+        "_flags",
+        "_heads",
+        "_links",
+        "_mask",
+        "_numbers",
+        "_room",
+        "_seqs",
+        "_times",
+        "_tokens",
+        "_window",
+        "floor",
+        "frontier",
+        "retired",
+    )
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self.frontier = 0
+        self.floor = 0
+        self.retired: dict[int, int] = {}
+        """epoch index -> highest sequence number that ever left the window."""
+        self._attempts: dict[int, int] = {}
+        self._allocate(0)
+
+    def forget(self) -> None:
+        """Gives up every position kept: all become retired."""
+        for position in range(self.floor + 1, self.frontier + 1):
+            self._retire(position)
+        self.floor = self.frontier
+        self._attempts.clear()
+        self._allocate(0)
+
+    def find(self, token: int) -> int:
+        """The position of a message id's token, or 0 when it is unknown or has left the window."""
+        if not self._room:
+            return 0
+        mask = self._mask
+        frontier = self.frontier
+        floor = self.floor
+        position = frontier - ((frontier - self._heads[token & mask]) & _LOW_32_BITS)
+        while position > floor:
+            slot = position & mask
+            if self._tokens[slot] == token:
+                return position
+            back = self._links[slot]
+            if not back:
+                return 0
+            position -= back
+        return 0
+
+    def learn(self, token: int, epoch: int, seq: int, number: int, t: float) -> int:
+        """Appends a message id seen for the first time and returns its position.
+
+        `epoch` is a small index, `number` the event that delivered it, `t` when.
+        """
+        position = self.frontier + 1
+        if position - self.floor > self._room:
+            self._make_room()
+        self.frontier = position
+        mask = self._mask
+        slot = position & mask
+        heads = self._heads
+        bucket = token & mask
+        back = (position - heads[bucket]) & _LOW_32_BITS
+        self._links[slot] = back if back <= mask else 0
+        heads[bucket] = position & _LOW_32_BITS
+        self._tokens[slot] = token
+        self._epochs[slot] = epoch & 0xFFFF
+        self._seqs[slot] = seq & _LOW_63_BITS
+        self._numbers[slot] = number
+        self._times[slot] = t
+        self._flags[slot] = 0
+        return position
+
+    def holds(self, position: int) -> bool:
+        """Whether the position is still inside the window."""
+        return self.floor < position <= self.frontier
+
+    def token(self, position: int) -> int:
+        """The id token at a position inside the window."""
+        return self._tokens[position & self._mask]
+
+    def epoch(self, position: int) -> int:
+        """The epoch index at a position inside the window."""
+        return self._epochs[position & self._mask]
+
+    def seq(self, position: int) -> int:
+        """The sequence number at a position inside the window."""
+        return self._seqs[position & self._mask]
+
+    def number(self, position: int) -> int:
+        """The number of the event that first delivered a position inside the window."""
+        return self._numbers[position & self._mask]
+
+    def flags(self, position: int) -> int:
+        """The flags of a position inside the window."""
+        return self._flags[position & self._mask]
+
+    def mark(self, position: int, flag: int) -> None:
+        """Sets a flag on a position inside the window."""
+        self._flags[position & self._mask] |= flag
+
+    def frontier_at(self, t: float) -> int:
+        """The highest position first delivered at or before `t`; where the window no longer tells, an upper bound."""
+        low, high = self.floor, self.frontier
+        if low == high or self._times[high & self._mask] <= t:
+            return high
+        return bisect_right(range(low + 1, high + 1), t, key=lambda position: self._times[position & self._mask]) + low
+
+    def count_attempt(self, position: int, attempt: int) -> None:
+        """Notes one more delivery of a position; `attempt` is the service's own count, which may run ahead of ours."""
+        attempts = self._attempts
+        attempts[position] = max(attempts.get(position, 0) + 1, attempt)
+        if len(attempts) > 2 * self._window:
+            self._attempts = {p: n for p, n in attempts.items() if p > self.floor}
+
+    def attempts(self, position: int) -> int:
+        """Deliveries of a position as far as `count_attempt` was told."""
+        return self._attempts.get(position, 0)
+
+    def _make_room(self) -> None:
+        if self._room < self._window:
+            self._grow()
+        else:
+            self._retire(self.floor + 1)
+            self.floor += 1
+
+    def _retire(self, position: int) -> None:
+        slot = position & self._mask
+        epoch, seq = self._epochs[slot], self._seqs[slot]
+        if seq > self.retired.get(epoch, -1):
+            self.retired[epoch] = seq
+
+    def _grow(self) -> None:
+        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._times, self._flags)
+        rows = [[column[p & self._mask] for column in columns] for p in range(self.floor + 1, self.frontier + 1)]
+        self._allocate(max(_SMALLEST, 2 * (self._mask + 1)))
+        self.frontier = self.floor
+        for token, epoch, seq, number, t, flags in rows:
+            position = self.learn(int(token), int(epoch), int(seq), int(number), t)
+            self._flags[position & self._mask] = int(flags)
+
+    def _allocate(self, slots: int) -> None:
+        self._room = min(slots, self._window)
+        self._mask = slots - 1
+        wide = slots > 1 << 16
+        self._tokens = array("q", bytes(8 * slots))
+        self._heads = array("I", bytes(4 * slots))
+        self._links = array("I" if wide else "H", bytes((4 if wide else 2) * slots))
+        self._epochs = array("H", bytes(2 * slots))
+        self._seqs = array("q", bytes(8 * slots))
+        self._numbers = array("q", bytes(8 * slots))
+        self._times = array("d", bytes(8 * slots))
+        self._flags = array("B", bytes(slots))

@@ -1,0 +1,94 @@
+"""What is assumed about a subscription, and what a detected fact means under its settings.
+
+`Rules` holds the bounds that the checker may rely on (section 2.3 of the specification names what breaks without each). They are
+deliberately generous: a generous bound hides little, an optimistic one raises false alarms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prober.core.findings import Kind
+
+
+class Mode(StrEnum):
+    """How a subscription is consumed; it decides what a session and a holder are."""
+
+    STREAMING = "streaming"
+    PULL = "pull"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Bounds and settings of one subscription, all times in seconds; `inf` means "no bound".
+
+    delivery_delay_max_s    Delta: from the service's send to the recorder. A few seconds at the wire, `inf` in client callbacks.
+    clock_error_s           eps: clock error between recorders; 0 in one process.
+    ack_deadline_s          D0: the lease that a delivery starts with.
+    ack_lag_max_s           how long a sent acknowledgement may take to be applied.
+    close_detection_max_s   Delta_close: how long a dead stream may look open to the client.
+    exactly_once            the subscription has exactly-once delivery.
+    dead_letter_max_attempts    the dead-letter policy's limit, 0 without a policy.
+    window                  learned positions kept per key; what leaves it can no longer be judged.
+    delivery_deadline_s     how long an accepted message may stay undelivered while its key stands still.
+    stall_deadline_s        the same for a redelivery run that stopped.
+    unacked_deadline_s      the same for a message whose lease is over or that was nacked.
+    subscription_predates_first_publish     a strict baseline: the first message of an epoch must come first. False adopts the
+                            first message seen as the baseline.
+    filtered                the subscription has a filter, so it need not see the same messages as others.
+    attempts_observed       every attempt to publish is an event of its own (no hidden retries), so that more records than
+                            attempts are a violation and not a client's retry.
+    idle_after_s            a settled key without events for this long gives up its window.
+    """
+
+    mode: Mode = Mode.STREAMING
+    delivery_delay_max_s: float = 5.0
+    clock_error_s: float = 0.0
+    ack_deadline_s: float = 60.0
+    ack_lag_max_s: float = 10.0
+    close_detection_max_s: float = 0.0
+    exactly_once: bool = False
+    dead_letter_max_attempts: int = 0
+    window: int = 1024
+    delivery_deadline_s: float = 120.0
+    stall_deadline_s: float = 120.0
+    unacked_deadline_s: float = 120.0
+    subscription_predates_first_publish: bool = True
+    filtered: bool = False
+    attempts_observed: bool = False
+    idle_after_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ValueError("window must be at least 1 position")
+
+    @property
+    def shortest_deadline_s(self) -> float:
+        """The soonest that anything about a key has to be looked at when nothing happens."""
+        return min(self.delivery_deadline_s, self.stall_deadline_s, self.unacked_deadline_s, self.idle_after_s)
+
+
+_DELAY = ("delivery_delay_max_s", "clock_error_s")
+_HOLD = ("delivery_delay_max_s", "clock_error_s", "ack_deadline_s", "ack_lag_max_s", "close_detection_max_s")
+_ASSUMED: dict[Kind, tuple[str, ...]] = {
+    Kind.REALTIME_INVERSION: ("clock_error_s",),
+    Kind.REDELIVERY_SKIP: _DELAY,
+    Kind.AFFINITY_SPLIT: _HOLD,
+    Kind.PULL_OVERLAP: _HOLD,
+    Kind.PUSH_OVERLAP: _HOLD,
+    Kind.EOD_REDELIVERY_AFTER_ACK: _DELAY,
+    Kind.STUCK: ("delivery_deadline_s",),
+    Kind.LOST_OVERTAKEN: ("delivery_deadline_s",),
+    Kind.REDELIVERY_STALL: ("stall_deadline_s",),
+    Kind.UNACKED_STALL: ("ack_deadline_s", "unacked_deadline_s"),
+}
+
+
+def assumptions_behind(kind: Kind, rules: Rules) -> dict[str, float]:
+    """The bounds that a finding of this kind relies on, by name: what to check first when the finding is doubted.
+
+    Kinds that are not listed compare recorded facts only and rely on no bound.
+    """
+    return {name: float(getattr(rules, name)) for name in _ASSUMED.get(kind, ())}

@@ -1,0 +1,328 @@
+"""The checker as a whole: a history of events goes in, findings with their proof come out.
+
+    verifier = Verifier(Rules())
+    for event in history:
+        for finding in verifier.observe(event):
+            ...
+    findings = verifier.finish()
+
+It is pure: no clock, no input or output, no threads; time comes from the events alone. So a recorded history can be judged again at
+any time, with the same result, in any chunking, and with the events of different keys interleaved or apart.
+
+Publish events go to every subscription of their key, delivery events to one (subscription, key), session and control events to a
+whole subscription. What has to be decided because time passes (verdicts on hold, liveness) waits in a queue ordered by time and is
+decided before the first event that is later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from prober.core.divergence import DivergenceCheck
+from prober.core.docket import Docket
+from prober.core.events import (
+    AckConfirmed,
+    Acked,
+    Closed,
+    DeadLettered,
+    Delivered,
+    Ended,
+    Event,
+    FilterChanged,
+    Interrupted,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishAbandoned,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+    Sought,
+)
+from prober.core.findings import Finding
+from prober.core.key import KeyChecker
+from prober.core.publications import Publications
+from prober.core.rules import Rules
+from prober.core.sessions import Arrival
+from prober.core.subscription import Subscription
+
+
+class KeyGroup:
+    """One key of the topic: what its publisher recorded, and its checker on each subscription."""
+
+    __slots__ = ("checkers", "divergence", "key", "publications")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.publications = Publications()
+        self.checkers: dict[str, KeyChecker] = {}
+        self.divergence: DivergenceCheck | None = None
+
+    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
+        """A checker learned a position: all subscriptions must learn the same log."""
+        if len(self.checkers) > 1:
+            self.divergence = self.divergence or DivergenceCheck()
+            self.divergence.judge(checker, arrival, self.checkers.values())
+
+
+class Verifier:
+    """Judges a topic: any number of keys on any number of subscriptions.
+
+    rules                   the bounds and settings of a subscription that `rules_by_subscription` does not name.
+    subscriptions           subscriptions known from the start: they are owed every message even before they show themselves.
+    counters                what was seen and judged, by name.
+
+    Event numbers count from 1 in the order of `observe`. Whatever the events, nothing is raised: what makes no sense is not judged.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        subscriptions: Iterable[str] = (),
+        rules_by_subscription: Mapping[str, Rules] | None = None,
+    ) -> None:
+        self.counters: dict[str, int] = {}
+        self.drained = False
+        self._rules = rules
+        self._rules_by_subscription = dict(rules_by_subscription or {})
+        self._number = 0
+        self._now = -inf
+        self._groups: dict[str, KeyGroup] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._decided: list[Finding] = []
+        self._queue: list[tuple[float, int, KeyChecker]] = []
+        self._queued = 0
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            PublishInvoked: self._invoked,
+            Published: self._published,
+            PublishFailed: self._failed,
+            PublishUnknown: self._unknown,
+            PublishAbandoned: self._abandoned,
+            Opened: self._opened,
+            Closed: self._closed,
+            Delivered: self._delivered,
+            Acked: self._acked,
+            Nacked: self._nacked,
+            AckConfirmed: self._ack_confirmed,
+            LeaseModified: self._lease_modified,
+            DeadLettered: self._dead_lettered,
+            Sought: self._sought,
+            FilterChanged: self._sought,
+            Interrupted: self._interrupted,
+            Ended: self._ended,
+        }
+        for name in subscriptions:
+            self._subscription(name)
+
+    def observe(self, event: Event) -> Sequence[Finding]:
+        """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
+        t = event.t
+        self._number += 1
+        queue = self._queue
+        if queue and queue[0][0] < t and type(event) is not Ended:
+            self._pass_time(t)
+        if t > self._now:
+            self._now = t
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+        if not self._decided:
+            return ()
+        decided, self._decided = self._decided, []
+        return decided
+
+    def finish(self) -> Sequence[Finding]:
+        """Settles what is on hold as if time went on without further events, and returns the findings decided so."""
+        for group in self._groups.values():
+            for checker in group.checkers.values():
+                checker.finish()
+        self.counters["keys"] = len(self._groups)
+        decided, self._decided = self._decided, []
+        return decided
+
+    @property
+    def owed(self) -> bool:
+        """Whether the service still owes any subscription that showed itself a delivery."""
+        return any(
+            checker.subscription.seen and checker.owes() for group in self._groups.values() for checker in group.checkers.values()
+        )
+
+    # --- publish events ------------------------------------------------------------------------------------------------------
+
+    def _invoked(self, event: PublishInvoked) -> None:
+        group = self._group(event.key)
+        record = group.publications.epoch(event.epoch)
+        record.invoke(event.seq, event.generation, event.t, self._number, len(group.checkers))
+        self._count("publishes_invoked")
+
+    def _published(self, event: Published) -> None:
+        group = self._group(event.key)
+        record = group.publications.epoch(event.epoch)
+        publication = record.open.get(event.seq)
+        self._count("publishes_confirmed")
+        if publication is None:
+            return
+        if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
+            for checker in group.checkers.values():
+                checker.published(event.epoch, publication, event.t)
+                self._watch(checker, event.t)
+        record.settle(publication)
+
+    def _failed(self, event: PublishFailed) -> None:
+        group = self._group(event.key)
+        record = group.publications.epoch(event.epoch)
+        publication = record.open.get(event.seq)
+        self._count("publishes_rejected")
+        if publication is not None:
+            publication.close_attempt(unknown=False)
+            for checker in group.checkers.values():
+                checker.publish_failed(event.epoch, publication, event.t, self._number)
+            record.settle(publication)
+
+    def _unknown(self, event: PublishUnknown) -> None:
+        record = self._group(event.key).publications.epoch(event.epoch)
+        publication = record.open.get(event.seq)
+        self._count("publishes_unknown")
+        if publication is not None:
+            publication.close_attempt(unknown=True)
+            record.settle(publication)
+
+    def _abandoned(self, event: PublishAbandoned) -> None:
+        group = self._group(event.key)
+        publication = group.publications.epoch(event.epoch).open.get(event.seq)
+        self._count("publishes_abandoned")
+        if publication is not None and not publication.confirmed:
+            publication.abandoned = True
+            for checker in group.checkers.values():
+                checker.abandoned(event.epoch, event.seq)
+
+    # --- delivery events -----------------------------------------------------------------------------------------------------
+
+    def _delivered(self, event: Delivered) -> None:
+        checker = self._checker(event.subscription, event.key)
+        checker.delivered(event, self._number)
+        self._watch(checker, event.t)
+
+    def _acked(self, event: Acked) -> None:
+        self._checker(event.subscription, event.key).acked(event)
+        self._count("acks")
+
+    def _nacked(self, event: Nacked) -> None:
+        self._checker(event.subscription, event.key).nacked(event)
+        self._count("nacks")
+
+    def _ack_confirmed(self, event: AckConfirmed) -> None:
+        self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
+
+    def _lease_modified(self, event: LeaseModified) -> None:
+        self._checker(event.subscription, event.key).lease_modified(event)
+
+    def _dead_lettered(self, event: DeadLettered) -> None:
+        self._checker(event.subscription, event.key).dead_lettered(event)
+        self._count("dead_lettered")
+
+    # --- session and control events ------------------------------------------------------------------------------------------
+
+    def _opened(self, event: Opened) -> None:
+        self._subscription(event.subscription).opened(event)
+
+    def _closed(self, event: Closed) -> None:
+        self._subscription(event.subscription).closed(event)
+        self._count("sessions_closed")
+
+    def _sought(self, event: Sought | FilterChanged) -> None:
+        subscription = self._subscription(event.subscription)
+        for group in self._groups.values():
+            checker = group.checkers.get(subscription.name)
+            if checker is not None:
+                checker.sought(event.t + event.settle_s)
+        subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
+        self._count("seeks")
+
+    def _interrupted(self, event: Interrupted) -> None:
+        for subscription in self._subscriptions.values():
+            subscription.close_all(event.t)
+            subscription.settles_until_t = event.t + subscription.rules.delivery_delay_max_s
+        for group in self._groups.values():
+            for checker in group.checkers.values():
+                checker.interrupted(checker.subscription.settles_until_t)
+            for record in group.publications.epochs.values():
+                record.forget()
+        self._count("interruptions")
+
+    def _ended(self, event: Ended) -> None:
+        self.drained = event.drained
+        if event.drained:
+            self._pass_time(event.t)
+
+    # --- routing -------------------------------------------------------------------------------------------------------------
+
+    def _subscription(self, name: str) -> Subscription:
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            rules = self._rules_by_subscription.get(name, self._rules)
+            subscription = self._subscriptions[name] = Subscription(name, rules)
+            for group in self._groups.values():
+                self._add_checker(group, subscription)
+        return subscription
+
+    def _group(self, key: str) -> KeyGroup:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = KeyGroup(key)
+            for subscription in self._subscriptions.values():
+                self._add_checker(group, subscription)
+        return group
+
+    def _checker(self, subscription: str, key: str) -> KeyChecker:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._group(key)
+        checker = group.checkers.get(subscription)
+        if checker is None:
+            self._subscription(subscription)
+            checker = group.checkers[subscription]
+        return checker
+
+    def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
+        docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)
+        docket.amnesty_until_t = subscription.settles_until_t
+        group.checkers[subscription.name] = KeyChecker(docket, subscription, group.publications, group.learned)
+        for record in group.publications.epochs.values():
+            for publication in record.open.values():
+                publication.waiting += 1
+
+    # --- time ----------------------------------------------------------------------------------------------------------------
+
+    def _watch(self, checker: KeyChecker, t: float) -> None:
+        """Queues a key for the earliest moment at which something about it may have to be decided."""
+        due_t = checker.next_due(t)
+        if due_t < checker.due_t:
+            checker.due_t = due_t
+            self._enqueue(checker)
+
+    def _enqueue(self, checker: KeyChecker) -> None:
+        if checker.due_t < inf:
+            self._queued += 1
+            heappush(self._queue, (checker.due_t, self._queued, checker))
+
+    def _pass_time(self, now: float) -> None:
+        """Decides everything that was due before `now`."""
+        queue = self._queue
+        while queue and queue[0][0] < now:
+            due_t, _, checker = heappop(queue)
+            if due_t == checker.due_t:
+                checker.wake(now)
+                self._enqueue(checker)
+
+    def _file(self, finding: Finding) -> None:
+        self._decided.append(finding)
+        self._count(f"findings_{finding.status}")
+
+    def _count(self, name: str) -> None:
+        self.counters[name] = self.counters.get(name, 0) + 1

@@ -1,0 +1,121 @@
+"""The `verify` command: judge trace files one after the other, print what was found, and say it all in one exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import IntEnum, StrEnum
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final, TypeAlias, cast
+
+from prober.core.events import Event
+from prober.core.findings import Status
+from prober.core.verdict import Verdict
+from prober.dossier import Dossier, collect, dossier
+from prober.history.trace import TraceError, open_trace, read_trace
+from prober.judgement import Judgement, Made, Sort, judge
+from prober.verify_report import as_json, as_text
+
+# While the events of an open file, called so, go through the function that it gives, someone may watch how far they are.
+Watch: TypeAlias = Callable[[BinaryIO, str], AbstractContextManager[Callable[[Iterable[Event]], Iterable[Event]]]]
+
+STDIN: Final = "-"
+EXPLAINED_PER_KIND_MAX: Final = 3
+
+
+class Format(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ExitCode(IntEnum):
+    """What the caller learns: the first of malformed, failed, unknown that is true of any file; else pass."""
+
+    PASS = 0
+    FAIL = 1
+    MALFORMED = 2
+    UNKNOWN = 3
+
+
+_GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
+_CODE: Final[Mapping[Verdict, ExitCode]] = {
+    Verdict.PASS: ExitCode.PASS,
+    Verdict.FAIL: ExitCode.FAIL,
+    Verdict.UNKNOWN: ExitCode.UNKNOWN,
+}
+
+
+def unwatched(_stream: BinaryIO, _name: str) -> AbstractContextManager[Callable[[Iterable[Event]], Iterable[Event]]]:
+    """Nobody watches."""
+    return nullcontext(lambda events: events)
+
+
+def verify(paths: Sequence[str], output: Format, *, explain: bool = False, watch: Watch = unwatched) -> ExitCode:
+    """Judge every file and print the outcome to standard output as soon as it is known.
+
+    Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. What makes a file unreadable is one line
+    on standard error, and the other files are still judged. `explain` adds the smallest history that shows a finding, for the
+    first few findings of each kind.
+    """
+    codes = [_verify_one(path, output, explain, watch) for path in paths]
+    return max(codes, key=_GRAVITY.index)
+
+
+def _verify_one(path: str, output: Format, explain: bool, watch: Watch) -> ExitCode:
+    judgement, dossiers = _judge_file(path, explain, watch)
+    render = as_json if output is Format.JSON else as_text
+    print(render(judgement, dossiers), flush=True)
+    if trouble := judgement.malformed or judgement.crash:
+        print(trouble, file=sys.stderr, flush=True)
+    return ExitCode.MALFORMED if judgement.malformed else _CODE[judgement.verdict]
+
+
+def _judge_file(path: str, explain: bool, watch: Watch) -> tuple[Judgement, Mapping[Made, Dossier]]:
+    name = "<stdin>" if path == STDIN else path
+    try:
+        with _opened(path, rewindable=explain) as stream:
+            trace = read_trace(stream, name)
+            with watch(stream, name) as watched:
+                judgement = judge(name, trace.header, watched(trace))
+            return judgement, _dossiers(judgement, stream) if explain else {}
+    except TraceError as wrong:
+        return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
+
+
+@contextmanager
+def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
+    """The bytes of a trace; what cannot be read twice is copied to a temporary file if that is needed."""
+    if os.path.isdir(path):
+        raise TraceError(path, 0, "is a folder; give trace files (histories in folders cannot be verified yet)")
+    with sys.stdin.buffer if path == STDIN else open_trace(path) as stream:
+        if not rewindable or stream.seekable():
+            yield cast(BinaryIO, stream)
+            return
+        with TemporaryFile() as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.seek(0)
+            yield cast(BinaryIO, copy)
+
+
+def _dossiers(judgement: Judgement, stream: BinaryIO) -> Mapping[Made, Dossier]:
+    """The evidence for the findings that are worth explaining, from a second pass over the file."""
+    wanted = list(_explained(judgement.findings))
+    if not wanted or judgement.crash:
+        return {}
+    stream.seek(0)
+    trace = read_trace(stream, judgement.path)
+    return {excerpt.made: dossier(excerpt, trace.header.rules) for excerpt in collect(trace, wanted)}
+
+
+def _explained(findings: Iterable[Made]) -> Iterator[Made]:
+    seen: Counter[Sort] = Counter()
+    for made in findings:
+        seen[made.sort] += 1
+        if made.finding.status is not Status.INFO and seen[made.sort] <= EXPLAINED_PER_KIND_MAX:
+            yield made

@@ -1,0 +1,107 @@
+"""What `verify` prints about one file: text for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill, indent
+from typing import Final
+
+from prober.core.explain import explain
+from prober.core.findings import Finding, Status
+from prober.dossier import Dossier
+from prober.history.trace import FIRST_EVENT_LINE
+from prober.judgement import Judgement, Made
+
+WIDTH: Final = 120
+WITNESSES_SHOWN_MAX: Final = 20
+
+# In the order in which a reader wants them. Information is only counted.
+LISTED: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
+PLURAL: Final[Mapping[Status, str]] = {Status.VIOLATION: "violations"}
+
+
+def lines_of(finding: Finding) -> list[int]:
+    """The lines of the file that hold the witnesses."""
+    return [witness + FIRST_EVENT_LINE - 1 for witness in finding.witnesses]
+
+
+def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> str:
+    """One line: the object that docs/trace-files.md describes."""
+    row: dict[str, object] = {
+        "trace": judgement.path,
+        "verdict": judgement.verdict.value,
+        "findings": [_finding_row(made, dossiers.get(made)) for made in judgement.findings],
+        "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
+    }
+    if judgement.omitted:
+        row["omitted"] = [{"kind": kind, "status": status, "count": count} for (kind, status), count in judgement.omitted.items()]
+    if trouble := judgement.malformed or judgement.crash:
+        row["error"] = trouble
+    return json.dumps(row, allow_nan=False)
+
+
+def _finding_row(made: Made, dossier: Dossier | None) -> dict[str, object]:
+    finding = made.finding
+    row: dict[str, object] = {
+        "kind": finding.kind.value,
+        "status": finding.status.value,
+        "subscription": finding.subscription,
+        "key": finding.key,
+        "t": finding.t,
+        "explanation": explain(finding),
+        "witnesses": lines_of(finding),
+    }
+    if dossier:
+        row |= {"minimal_trace": dossier.lines, "diagram": dossier.diagram}
+    return row
+
+
+def as_text(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> str:
+    """The verdict line, then every kept finding that is more than information, with its proof."""
+    return _printable("\n".join(_lines(judgement, dossiers)))
+
+
+def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> Iterator[str]:
+    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
+    for status in LISTED:
+        for made in judgement.findings:
+            if made.finding.status is status:
+                yield from _finding_lines(judgement.path, made, dossiers.get(made))
+        for (kind, omitted_status), count in judgement.omitted.items():
+            if omitted_status is status:
+                yield f"  and {count:,} more {kind} ({status})"
+
+
+def _counted(judgement: Judgement) -> str:
+    parts = [f"{judgement.events:,} events" if judgement.events != 1 else "1 event"]
+    for status in LISTED:
+        count = sum(count for (_, counted), count in judgement.counts.items() if counted is status)
+        if count:
+            parts.append(f"{count:,} {PLURAL.get(status, status) if count > 1 else status}")
+    parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
+    if judgement.malformed:
+        parts.append("judged up to a malformed line" if judgement.events else "not readable")
+    if judgement.crash:
+        parts.append("the checker failed")
+    return "; ".join(parts)
+
+
+def _finding_lines(path: str, made: Made, dossier: Dossier | None) -> Iterator[str]:
+    finding = made.finding
+    yield f"  {finding.kind} ({finding.status}) at {finding.t:.6g} s, key {finding.key}, subscription {finding.subscription}"
+    yield fill(explain(finding), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    yield f"    witnesses: {_places(path, lines_of(finding))}"
+    if dossier:
+        yield f"    {dossier.heading}:"
+        yield indent(dossier.diagram, "    ")
+
+
+def _places(path: str, lines: Sequence[int]) -> str:
+    shown = " ".join(f"{path}:{line}" for line in lines[:WITNESSES_SHOWN_MAX])
+    return shown if len(lines) <= WITNESSES_SHOWN_MAX else f"{shown} and {len(lines) - WITNESSES_SHOWN_MAX:,} more"
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a key from a file must not steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

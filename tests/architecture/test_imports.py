@@ -1,0 +1,147 @@
+"""Who may import what: the contracts of pyproject.toml, the home of each library, and a core that needs nothing."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import tree
+
+# A library is imported by these modules (and what is below them), so that replacing it touches one place.
+HOMES = {
+    "alembic": ("prober.status",),
+    "fastapi": ("api", "prober.brokers.push"),
+    "google": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "orjson": ("prober.history",),
+    "prometheus_client": ("prober.metrics",),
+    "pyarrow": ("prober.history",),
+    "pyspark": ("spark_jobs",),
+    "rich": ("prober.cli",),
+    "sqlalchemy": ("prober.status",),
+    "typer": ("prober.cli",),
+}
+
+# Of the project itself, a Spark executor gets only this.
+SPARK_MAY_IMPORT = ("spark_jobs", "prober.core", "prober.history.schema")
+
+
+def module_name(path: Path) -> str:
+    """`prober/core/events.py` is `prober.core.events`, `api/__init__.py` is `api`."""
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(text: str) -> Iterator[str]:
+    """Every module that a file imports; for `from a import b` that is `a.b`, which may also be a name in `a`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_in(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether a module is one of the packages or below one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def library_away_from_home(path: Path, text: str) -> list[str]:
+    """A library of the table above is imported elsewhere."""
+    return [
+        f"{path}: {name} may only be imported by {', '.join(HOMES[library])}"
+        for name in imported(text)
+        if (library := name.partition(".")[0]) in HOMES and not is_in(module_name(path), HOMES[library])
+    ]
+
+
+def impure_import(path: Path, text: str) -> list[str]:
+    """The core imports itself and the standard library, nothing else."""
+    return [
+        f"{path}: the core may not import {name}"
+        for name in imported(text)
+        if name.partition(".")[0] not in sys.stdlib_module_names and not is_in(name, ("prober.core", "prober.errors"))
+    ]
+
+
+def heavy_import(path: Path, text: str) -> list[str]:
+    """A Spark job imports more of the project than executors have."""
+    return [
+        f"{path}: a Spark job may not import {name}"
+        for name in imported(text)
+        if is_in(name, tree.PACKAGES) and not is_in(name, SPARK_MAY_IMPORT)
+    ]
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts of pyproject.toml on the packages in a folder."""
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", str(tree.ROOT / "pyproject.toml")]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_libraries_stay_at_home() -> None:
+    tree.expect_none(complaint for path, text in tree.sources(*tree.PACKAGES) for complaint in library_away_from_home(path, text))
+
+
+def test_the_core_needs_only_the_standard_library() -> None:
+    core = [(path, text) for path, text in tree.sources("prober") if path.parts[1] == "core"]
+    assert core
+    tree.expect_none(complaint for path, text in core for complaint in impure_import(path, text))
+
+
+def test_spark_jobs_need_only_the_core_and_the_schema() -> None:
+    tree.expect_none(complaint for path, text in tree.sources("spark_jobs") for complaint in heavy_import(path, text))
+
+
+def test_the_contracts_are_kept() -> None:
+    result = lint_imports(tree.ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("prober/core/broken.py", "import time", "The core opens nothing"),
+        ("prober/core/broken.py", "from prober.history import anything", "Dependencies point down"),
+        ("prober/history/broken.py", "import api", "Dependencies point down"),
+        ("prober/embedded/state.py", "from prober.core import events", "The judge and the accused share no code"),
+    ],
+)
+def test_a_broken_contract_is_noticed(tmp_path: Path, module: str, line: str, contract: str) -> None:
+    for package in tree.PACKAGES:
+        shutil.copytree(tree.ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    broken = tmp_path / module
+    broken.parent.mkdir(exist_ok=True)
+    (broken.parent / "__init__.py").touch()
+    broken.write_text(f"{line}\n")
+    result = lint_imports(tmp_path)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert contract in result.stdout.split("Broken contracts")[1]
+
+
+def test_a_library_away_from_home_is_noticed() -> None:
+    assert library_away_from_home(Path("prober/brokers/wire.py"), "import grpc.aio\nfrom google import pubsub_v1") == []
+    complaint = (
+        "prober/runner.py: grpc.aio may only be imported by prober.brokers, prober.embedded.server, prober.embedded.servicer"
+    )
+    assert library_away_from_home(Path("prober/runner.py"), "def f():\n    import grpc.aio") == [complaint]
+
+
+def test_an_impure_import_is_noticed() -> None:
+    path = Path("prober/core/order.py")
+    assert impure_import(path, "import math\nfrom prober.core.events import Event\nfrom prober.core import rules") == []
+    assert impure_import(path, "import orjson") == ["prober/core/order.py: the core may not import orjson"]
+    assert impure_import(path, "from prober import cli") == ["prober/core/order.py: the core may not import prober.cli"]
+
+
+def test_a_heavy_import_is_noticed() -> None:
+    path = Path("spark_jobs/hot_keys.py")
+    assert heavy_import(path, "import pyspark\nfrom prober.history import schema\nfrom prober.core.events import Event") == []
+    assert heavy_import(path, "from prober.history import writer") == [
+        "spark_jobs/hot_keys.py: a Spark job may not import prober.history.writer"
+    ]

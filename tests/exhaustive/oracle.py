@@ -1,0 +1,234 @@
+"""A brute-force judge of small histories: is there any legal way in which the service can have sent them?
+
+It knows only the specification (sections 3.1 to 3.4) and tries every possibility. It shares no idea with the checker: no state that
+is carried along, no frontier, no candidates for a predecessor, no verdict that is put off. Three questions are answered.
+
+`step_legal(deliveries)`: the positions are given. Is there a total order of the sends that extends every session's order (D1) and
+every certain precedence (D2: `received + eps < not_before` of the later one), begins at position 1 and never steps up by more than
+one (D3)? The answer is exact: all orders are searched, and nothing else is asked for.
+
+`record_legal(records, publishes, ids)`: the positions are *not* given. Is there an admissible log (L1 to L4) whose positions make the
+deliveries legal? All permutations of the delivered records are tried. A record that was stored and never delivered may not lie below
+a delivered one, because the sends would have to step over it (what was sent and lost was not acknowledged, hence is sent again before
+its successors); so the log may be taken to be the delivered records followed by the rest, and this loses nothing.
+
+`service_legal(history, limits)`: the holder rule (D4) as well. The service's side is searched: the order of the sends and, for each,
+the time of the send. Every constraint on the time of a send is a lower bound that grows with the times of earlier sends (it was not
+sent before `not_before`, nor before its predecessor, nor before every message of another owner was released), and the only upper bound
+is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes the search exact.
+A message is released (section 3.3) by its acknowledgement or negative acknowledgement (not before it is sent), by the end of its lease
+(not before send + D0), by the loss of its session (not before close - Delta_close, and nothing is sent on that session later), by a
+rewind of its owner to its position or below, or because the run of the new owner restarts at or below a released message at or below
+it. An acknowledgement may be lost, so the lease of an acknowledged message may end too.
+
+**Which log?** `step_legal` needs positions, the checker learns them from first receipts. By Lemma 1 of the specification both agree on
+every history that obeys D1 to D4; without D4 they need not (message 1 to one subscriber, 2 to another at once, 2 arrives first: D1 to
+D3 are content). So the claims must be, and are, three:
+
+* where messages are first received in log order (the n-th new message has position n), a history that `step_legal` accepts has no
+  violation of order or redelivery;
+* in a single session, where the send order is the order of arrival, `step_legal` and `record_legal` decide exactly: what they refuse
+  must be found, what they accept must not be;
+* any history, also one in which messages are first received out of order, that `service_legal` accepts has no violation at all.
+  Running it over *all* sequences of positions also verifies Lemma 1: it accepts none that is first received out of log order (as long
+  as every owner has one session; two open streams of one client could reorder, which the specification leaves aside).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A delivery: `not_before` is the earliest moment at which it can have been sent (lo of section 3.2)."""
+
+    session: str
+    position: int
+    received: float
+    not_before: float
+
+
+def predecessors(deliveries: Sequence[Receipt], clock_error: float = 0.0) -> list[int]:
+    """For each delivery, as a bit set, the deliveries that certainly were sent before it (D1 and D2)."""
+    return [
+        sum(
+            1 << i
+            for i, x in enumerate(deliveries)
+            if (i < j and x.session == y.session) or (i != j and x.received + clock_error < y.not_before)
+        )
+        for j, y in enumerate(deliveries)
+    ]
+
+
+def step_legal(deliveries: Sequence[Receipt], clock_error: float = 0.0) -> bool:
+    """Is there a send order that obeys D1, D2 and D3?"""
+    before = predecessors(deliveries, clock_error)
+    everything = (1 << len(deliveries)) - 1
+    states = {(0, 0)}  # the deliveries sent so far, and the position of the last of them
+    for _ in deliveries:
+        states = {
+            (sent | 1 << j, y.position)
+            for sent, last in states
+            for j, y in enumerate(deliveries)
+            if not sent >> j & 1 and not before[j] & ~sent and 1 <= y.position <= last + 1
+        }
+    return any(sent == everything for sent, _ in states)
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A publish of one sequence number; `primary` is the record that it was confirmed with."""
+
+    seq: int
+    invoked: float
+    confirmed: float | None = None
+    primary: str | None = None
+
+
+def record_legal(records: Mapping[str, int], publishes: Sequence[Publish], ids: Sequence[str]) -> bool:
+    """Is there an admissible log in which the deliveries `ids` of one session obey the step rule?
+
+    `records` names the sequence number of every record that may exist.
+    """
+    return any(_steps(log, ids) for log in _admissible_logs(records, publishes, set(ids)))
+
+
+def _steps(log: Sequence[str], ids: Sequence[str]) -> bool:
+    position = {record: rank for rank, record in enumerate(log, 1)}
+    last = 0
+    for record in ids:
+        if position[record] > last + 1:
+            return False
+        last = position[record]
+    return True
+
+
+def _admissible_logs(records: Mapping[str, int], publishes: Sequence[Publish], delivered: set[str]) -> Iterator[Sequence[str]]:
+    by_seq = {publish.seq: publish for publish in publishes}
+    primaries = [publish.primary for publish in publishes if publish.primary is not None]
+    rest = [record for record in primaries if record not in delivered]
+    for log in permutations(sorted(delivered)):
+        if _admissible([*log, *rest], records, by_seq):
+            yield log
+
+
+def _admissible(log: Sequence[str], records: Mapping[str, int], publishes: Mapping[int, Publish]) -> bool:
+    """L1, L3 and L4: appended after the invocation, primaries in session order, nothing before what had completed earlier."""
+    last_primary, latest_invocation = 0, -inf
+    for record in log:
+        publish = publishes[records[record]]
+        latest_invocation = max(latest_invocation, publish.invoked)
+        if publish.primary != record:
+            continue
+        assert publish.confirmed is not None
+        if publish.seq < last_primary or publish.confirmed < latest_invocation:
+            return False
+        last_primary = publish.seq
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A delivery with everything that may end its hold, as the client knows it; `inf` stands for never."""
+
+    receipt: Receipt
+    owner: str
+    acked: float = inf
+    nacked: float = inf
+    closed: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of the holder rule, and how the subscription is consumed."""
+
+    lease: float
+    close_detection: float = 0.0
+    one_session_per_owner: bool = False  # pull and push: no rewind inside a session, hence no rewind by the same owner
+    one_message_at_a_time: bool = False  # push: what was not answered with success is sent again before anything above it
+
+
+def service_legal(history: Sequence[Sent], limits: Limits) -> bool:
+    """Is there an order and a timing of the sends that obeys D1 to D4?"""
+    return _Search(history, limits).run()
+
+
+class _Search:
+    """Depth-first search over the orders of the sends, each send as early as it can be."""
+
+    def __init__(self, history: Sequence[Sent], limits: Limits) -> None:
+        self._history = history
+        self._limits = limits
+        self._before = predecessors([sent.receipt for sent in history])
+
+    def run(self) -> bool:
+        return self._extend((), ())
+
+    def _extend(self, order: tuple[int, ...], times: tuple[float, ...]) -> bool:
+        if len(order) == len(self._history):
+            return True
+        sent = sum(1 << i for i in order)
+        for j in range(len(self._history)):
+            if sent >> j & 1 or self._before[j] & ~sent or not self._step(order, j):
+                continue
+            time = self._earliest(order, times, j)
+            if time <= self._history[j].receipt.received and self._extend((*order, j), (*times, time)):
+                return True
+        return False
+
+    def _step(self, order: tuple[int, ...], j: int) -> bool:
+        last = self._history[order[-1]].receipt if order else None
+        y = self._history[j].receipt
+        if self._limits.one_session_per_owner and last is not None and last.session == y.session:
+            return y.position == last.position + 1
+        return y.position <= (last.position if last else 0) + 1
+
+    def _earliest(self, order: tuple[int, ...], times: tuple[float, ...], j: int) -> float:
+        z = self._history[j]
+        earliest = max(z.receipt.not_before, times[-1] if times else -inf)
+        for place in self._foreign_holds(order, z.owner):
+            earliest = max(earliest, self._released(order, times, place, j))
+        if self._limits.one_message_at_a_time and order:
+            earliest = max(earliest, self._answered(order[-1], j))
+        return earliest
+
+    def _foreign_holds(self, order: tuple[int, ...], owner: str) -> Iterator[int]:
+        """The places of the sends whose holds must be over before `owner` is sent anything.
+
+        Those before the last change of owner were over at that change, and a rewind of the same owner dropped what lay above it.
+        """
+        rewound_to = inf
+        for place in range(len(order) - 1, -1, -1):
+            y = self._history[order[place]]
+            if y.owner == owner or y.owner != self._history[order[-1]].owner:
+                return
+            if y.receipt.position < rewound_to:
+                yield place
+            rewound_to = min(rewound_to, y.receipt.position)
+
+    def _released(self, order: tuple[int, ...], times: tuple[float, ...], place: int, j: int) -> float:
+        """The earliest time at which the hold begun at `place` can be over for the sake of send `j` of another owner."""
+        y, z = self._history[order[place]], self._history[j]
+        own = min(y.acked, self._dropped(order, times, place, j))
+        rewinds = (
+            self._dropped(order, times, other, j)
+            for other, i in enumerate(order)
+            if z.receipt.position <= self._history[i].receipt.position <= y.receipt.position
+        )
+        return min(own, min(rewinds, default=inf))
+
+    def _dropped(self, order: tuple[int, ...], times: tuple[float, ...], place: int, j: int) -> float:
+        """The earliest time at which the service can have given up the send at `place` without an acknowledgement."""
+        x = self._history[order[place]]
+        unsent = (sent for i, sent in enumerate(self._history) if i not in order)
+        lost = inf if any(u.receipt.session == x.receipt.session for u in unsent) else x.closed - self._limits.close_detection
+        return min(x.nacked, times[place] + self._limits.lease, lost)
+
+    def _answered(self, i: int, j: int) -> float:
+        """Push: nothing above an unanswered or refused message is sent, at no time."""
+        x, z = self._history[i], self._history[j]
+        return x.acked if z.receipt.position > x.receipt.position else -inf

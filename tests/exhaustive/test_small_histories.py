@@ -1,0 +1,270 @@
+"""The checker against the oracle on every small history.
+
+The claims are those of `oracle`: no violation of order or redelivery where a legal send order exists, everything found in a single
+session, and no violation of any kind where the service as a whole can have behaved legally. `FULL_EXHAUSTIVE=1` widens the
+grids from steady gaps to all mixtures of them and lifts the limits on length.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import inf
+from random import Random
+
+import pytest
+
+from prober.core.events import Acked, Closed, Delivered, Ended, Event, Nacked, Opened, Published, PublishInvoked
+from prober.core.findings import Kind, Status
+from prober.core.rules import Mode, Rules
+from tests.exhaustive.histories import EPOCH, GRIDS, KEY, START, SUBSCRIPTION, Arrival, Grid, growth, rules
+from tests.exhaustive.oracle import Limits, Publish, Receipt, Sent, record_legal, service_legal, step_legal
+from tests.judging import judge, kinds
+
+FULL = bool(os.environ.get("FULL_EXHAUSTIVE"))
+LENGTH = 6
+MIXTURES = (0.3, 0.8, 1.2)
+HOLDER = {Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}
+
+
+def lengths(longest: int) -> range:
+    return range(1, longest + 1)
+
+
+def mixtures(length: int) -> Iterator[Grid]:
+    for gaps in product(MIXTURES, repeat=max(0, length - 1)):
+        yield Grid(f"gaps {gaps}", gaps or (1.0,))
+
+
+def in_log_order(length: int, grids: Iterable[Grid]) -> Iterator[Arrival]:
+    for grid, positions, sessions in product(grids, growth(length, length), growth(length, 3)):
+        yield Arrival(sessions, positions, grid)
+
+
+def check_step(arrivals: Iterable[Arrival], confirmed: bool = True) -> Counter[str]:
+    """No violation of order at all (the messages are first received in log order), none of redelivery where D1 to D3 hold."""
+    seen: Counter[str] = Counter()
+    for arrival in arrivals:
+        legal = step_legal(arrival.receipts())
+        found = kinds(judge(rules(arrival.grid), arrival.events(confirmed))) - HOLDER
+        allowed = set() if legal else {Kind.REDELIVERY_SKIP}
+        assert found <= allowed, (arrival, found)
+        if len(set(arrival.sessions)) == 1:
+            assert legal or found, arrival
+        seen["legal" if legal else "found" if found else "missed"] += 1
+    return seen
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
+def test_first_received_in_log_order(grid: Grid) -> None:
+    seen: Counter[str] = Counter()
+    for length in lengths(LENGTH if FULL or grid.name in ("none certain", "three apart", "two apart") else LENGTH - 1):
+        seen += check_step(in_log_order(length, [grid]))
+    assert seen["legal"]
+    assert seen["found"]
+
+
+@pytest.mark.parametrize("length", lengths(LENGTH if FULL else 4))
+def test_mixtures_of_gaps(length: int) -> None:
+    check_step(in_log_order(length, mixtures(length)))
+
+
+@pytest.mark.parametrize("grid", GRIDS[1:3], ids=lambda grid: grid.name)
+def test_unconfirmed_publishes_change_nothing(grid: Grid) -> None:
+    for length in lengths(LENGTH if FULL else 4):
+        check_step(in_log_order(length, [grid]), confirmed=False)
+
+
+@pytest.mark.parametrize("one_batch", [False, True], ids=["one after the other", "one batch"])
+@pytest.mark.parametrize("length", lengths(LENGTH))
+def test_one_session_is_decided_exactly(length: int, one_batch: bool) -> None:
+    """Also where messages are first received out of order: what is illegal must be found, and only that."""
+    highest = LENGTH if FULL else min(length, 4)
+    for positions in product(range(1, highest + 1), repeat=length):
+        arrival = Arrival((1,) * length, positions, GRIDS[1])
+        found = kinds(judge(rules(arrival.grid), arrival.events(one_batch=one_batch)))
+        assert bool(found) != step_legal(arrival.receipts()), (arrival, found)
+
+
+# --- publisher duplicates: the log is unknown ---
+
+RECORDS = {"a1": 1, "b1": 1, "a2": 2, "b2": 2, "b3": 3}
+LAYOUTS = {
+    "one batch": [Publish(1, 0.0, 1.0, "b1"), Publish(2, 0.0, 1.0, "b2"), Publish(3, 0.0, 1.0, "b3")],
+    "one after the other": [Publish(1, 0.0, 1.0, "b1"), Publish(2, 2.0, 3.0, "b2"), Publish(3, 4.0, 5.0, "b3")],
+    "two, then one": [Publish(1, 0.0, 1.0, "b1"), Publish(2, 0.5, 1.0, "b2"), Publish(3, 4.0, 5.0, "b3")],
+    "the second unknown": [Publish(1, 0.0, 1.0, "b1"), Publish(2, 0.5), Publish(3, 4.0, 5.0, "b3")],
+    "confirmed after delivery": [Publish(1, 0.0, 500.0, "b1"), Publish(2, 0.0, 500.0, "b2"), Publish(3, 0.0, 500.0, "b3")],
+}
+
+
+def record_events(publishes: list[Publish], ids: tuple[str, ...]) -> list[Event]:
+    events: list[Event] = [Opened(0.0, SUBSCRIPTION, "S1", "S1")]
+    for publish in publishes:
+        events.append(PublishInvoked(publish.invoked, KEY, EPOCH, publish.seq))
+        if publish.confirmed is not None and publish.primary is not None:
+            events.append(Published(publish.confirmed, KEY, EPOCH, publish.seq, publish.primary))
+    for place, record in enumerate(ids):
+        events.append(Delivered(START + place, SUBSCRIPTION, KEY, "S1", EPOCH, RECORDS[record], record))
+    return [*sorted(events, key=lambda event: event.t), Ended(2000.0, drained=True)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_log_of_a_single_session(layout: str) -> None:
+    """Any log that explains the deliveries acquits; with none, something is found, if need be when the history has drained."""
+    publishes = LAYOUTS[layout]
+    settings = Rules(stall_deadline_s=inf, unacked_deadline_s=inf, delivery_deadline_s=100.0)
+    primaries = {publish.primary for publish in publishes if publish.primary}
+    for length in lengths(LENGTH if FULL else 4):
+        for ids in product(RECORDS, repeat=length):
+            legal = record_legal(RECORDS, publishes, ids)
+            findings = judge(settings, record_events(publishes, ids))
+            violations = kinds(findings, Status.VIOLATION)
+            missing = bool(primaries - set(ids))
+            assert not (legal and violations), (ids, violations)
+            assert legal or kinds(findings), ids
+            assert bool(kinds(findings, Status.LIVENESS)) <= missing, (ids, findings)
+
+
+# --- the whole service: who may hold what ---
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An arrival sequence and, after each delivery, what its receiver does: nothing, ack, nack, close its session.
+
+    A closed session receives no more. `patience` is how long after the receipt it does so.
+    """
+
+    arrival: Arrival
+    acts: tuple[str, ...]
+    patience: float
+
+    def possible(self) -> bool:
+        sessions, times = self.arrival.sessions, self.arrival.grid.times(len(self.acts))
+        closed: dict[int, float] = {}
+        for session, act, time in zip(sessions, self.acts, times, strict=True):
+            if session in closed and closed[session] <= time + self.patience:
+                return False
+            if act == "close":
+                closed[session] = time + self.patience
+        return True
+
+    def events(self) -> list[Event]:
+        events = self.arrival.events()
+        for receipt, act in zip(self.arrival.receipts(), self.acts, strict=True):
+            t, message_id = receipt.received + self.patience, f"m{receipt.position}"
+            if act == "ack":
+                events.append(Acked(t, SUBSCRIPTION, KEY, receipt.session, message_id))
+            elif act == "nack":
+                events.append(Nacked(t, SUBSCRIPTION, KEY, receipt.session, message_id))
+            elif act == "close":
+                events.append(Closed(t, SUBSCRIPTION, receipt.session))
+        return sorted(events, key=lambda event: event.t)
+
+    def sent(self) -> list[Sent]:
+        receipts = self.arrival.receipts()
+        closed = {
+            receipt.session: receipt.received + self.patience
+            for receipt, act in zip(receipts, self.acts, strict=True)
+            if act == "close"
+        }
+        return [
+            Sent(
+                receipt,
+                receipt.session,
+                self._answered(receipts, place, "ack"),
+                self._answered(receipts, place, "nack"),
+                closed.get(receipt.session, inf),
+            )
+            for place, receipt in enumerate(receipts)
+        ]
+
+    def _answered(self, receipts: list[Receipt], place: int, act: str) -> float:
+        """An answer names a session and a message: it may belong to this delivery or to a later copy in the same session."""
+        own = receipts[place]
+        return min(
+            (
+                other.received + self.patience
+                for later, other in enumerate(receipts)
+                if later >= place and self.acts[later] == act and (other.session, other.position) == (own.session, own.position)
+            ),
+            default=inf,
+        )
+
+
+LEASE = 4.0
+HOLDER_GAPS = (0.3, 1.5, 6.0)
+ACTS = ("none", "ack", "nack", "close")
+LATER = (0.05, 0.9)
+
+
+def stories(length: int) -> Iterator[Story]:
+    """Every sequence of positions, also out of log order, in which every position up to the highest occurs."""
+    for gaps in product(HOLDER_GAPS, repeat=length - 1):
+        grid = Grid(f"gaps {gaps}", gaps or (1.0,))
+        for positions in product(range(1, length + 1), repeat=length):
+            if set(positions) != set(range(1, max(positions) + 1)):
+                continue
+            for sessions, acts, patience in product(growth(length, 3), product(ACTS, repeat=length), LATER):
+                story = Story(Arrival(sessions, positions, grid), acts, patience)
+                if story.possible():
+                    yield story
+
+
+def drawn(length: int, count: int) -> Iterator[Story]:
+    """A fixed sample of them, where they are too many."""
+    random = Random(length)
+    patterns = list(growth(length, 3))
+    for _ in range(count):
+        gaps = tuple(random.choice(HOLDER_GAPS) for _ in range(length - 1))
+        positions = [1]
+        while len(positions) < length:
+            positions.append(random.randint(1, positions[-1] + 1))
+        acts = tuple(random.choice(ACTS) for _ in range(length))
+        story = Story(Arrival(random.choice(patterns), tuple(positions), Grid("drawn", gaps)), acts, random.choice(LATER))
+        if story.possible():
+            yield story
+
+
+def check_service(cases: Iterable[Story], mode: Mode, limits: Limits) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    for story in cases:
+        legal = service_legal(story.sent(), limits)
+        settings = replace(rules(story.arrival.grid, mode), ack_deadline_s=limits.lease, ack_lag_max_s=1.0)
+        found = kinds(judge(settings, story.events()))
+        assert not (legal and found), (story, found)
+        seen["legal" if legal else "found" if found else "missed"] += 1
+    return seen
+
+
+MODES = {
+    Mode.STREAMING: Limits(lease=LEASE),
+    Mode.PULL: Limits(lease=LEASE, one_session_per_owner=True),
+    Mode.PUSH: Limits(lease=LEASE, one_session_per_owner=True, one_message_at_a_time=True),
+}
+
+
+def fits(mode: Mode, story: Story) -> bool:
+    """Pull and push sessions do not end; a response arrives at once, without a hole; a request has one message."""
+    sessions = story.arrival.sessions
+    if mode is Mode.STREAMING:
+        return True
+    if "close" in story.acts or (mode is Mode.PUSH and len(set(sessions)) < len(sessions)):
+        return False
+    return all(later in (session, session + 1) for session, later in zip(sessions, sessions[1:], strict=False))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_nothing_is_held_against_a_legal_service(mode: Mode) -> None:
+    seen: Counter[str] = Counter()
+    for length in lengths(4 if FULL else 2):
+        seen += check_service((story for story in stories(length) if fits(mode, story)), mode, MODES[mode])
+    for length in range(3, 6):
+        sample = (story for story in drawn(length, 10**9) if fits(mode, story))
+        seen += check_service(islice(sample, 100_000 if FULL else 2_500), mode, MODES[mode])
+    assert seen["legal"] > 1000 or mode is Mode.PUSH
+    assert seen["found"] > 100

@@ -1,0 +1,26 @@
+"""Gives a record to the checker and sorts what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prober.core.events import Event
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+
+SUBSCRIPTION = "s"
+FAILURES = (Status.VIOLATION, Status.LIVENESS)
+
+
+def judge(rules: Rules, events: Iterable[Event]) -> list[Finding]:
+    """Everything that is found in a record of the one subscription, what was on hold at its end included."""
+    verifier = Verifier(rules, subscriptions=(SUBSCRIPTION,))
+    findings = [finding for event in events for finding in verifier.observe(event)]
+    findings.extend(verifier.finish())
+    return findings
+
+
+def kinds(findings: Iterable[Finding], *statuses: Status) -> set[Kind]:
+    """The kinds of the findings with one of these statuses; without any, of violations and liveness findings."""
+    return {finding.kind for finding in findings if finding.status in (statuses or FAILURES)}

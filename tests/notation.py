@@ -1,0 +1,199 @@
+"""Histories in one line: `P1,2,3 A<1@1 A<2@1.1 A ack 1@1.4 close A@1.6 B<2@2 end @500`.
+
+The notation of the checker's specification, so that a test of the checker is one line of history and one of expectations.
+
+    P1,2,3           published one after the other, 0.1 s apart, each confirmed after 0.05 s as m1, m2, m3; the first is 0.1 s after
+                     the latest publish event (0 at the beginning). After a delivery: 1 s before its own first delivery instead.
+    P2@0.2           a publish alone: its outcome is written out (or there is none). P2'gen1@0.4 is the prober's own republishing,
+                     P1[e2]@5 belongs to epoch e2 (default: e1).
+    ok2=b2@0.3       confirmed as b2; ok'gen1=m2@0.45 means the sequence number published last
+    info2@0.3 fail2@0.3 abandon2@0.4
+    A<3@1.2          session A receives message 3, id m3; A<a1(1)@1 receives id a1 with sequence number 1. The epoch is that of the
+                     publish which was confirmed with this id, else e1.
+    A ack 1@1.4      the copy of 1 that A received last; also nack and ackOK (confirmed)
+    A modack 2 10s@1.2
+    open A1 of client A        at 0; otherwise a streaming session opens at 0 and is its own subscriber
+    pull b1@0.9      a pull session opens; deliveries that state the same time follow each other by a microsecond
+    close A@1.6   dlq m2@1.9   seek 60@2   filter 60@2   hole @3   end @500 (drained)   stop @500 (not drained)
+
+A push session opens with its delivery. Everything else happens in the order of its times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from prober.core.events import (
+    AckConfirmed,
+    Acked,
+    Closed,
+    DeadLettered,
+    Delivered,
+    Ended,
+    Event,
+    FilterChanged,
+    Interrupted,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishAbandoned,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+    Sought,
+)
+from prober.core.rules import Mode
+
+PUBLISH_STEP_S = 0.1
+PUBLISH_TAKES_S = 0.05
+PUBLISHED_BEFORE_DELIVERY_S = 1.0
+SAME_RESPONSE_S = 1e-6
+EPOCH = "e1"
+
+
+@dataclass(slots=True)
+class Reader:
+    """What has been read so far of one line."""
+
+    mode: Mode
+    subscription: str
+    key: str
+    text: str
+    events: list[Event] = field(default_factory=list)
+    opened: set[str] = field(default_factory=set)
+    received: dict[tuple[str, int], str] = field(default_factory=dict)
+    stated: dict[str, tuple[float, int]] = field(default_factory=dict)
+    epochs: dict[int, str] = field(default_factory=dict)
+    epoch_of: dict[str, str] = field(default_factory=dict)
+    seq: int = 0
+
+    def open(self, session: str, t: float, subscriber: str = "") -> None:
+        self.opened.add(session)
+        self.events.append(Opened(t, self.subscription, session, subscriber or session))
+
+    def message(self, session: str, seq: str) -> str:
+        return self.received.get((session, int(seq)), f"m{seq}")
+
+
+Given = Mapping[str, str]
+
+
+def _publish(reader: Reader, given: Given) -> None:
+    for seq in map(int, given["seqs"].split(",")):
+        reader.seq = seq
+        epoch = reader.epochs[seq] = given["epoch"] or EPOCH
+        t = float(given["t"]) if given["t"] else _publish_time(reader, seq)
+        reader.events.append(PublishInvoked(t, reader.key, epoch, seq, int(given["generation"] or 0)))
+        if not given["t"]:
+            _confirm(reader, t + PUBLISH_TAKES_S, seq, 0, f"m{seq}")
+
+
+def _publish_time(reader: Reader, seq: int) -> float:
+    if reader.received:
+        first = re.search(rf"<{seq}@([\d.]+)", reader.text)
+        assert first, f"P{seq} needs a time"
+        return float(first[1]) - PUBLISHED_BEFORE_DELIVERY_S
+    # The confirmation of an untimed publish lies between two of them and does not set the pace.
+    paced = [event.t for event in reader.events if not isinstance(event, Opened | Published)]
+    confirmed = [event.t for event in reader.events if isinstance(event, Published)]
+    return max([t + PUBLISH_STEP_S for t in paced] + [t + PUBLISH_TAKES_S for t in confirmed], default=0.0)
+
+
+def _confirm(reader: Reader, t: float, seq: int, generation: int, message_id: str) -> None:
+    epoch = reader.epoch_of[message_id] = reader.epochs.get(seq, EPOCH)
+    reader.events.append(Published(t, reader.key, epoch, seq, message_id, generation))
+
+
+def _ok(reader: Reader, given: Given) -> None:
+    _confirm(reader, float(given["t"]), int(given["seq"] or reader.seq), int(given["generation"] or 0), given["id"])
+
+
+def _outcome(reader: Reader, given: Given) -> None:
+    outcomes: Mapping[str, type[PublishUnknown | PublishFailed | PublishAbandoned]] = {
+        "info": PublishUnknown,
+        "fail": PublishFailed,
+        "abandon": PublishAbandoned,
+    }
+    seq = int(given["seq"])
+    epoch = reader.epochs.get(seq, EPOCH)
+    reader.events.append(outcomes[given["what"]](float(given["t"]), reader.key, epoch, seq, int(given["generation"] or 0)))
+
+
+def _receive(reader: Reader, given: Given) -> None:
+    session, seq, stated = given["session"], int(given["seq"] or given["plain"]), float(given["t"])
+    earlier, count = reader.stated.get(session, (-1.0, 0))
+    count = count + 1 if reader.mode is Mode.PULL and stated == earlier else 0
+    reader.stated[session] = (stated, count)
+    if reader.mode is Mode.PUSH and session not in reader.opened:
+        reader.open(session, stated)
+    message_id = reader.received[session, seq] = given["id"] or f"m{seq}"
+    epoch = reader.epoch_of.get(message_id, EPOCH)
+    t = stated + count * SAME_RESPONSE_S
+    reader.events.append(Delivered(t, reader.subscription, reader.key, session, epoch, seq, message_id))
+
+
+def _answer(reader: Reader, given: Given) -> None:
+    answers: Mapping[str, type[Acked | Nacked | AckConfirmed]] = {"ack": Acked, "nack": Nacked, "ackOK": AckConfirmed}
+    session = given["session"]
+    message_id = reader.message(session, given["seq"])
+    reader.events.append(answers[given["what"]](float(given["t"]), reader.subscription, reader.key, session, message_id))
+
+
+def _modify_lease(reader: Reader, given: Given) -> None:
+    session = given["session"]
+    message_id = reader.message(session, given["seq"])
+    t, seconds = float(given["t"]), float(given["seconds"])
+    reader.events.append(LeaseModified(t, reader.subscription, reader.key, session, message_id, seconds))
+
+
+def _control(reader: Reader, given: Given) -> None:
+    t, subscription = float(given["t"]), reader.subscription
+    controls: Mapping[str, Callable[[str], Event]] = {
+        "close": lambda session: Closed(t, subscription, session),
+        "dlq": lambda message_id: DeadLettered(t, subscription, reader.key, message_id),
+        "seek": lambda settle_s: Sought(t, subscription, float(settle_s)),
+        "filter": lambda settle_s: FilterChanged(t, subscription, float(settle_s)),
+        "hole": lambda _: Interrupted(t),
+        "end": lambda _: Ended(t, drained=True),
+        "stop": lambda _: Ended(t, drained=False),
+    }
+    reader.events.append(controls[given["what"]](given["of"]))
+
+
+T = r"(?P<t>\d+(?:\.\d+)?)"
+GENERATION = r"(?:'gen(?P<generation>\d+))?"
+WORDS: tuple[tuple[re.Pattern[str], Callable[[Reader, Given], None]], ...] = tuple(
+    (re.compile(pattern + r"(?:\s+|$)"), read)
+    for pattern, read in (
+        (rf"P(?P<seqs>\d+(?:,\d+)*){GENERATION}(?:\[(?P<epoch>\w+)\])?(?:@{T})?", _publish),
+        (rf"ok(?P<seq>\d*){GENERATION}=(?P<id>\w+)@{T}", _ok),
+        (rf"(?P<what>info|fail|abandon)(?P<seq>\d+){GENERATION}@{T}", _outcome),
+        (rf"(?P<session>\w+)<(?:(?P<id>\w+)\((?P<seq>\d+)\)|(?P<plain>\d+))@{T}", _receive),
+        (rf"(?P<session>\w+) (?P<what>ack|nack|ackOK) (?P<seq>\d+)@{T}", _answer),
+        (rf"(?P<session>\w+) modack (?P<seq>\d+) (?P<seconds>[\d.]+)s@{T}", _modify_lease),
+        (rf"pull (?P<session>\w+)@{T}", lambda reader, given: reader.open(given["session"], float(given["t"]))),
+        (r"open (?P<session>\w+) of client (?P<client>\w+)", lambda reader, given: reader.open(given["session"], 0.0, given["client"])),
+        (rf"(?P<what>close|dlq|seek|filter|hole|end|stop) ?(?P<of>[\w.]*)@{T}", _control),
+    )
+)
+
+
+def history(text: str, mode: Mode = Mode.STREAMING, *, subscription: str = "s", key: str = "k") -> list[Event]:
+    """The events of a line in this notation, in recorder order. Raises ValueError at a word that it does not know."""
+    rest = " ".join(text.split())
+    reader = Reader(mode, subscription, key, rest)
+    while rest:
+        for pattern, read in WORDS:
+            if found := pattern.match(rest):
+                read(reader, found.groupdict())
+                rest = rest[found.end() :]
+                break
+        else:
+            raise ValueError(f"not in the notation: {rest!r}")
+    if mode is Mode.STREAMING:
+        sessions = {session for session, _ in reader.received} - reader.opened
+        reader.events[:0] = [Opened(0.0, subscription, session, session) for session in sorted(sessions)]
+    return sorted(reader.events, key=lambda event: (event.t, not isinstance(event, Opened)))

@@ -1,0 +1,72 @@
+"""Virtual time, one source of chance and the recorder: what every part of the simulated system shares.
+
+Time is a number that jumps from one timer to the next. Nothing sleeps, and a run is a function of its seed. The recorder writes in
+the order in which things happen in the client's process, so its times never decrease (one process, one recorder: section 8.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+
+from prober.core.events import Event
+from tests.simulation.options import Fault, Options
+
+SUBSCRIPTION = "s"
+
+
+@dataclass(slots=True)
+class World:
+    """One run: clock, timers, dice, record. `fault` is the bug that the service has, None for a legal one."""
+
+    random: Random
+    options: Options
+    fault: Fault | None = None
+    now: float = 0.0
+    draining: bool = False
+    events: list[Event] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    fired: int = 0
+    _timers: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _numbers: count[int] = field(default_factory=count)
+
+    def record(self, event: Event) -> None:
+        assert event.t == self.now
+        self.events.append(event)
+
+    def note(self, what: str) -> None:
+        """Count an interesting situation, so that a run in which nothing happened can be told."""
+        self.seen[what] += 1
+
+    def after(self, delay: float, action: Callable[[], None]) -> None:
+        assert delay >= 0
+        heappush(self._timers, (self.now + delay, next(self._numbers), action))
+
+    def run(self, until: float) -> None:
+        """Let timers fire up to and including `until`."""
+        while self._timers and self._timers[0][0] <= until:
+            self.now, _, action = heappop(self._timers)
+            action()
+        self.now = max(self.now, until)
+
+    def chance(self, probability: float) -> bool:
+        """A chance of something going wrong: never while draining."""
+        return not self.draining and self.random.random() < probability
+
+    def between(self, low: float, high: float) -> float:
+        return self.random.uniform(low, high)
+
+    def broken(self, fault: Fault, probability: float) -> bool:
+        """Whether the service's bug is `fault` and shows now. What it then does must be told by `fire`."""
+        return self.fault is fault and self.random.random() < probability
+
+    def fire(self) -> None:
+        """The bug made a difference."""
+        self.fired += 1
+
+    def number(self) -> int:
+        return next(self._numbers)

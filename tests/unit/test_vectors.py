@@ -1,0 +1,31 @@
+"""Every recorded trace is judged as its header expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prober.core.findings import Status
+from prober.core.verdict import Verdict
+from prober.history.trace import read_trace
+from prober.judgement import judge
+
+VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_a_trace_is_judged_as_expected(path: Path) -> None:
+    with read_trace(path) as trace:
+        judgement = judge(path.name, trace.header, trace)
+    assert trace.header.expect is not None
+    expected = {(one.kind, one.status) for one in trace.header.expect}
+    assert {sort for sort in judgement.counts if sort[1] is not Status.INFO} == expected
+    if any(status in {"violation", "liveness"} for _, status in expected):
+        assert judgement.verdict is Verdict.FAIL
+    else:
+        assert judgement.verdict is not Verdict.FAIL
+
+
+def test_there_are_traces() -> None:
+    assert len(VECTORS) >= 62
