@@ -73,9 +73,7 @@ def _progress(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]
 
 @app.command()
 def verify(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Trace files (.jsonl, .jsonl.gz), or - for standard input.")
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz), or - for standard input.")],
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
     explain: Annotated[bool, typer.Option("--explain", help="Show the smallest history behind each finding as a diagram.")] = False,
 ) -> None:

@@ -1,33 +1,35 @@
 """What a person needs to believe a finding: the smallest history that shows it, as lines of the file and as a diagram.
 
-A finding names its witnesses; to reduce the history around them, the events of its key are collected in a second pass over the
-file. That excerpt is bounded: what happened long before the finding is left out unless it is a witness.
+A finding names its witnesses; to reduce the history around them, the events of its key are collected by reading the file again,
+first the witnesses, then what they come from and what happened near them. That excerpt is bounded.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from prober.core import diagram
 from prober.core.events import Closed, Event, Opened
 from prober.core.findings import Finding, Kind
-from prober.core.minimise import Minimal, Numbered, concerns, minimise
+from prober.core.minimise import Minimal, Numbered, Origins, concerns, minimise
 from prober.core.rules import Rules
 from prober.history.trace import FIRST_EVENT_LINE
 from prober.judgement import Made
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # and as many beginnings and ends of sessions
+LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
 
 
 @dataclass(frozen=True, slots=True)
 class Dossier:
     """The evidence for one finding.
 
-    lines       the lines of the file that make up the smallest history; without one, those around the finding.
-    diagram     the same as a drawing.
+    lines       the lines of the file that make up the smallest history; none if the excerpt does not prove the finding again.
+    diagram     these lines as a drawing; without them, what happened around the finding.
     heading     what the drawing shows, in words.
     """
 
@@ -37,13 +39,18 @@ class Dossier:
 
 
 class Excerpt:
-    """Collects the events that matter to one finding, up to the one after which it was made; bounded."""
+    """Collects the events that matter to one finding, up to the one after which it was made; bounded.
 
-    def __init__(self, made: Made) -> None:
+    These are its witnesses, the origins of these, and the latest other events of its key and of the sessions.
+    """
+
+    def __init__(self, made: Made, witnesses: Iterable[Event]) -> None:
         self.made = made
-        self._witnesses: dict[int, Event] = {}
+        self._origins = Origins(witnesses)
+        self._core: dict[int, Event] = {}
         self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._count = 0
 
     def add(self, number: int, event: Event) -> None:
         """Take in one event of the finding's key, or of no key."""
@@ -52,39 +59,51 @@ class Excerpt:
             return
         if finding.kind is not Kind.ORDER_DIVERGENCE and not concerns(event, finding.subscription, finding.key):
             return
-        if number in finding.witnesses:
-            self._witnesses[number] = event
+        if number in finding.witnesses or event in self._origins:
+            self._core[number] = event
         near = self._sessions if isinstance(event, (Opened, Closed)) else self._near
         near.append((number, event))
+        self._count += 1
 
     def events(self) -> list[Numbered]:
         """What was collected, in order."""
-        return sorted((self._witnesses | dict(self._near) | dict(self._sessions)).items())
+        return sorted((self._core | dict(self._near) | dict(self._sessions)).items())
+
+    def candidates(self) -> Iterator[list[Numbered]]:
+        """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
+        everything = self.events()
+        if self._count > len(everything):
+            yield sorted(self._core.items())
+        yield everything
 
 
-def collect(events: Iterable[Event], wanted: Sequence[Made]) -> list[Excerpt]:
-    """One excerpt for each finding, in one pass over the history (or the readable part of it)."""
-    excerpts = [Excerpt(made) for made in wanted]
+def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list[Excerpt]:
+    """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew."""
+    last = max((made.after for made in wanted), default=0)
+    numbers = {number for made in wanted for number in made.finding.witnesses}
+    witnesses = {number: event for number, event in enumerate(islice(read(), last), 1) if number in numbers}
+    excerpts = [Excerpt(made, (witnesses[n] for n in made.finding.witnesses if n in witnesses)) for made in wanted]
     by_key = defaultdict(list)
     for excerpt in excerpts:
         by_key[excerpt.made.finding.key].append(excerpt)
-    last = max((made.after for made in wanted), default=0)
-    for number, event in enumerate(events, 1):
+    for number, event in enumerate(islice(read(), last), 1):
         key = getattr(event, "key", None)
         for excerpt in excerpts if key is None else by_key.get(key, ()):
             excerpt.add(number, event)
-        if number >= last:
-            break
     return excerpts
 
 
 def dossier(excerpt: Excerpt, rules: Rules) -> Dossier:
     """Reduce an excerpt to the smallest history that still shows the finding, and draw it."""
-    finding, events = excerpt.made.finding, excerpt.events()
-    minimal = minimise(events, finding, rules)
-    if minimal is None:
-        return _drawn(events, finding, f"the events around it ({len(events):,} of this key; they alone do not prove it again)")
-    return _drawn(minimal.events, minimal.finding, _heading(minimal, len(events)))
+    finding = excerpt.made.finding
+    for events in excerpt.candidates():
+        if minimal := minimise(events, finding, rules):
+            lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
+            return Dossier(lines, _drawn(minimal.events, minimal.finding), _heading(minimal, len(events)))
+    events = excerpt.events()
+    return Dossier(
+        (), _drawn(events, finding), f"what happened around it ({len(events):,} events, which alone do not prove it again)"
+    )
 
 
 def _heading(minimal: Minimal, among: int) -> str:
@@ -92,8 +111,7 @@ def _heading(minimal: Minimal, among: int) -> str:
     return f"the smallest history that shows it ({size})" if minimal.complete else f"a smaller history that shows it ({size})"
 
 
-def _drawn(events: Sequence[Numbered], finding: Finding, heading: str) -> Dossier:
-    shift = FIRST_EVENT_LINE - 1
-    lines = [(number + shift, event) for number, event in events]
-    in_lines = replace(finding, witnesses=tuple(number + shift for number in finding.witnesses))
-    return Dossier(tuple(line for line, _ in lines), diagram.draw(lines, in_lines, numbers="line"), heading)
+def _drawn(events: Sequence[Numbered], finding: Finding) -> str:
+    lines = [(number + LINES_BEFORE, event) for number, event in events]
+    in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
+    return diagram.draw(lines, in_lines, numbers="line")

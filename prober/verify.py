@@ -16,7 +16,7 @@ from prober.core.events import Event
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.dossier import Dossier, collect, dossier
-from prober.history.trace import TraceError, open_trace, read_trace
+from prober.history.trace import TraceError, TraceReader, open_trace, read_trace
 from prober.judgement import Judgement, Made, Sort, judge
 from prober.verify_report import as_json, as_text
 
@@ -104,13 +104,16 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
 
 
 def _dossiers(judgement: Judgement, stream: BinaryIO) -> Mapping[Made, Dossier]:
-    """The evidence for the findings that are worth explaining, from a second pass over the file."""
+    """The evidence for the findings that are worth explaining, from reading the file again."""
     wanted = list(_explained(judgement.findings))
     if not wanted or judgement.crash:
         return {}
-    stream.seek(0)
-    trace = read_trace(stream, judgement.path)
-    return {excerpt.made: dossier(excerpt, trace.header.rules) for excerpt in collect(trace, wanted)}
+
+    def again() -> TraceReader:
+        stream.seek(0)
+        return read_trace(stream, judgement.path)
+
+    return {excerpt.made: dossier(excerpt, again().header.rules) for excerpt in collect(again, wanted)}
 
 
 def _explained(findings: Iterable[Made]) -> Iterator[Made]:

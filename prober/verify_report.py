@@ -9,6 +9,7 @@ from typing import Final
 
 from prober.core.explain import explain
 from prober.core.findings import Finding, Status
+from prober.core.verdict import Verdict
 from prober.dossier import Dossier
 from prober.history.trace import FIRST_EVENT_LINE
 from prober.judgement import Judgement, Made
@@ -17,8 +18,11 @@ WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
 
 # In the order in which a reader wants them. Information is only counted.
-LISTED: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
-PLURAL: Final[Mapping[Status, str]] = {Status.VIOLATION: "violations"}
+LISTED: Final[Mapping[Status, str]] = {
+    Status.VIOLATION: "violation",
+    Status.LIVENESS: "liveness finding",
+    Status.INDETERMINATE: "indeterminate finding",
+}
 
 
 def lines_of(finding: Finding) -> list[int]:
@@ -53,7 +57,7 @@ def _finding_row(made: Made, dossier: Dossier | None) -> dict[str, object]:
         "witnesses": lines_of(finding),
     }
     if dossier:
-        row |= {"minimal_trace": dossier.lines, "diagram": dossier.diagram}
+        row |= {"minimal_trace": dossier.lines or None, "diagram": dossier.diagram}
     return row
 
 
@@ -74,17 +78,24 @@ def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> Iterator[s
 
 
 def _counted(judgement: Judgement) -> str:
-    parts = [f"{judgement.events:,} events" if judgement.events != 1 else "1 event"]
-    for status in LISTED:
-        count = sum(count for (_, counted), count in judgement.counts.items() if counted is status)
-        if count:
-            parts.append(f"{count:,} {PLURAL.get(status, status) if count > 1 else status}")
+    parts = [_number(judgement.events, "event")]
+    for status, words in LISTED.items():
+        if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
+            parts.append(_number(count, words))
     parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
+    return "; ".join(filter(None, [*parts, _why_undecided(judgement)]))
+
+
+def _why_undecided(judgement: Judgement) -> str:
     if judgement.malformed:
-        parts.append("judged up to a malformed line" if judgement.events else "not readable")
+        return "judged up to a malformed line" if judgement.events else "not readable"
     if judgement.crash:
-        parts.append("the checker failed")
-    return "; ".join(parts)
+        return "the checker failed"
+    return "something is still owed to a subscriber" if judgement.verdict is Verdict.UNKNOWN else ""
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count:,} {of}{'s' * (count != 1)}"
 
 
 def _finding_lines(path: str, made: Made, dossier: Dossier | None) -> Iterator[str]:

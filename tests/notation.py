@@ -2,8 +2,9 @@
 
 The notation of the checker's specification, so that a test of the checker is one line of history and one of expectations.
 
-    P1,2,3           published one after the other, 0.1 s apart, each confirmed after 0.05 s as m1, m2, m3; the first is 0.1 s after
-                     the latest publish event (0 at the beginning). After a delivery: 1 s before its own first delivery instead.
+    P1,2,3           published one after the other, 0.1 s apart, each confirmed after 0.05 s as m1, m2, m3; the first at 0, or 0.1 s
+                     after the latest publish event (0.05 s after a confirmation). After a delivery: 1 s before its own first
+                     delivery instead.
     P2@0.2           a publish alone: its outcome is written out (or there is none). P2'gen1@0.4 is the prober's own republishing,
                      P1[e2]@5 belongs to epoch e2 (default: e1).
     ok2=b2@0.3       confirmed as b2; ok'gen1=m2@0.45 means the sequence number published last
@@ -69,6 +70,7 @@ class Reader:
     epochs: dict[int, str] = field(default_factory=dict)
     epoch_of: dict[str, str] = field(default_factory=dict)
     seq: int = 0
+    publish_t: float = 0.0
 
     def open(self, session: str, t: float, subscriber: str = "") -> None:
         self.opened.add(session)
@@ -87,6 +89,7 @@ def _publish(reader: Reader, given: Given) -> None:
         epoch = reader.epochs[seq] = given["epoch"] or EPOCH
         t = float(given["t"]) if given["t"] else _publish_time(reader, seq)
         reader.events.append(PublishInvoked(t, reader.key, epoch, seq, int(given["generation"] or 0)))
+        reader.publish_t = t + PUBLISH_STEP_S
         if not given["t"]:
             _confirm(reader, t + PUBLISH_TAKES_S, seq, 0, f"m{seq}")
 
@@ -96,15 +99,13 @@ def _publish_time(reader: Reader, seq: int) -> float:
         first = re.search(rf"<{seq}@([\d.]+)", reader.text)
         assert first, f"P{seq} needs a time"
         return float(first[1]) - PUBLISHED_BEFORE_DELIVERY_S
-    # The confirmation of an untimed publish lies between two of them and does not set the pace.
-    paced = [event.t for event in reader.events if not isinstance(event, Opened | Published)]
-    confirmed = [event.t for event in reader.events if isinstance(event, Published)]
-    return max([t + PUBLISH_STEP_S for t in paced] + [t + PUBLISH_TAKES_S for t in confirmed], default=0.0)
+    return reader.publish_t
 
 
 def _confirm(reader: Reader, t: float, seq: int, generation: int, message_id: str) -> None:
     epoch = reader.epoch_of[message_id] = reader.epochs.get(seq, EPOCH)
     reader.events.append(Published(t, reader.key, epoch, seq, message_id, generation))
+    reader.publish_t = max(reader.publish_t, t + PUBLISH_TAKES_S)
 
 
 def _ok(reader: Reader, given: Given) -> None:
@@ -118,8 +119,9 @@ def _outcome(reader: Reader, given: Given) -> None:
         "abandon": PublishAbandoned,
     }
     seq = int(given["seq"])
-    epoch = reader.epochs.get(seq, EPOCH)
-    reader.events.append(outcomes[given["what"]](float(given["t"]), reader.key, epoch, seq, int(given["generation"] or 0)))
+    t, epoch = float(given["t"]), reader.epochs.get(seq, EPOCH)
+    reader.events.append(outcomes[given["what"]](t, reader.key, epoch, seq, int(given["generation"] or 0)))
+    reader.publish_t = max(reader.publish_t, t + PUBLISH_STEP_S)
 
 
 def _receive(reader: Reader, given: Given) -> None:
@@ -175,7 +177,10 @@ WORDS: tuple[tuple[re.Pattern[str], Callable[[Reader, Given], None]], ...] = tup
         (rf"(?P<session>\w+) (?P<what>ack|nack|ackOK) (?P<seq>\d+)@{T}", _answer),
         (rf"(?P<session>\w+) modack (?P<seq>\d+) (?P<seconds>[\d.]+)s@{T}", _modify_lease),
         (rf"pull (?P<session>\w+)@{T}", lambda reader, given: reader.open(given["session"], float(given["t"]))),
-        (r"open (?P<session>\w+) of client (?P<client>\w+)", lambda reader, given: reader.open(given["session"], 0.0, given["client"])),
+        (
+            r"open (?P<session>\w+) of client (?P<client>\w+)",
+            lambda reader, given: reader.open(given["session"], 0.0, given["client"]),
+        ),
         (rf"(?P<what>close|dlq|seek|filter|hole|end|stop) ?(?P<of>[\w.]*)@{T}", _control),
     )
 )
@@ -183,16 +188,17 @@ WORDS: tuple[tuple[re.Pattern[str], Callable[[Reader, Given], None]], ...] = tup
 
 def history(text: str, mode: Mode = Mode.STREAMING, *, subscription: str = "s", key: str = "k") -> list[Event]:
     """The events of a line in this notation, in recorder order. Raises ValueError at a word that it does not know."""
-    rest = " ".join(text.split())
-    reader = Reader(mode, subscription, key, rest)
-    while rest:
+    line = " ".join(text.split())
+    reader = Reader(mode, subscription, key, line)
+    at = 0
+    while at < len(line):
         for pattern, read in WORDS:
-            if found := pattern.match(rest):
+            if found := pattern.match(line, at):
                 read(reader, found.groupdict())
-                rest = rest[found.end() :]
+                at = found.end()
                 break
         else:
-            raise ValueError(f"not in the notation: {rest!r}")
+            raise ValueError(f"not in the notation: {line[at:]!r}")
     if mode is Mode.STREAMING:
         sessions = {session for session, _ in reader.received} - reader.opened
         reader.events[:0] = [Opened(0.0, subscription, session, session) for session in sorted(sessions)]

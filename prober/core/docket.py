@@ -7,9 +7,10 @@ amnesty hides nothing, it only makes a violation indeterminate.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from math import inf
 
+from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Rules, assumptions_behind
 
@@ -24,14 +25,12 @@ class Docket:
 
     __slots__ = ("_file", "amnesty_until_t", "counters", "key", "rules", "subscription")
 
-    def __init__(
-        self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: dict[str, int]
-    ) -> None:
+    def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: Counter[str]) -> None:
         self.subscription = subscription
         self.key = key
         self.rules = rules
         self.counters = counters
-        self.amnesty_until_t = -inf
+        self.amnesty_until_t = LONG_AGO
         self._file = file
 
     def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
@@ -47,10 +46,6 @@ class Docket:
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
         """Files something worth counting that no promise forbids."""
         self._add(kind, Status.INFO, t, witnesses, facts, "")
-
-    def count(self, name: str, by: int = 1) -> None:
-        """Counts something seen or judged, under the verifier's own counters."""
-        self.counters[name] = self.counters.get(name, 0) + by
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
         proof = tuple(sorted({number for number in witnesses if number > 0})[:WITNESSES_MAX])

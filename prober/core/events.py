@@ -18,7 +18,11 @@ client id); for pull and push every session is its own subscriber.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from math import inf
+from typing import Final, TypeAlias
+
+LONG_AGO: Final = -inf
+"""Before every event: the time of what has not happened yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from math import inf
 from typing import NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.rules import Mode
@@ -72,7 +73,6 @@ class HolderCheck:
     """
 
     __slots__ = (
-        "_confirmed",
         "_docket",
         "_log",
         "_short_leases",
@@ -83,19 +83,21 @@ class HolderCheck:
         "start_number",
         "start_position",
         "start_t",
+        "unsettled_until_t",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog) -> None:
         self._docket = docket
         self._log = log
-        self._short_leases: list[tuple[float, int]] = []
-        self._confirmed: set[int] = set()
-        self.pending: list[Split] = []
+        self._short_leases: tuple[tuple[float, int], ...] = ()
+        self.pending: tuple[Split, ...] = ()
         self.owner: str | None = None
-        self.start_t = self.start_lo = -inf
+        self.start_t = self.start_lo = LONG_AGO
         self.start_position = 0
         self.start_number = 0
         self.released = 0
+        self.unsettled_until_t = LONG_AGO
+        """As in `Track`, for sessions that are no longer tracked."""
 
     def judge(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> None:
         """Judges a delivery to a subscriber that is not the holder, and moves the key there unless it is a late copy.
@@ -112,7 +114,7 @@ class HolderCheck:
         run_start, run_start_t = self._run_of(arrival)
         if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:
             self._file(arrival, certain, EARLIER_RUN)
-            self._docket.count("affinity_moves_outstanding_unknown")
+            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
             run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
             self._move(arrival, others, run_start, run_start_t, run_lo)
             return
@@ -121,7 +123,7 @@ class HolderCheck:
             self._split(arrival, certain, released)
         elif certain or self._maybe_held(others, arrival.t):
             self._file(arrival, certain, RELEASED)
-            self._docket.count("affinity_moves_outstanding_unknown")
+            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
         else:
             self._idle_move(arrival)
         self._move(arrival, others, arrival.position, arrival.t, arrival.lo)
@@ -141,35 +143,30 @@ class HolderCheck:
         """The service may have released everything up to a position."""
         self.released = max(self.released, position)
 
-    def confirm(self, position: int) -> None:
-        """Exactly-once: the acknowledgement of a position was confirmed, so its lease can no longer release it."""
-        self._confirmed.add(position)
-        if len(self._confirmed) > 2 * self._docket.rules.window:
-            self._confirmed = {kept for kept in self._confirmed if kept > self._log.floor}
-
     def shorten(self, position: int, lease_end_t: float, now: float) -> None:
         """A lease modification may let a position go earlier than its first lease would."""
-        leases = self._short_leases
         self._expire_short_leases(now)
-        leases.append((lease_end_t, position))
+        leases = [*self._short_leases, (lease_end_t, position)]
         if len(leases) > SHORT_LEASES_MAX:
             leases.sort()
-            self._short_leases = [
-                (first[0], max(first[1], second[1])) for first, second in zip(leases[::2], leases[1::2], strict=False)
-            ]
-            self._short_leases += leases[len(leases) // 2 * 2 :]
+            odd = leases[len(leases) // 2 * 2 :]
+            pairs = zip(leases[::2], leases[1::2], strict=False)
+            leases = [(earlier[0], max(earlier[1], later[1])) for earlier, later in pairs] + odd
+        self._short_leases = tuple(leases)
 
     def settle(self, now: float) -> None:
         """Decides the splits on hold whose time has passed."""
         while self.pending and (self.pending[0].due_t < now or now == inf):
-            self._decide(self.pending.pop(0))
+            split, *rest = self.pending
+            self.pending = tuple(rest)
+            self._decide(split)
 
     def reset(self, frontier: int) -> None:
         """A seek: all holds are gone and everything may have been released."""
         for split in self.pending:
             self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, RELEASED)
-        self.pending.clear()
-        self._short_leases.clear()
+        self.pending = ()
+        self._short_leases = ()
         self.released = max(self.released, frontier)
         self.owner = None
 
@@ -184,9 +181,12 @@ class HolderCheck:
         """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""
         if arrival.own and arrival.position == arrival.own + 1:
             return arrival.track.run_start, arrival.track.run_start_t
-        return 0, -inf
+        return 0, LONG_AGO
 
     def _notice_closed(self, others: Collection[Track], now: float) -> None:
+        """A stream that is gone holds nothing; a response or request that is over does until its messages are settled."""
+        if self._docket.rules.mode is not Mode.STREAMING:
+            return
         for track in others:
             if track.session.closed_t <= now and not track.closed_seen:
                 track.closed_seen = True
@@ -201,9 +201,8 @@ class HolderCheck:
             if held.lease_end_min_t > now and position > self._log.floor
         ]
 
-    @staticmethod
-    def _maybe_held(others: Collection[Track], now: float) -> bool:
-        return any(
+    def _maybe_held(self, others: Collection[Track], now: float) -> bool:
+        return self.unsettled_until_t > now or any(
             track.unsettled_until_t > now or any(held.lease_end_max_t > now for held in track.held.values()) for track in others
         )
 
@@ -212,13 +211,13 @@ class HolderCheck:
         rules = self._docket.rules
         self._expire_short_leases(now)
         leased = self._log.frontier_at(now + rules.delivery_delay_max_s - rules.ack_deadline_s)
-        while leased in self._confirmed:
+        while self._log.confirmation(leased) is not None:
             leased -= 1
         return max(self.released, leased)
 
     def _expire_short_leases(self, now: float) -> None:
-        over = [position for end_t, position in self._short_leases if end_t <= now and position not in self._confirmed]
-        self._short_leases = [lease for lease in self._short_leases if lease[0] > now]
+        over = [position for end_t, position in self._short_leases if end_t <= now and self._log.confirmation(position) is None]
+        self._short_leases = tuple(lease for lease in self._short_leases if lease[0] > now)
         self.released = max(self.released, *over, 0)
 
     def _split(self, arrival: Arrival, certain: list[Certain], released: int) -> None:
@@ -226,11 +225,12 @@ class HolderCheck:
         witnesses, facts = self._proof(arrival, certain)
         due_t = arrival.t + rules.close_detection_max_s
         split = Split(due_t, arrival.t, arrival.position, tuple(certain), released, witnesses, facts)
-        self._docket.count("affinity_moves_outstanding_yes")
+        self._docket.counters["affinity_moves_outstanding_yes"] += 1
         if rules.mode is Mode.STREAMING and rules.close_detection_max_s > 0:
-            self.pending.append(split)
+            self.pending += (split,)
             if len(self.pending) > SPLITS_MAX:
-                self._decide(self.pending.pop(0))
+                self._decide(self.pending[0])
+                self.pending = self.pending[1:]
         else:
             self._docket.violation(OVERLAP[rules.mode], split.t, witnesses, facts)
 
@@ -248,7 +248,7 @@ class HolderCheck:
     def _idle_move(self, arrival: Arrival) -> None:
         if self._docket.rules.mode is Mode.STREAMING:
             facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
-            self._docket.count("affinity_moves_outstanding_no")
+            self._docket.counters["affinity_moves_outstanding_no"] += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self.start_number, arrival.number), facts)
 
     def _proof(self, arrival: Arrival, certain: list[Certain]) -> tuple[tuple[int, ...], Facts]:

@@ -25,12 +25,11 @@ RACING = "the redelivery may have been sent before the acknowledgement was confi
 class IntegrityCheck:
     """Judges single messages of one key; see the head of this file."""
 
-    __slots__ = ("_confirmed_acks", "_docket", "_log")
+    __slots__ = ("_docket", "_log")
 
     def __init__(self, docket: Docket, log: LearnedLog) -> None:
         self._docket = docket
         self._log = log
-        self._confirmed_acks: dict[int, tuple[float, int]] = {}
 
     def content(self, arrival: Arrival, message_id: str, defect: str | None, matches_filter: bool) -> None:
         """Judges what the recorder found in the message itself."""
@@ -78,18 +77,12 @@ class IntegrityCheck:
             witnesses = (publication.invoked_number, number, seen[0].number)
             self._docket.violation(Kind.GHOST, t, witnesses, {"seq": publication.seq, "epoch": epoch})
 
-    def ack_confirmed(self, position: int, t: float, number: int) -> None:
-        """Exactly-once: the service confirmed the acknowledgement of a position."""
-        self._confirmed_acks.setdefault(position, (t, number))
-        if len(self._confirmed_acks) > 2 * self._docket.rules.window:
-            self._confirmed_acks = {kept: ack for kept, ack in self._confirmed_acks.items() if kept > self._log.floor}
-
     def redelivered(self, arrival: Arrival, message_id: str) -> None:
         """Judges a message that comes again against the confirmation of its acknowledgement."""
-        confirmed = self._confirmed_acks.get(arrival.position)
-        if confirmed is None:
+        confirmation = self._log.confirmation(arrival.position)
+        if confirmation is None:
             return
-        t, number = confirmed
+        t, number = confirmation
         doubt = "" if t + self._docket.rules.clock_error_s < arrival.lo else RACING
         witnesses = (self._log.number(arrival.position), number, arrival.number)
         facts: Facts = {"seq": arrival.seq, "message_id": message_id, "confirmed_t": t}
@@ -107,7 +100,7 @@ class IntegrityCheck:
         late = order.next is not None and arrival.seq < order.next - 1
         kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
         facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": message_id}
-        self._docket.count("publisher_duplicates")
+        self._docket.counters["publisher_duplicates"] += 1
         if self._docket.rules.attempts_observed and order.record.was_attempted_once(arrival.seq):
             self._docket.violation(kind, arrival.t, (arrival.number,), facts)
         else:

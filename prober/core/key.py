@@ -10,11 +10,11 @@ key, so everything learned may have been released by them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
+from typing import Protocol
 
 from prober.core.docket import Docket
-from prober.core.events import AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
+from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
 from prober.core.integrity import IntegrityCheck
 from prober.core.liveness import LivenessCheck
@@ -23,8 +23,15 @@ from prober.core.positions import ACKED, PRIMARY, REMOVED, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication, Publications
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import ANCIENT, TRACKS_KEPT, Arrival, Held, Session, Track
+from prober.core.sessions import ANCIENT, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Span, Track
 from prober.core.subscription import Subscription
+
+
+class TopicKey(Protocol):
+    """The key as all subscriptions of the topic see it."""
+
+    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
+        """A subscription learned a position of the key's log."""
 
 
 class KeyChecker:
@@ -38,14 +45,15 @@ class KeyChecker:
         "_holder",
         "_integrity",
         "_last_event_t",
+        "_last_position",
         "_liveness",
         "_next_index",
-        "_on_learned",
         "_order",
         "_orders",
         "_publications",
         "_redelivery",
         "_rules",
+        "_topic_key",
         "_tracks",
         "docket",
         "due_t",
@@ -58,19 +66,20 @@ class KeyChecker:
         docket: Docket,
         subscription: Subscription,
         publications: Publications,
-        on_learned: Callable[[KeyChecker, Arrival], None] | None = None,
+        topic_key: TopicKey,
     ) -> None:
         self.docket = docket
         self.subscription = subscription
         self.due_t = inf
         self.log = LearnedLog(subscription.rules.window)
-        self._on_learned = on_learned
+        self._topic_key = topic_key
         self._publications = publications
         self._rules: Rules = subscription.rules
         self._orders: dict[str, EpochOrder] = {}
         self._next_index = 0
         self._tracks: dict[str, Track] = {}
-        self._last_event_t = -inf
+        self._last_event_t = LONG_AGO
+        self._last_position = ANCIENT
         self._integrity = IntegrityCheck(docket, self.log)
         self._redelivery = RedeliveryCheck(docket, self.log)
         self._order = OrderCheck(docket)
@@ -105,7 +114,7 @@ class KeyChecker:
         """Judges one delivery; see the head of this file for the order of the checks."""
         t = self._last_event_t = event.t
         session = self.subscription.session(event.session, t)
-        track = self._track(session, number)
+        track = self._track(session, t, number)
         order = self._order_of(event.epoch)
         if order is None:
             self._foreign(t)
@@ -166,8 +175,7 @@ class KeyChecker:
         """Exactly-once: the service confirmed an acknowledgement."""
         position = self.log.find(hash(event.message_id))
         if position and self._rules.exactly_once:
-            self._integrity.ack_confirmed(position, event.t, number)
-            self._holder.confirm(position)
+            self.log.confirm(position, event.t, number)
 
     def dead_lettered(self, event: DeadLettered) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
@@ -191,6 +199,7 @@ class KeyChecker:
         for track in self._tracks.values():
             track.held.clear()
             track.distrust()
+        self._last_position = ANCIENT
 
     def interrupted(self, until_t: float) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
@@ -198,7 +207,7 @@ class KeyChecker:
         self._tracks.clear()
         for order in self._orders.values():
             order.interrupt()
-            self.log.retired[order.index] = max(self.log.retired.get(order.index, -1), order.record.last)
+            self.log.retire(order.index, order.record.last)
         self.sought(until_t)
 
     def wake(self, now: float) -> None:
@@ -207,14 +216,15 @@ class KeyChecker:
         self._holder.settle(now)
         coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._orders, self._order.excused_until_t)
         if self.subscription.up_since_t == inf:
-            coming_t = now + self._rules.shortest_deadline_s
+            coming_t = now + self.subscription.shortest_deadline_s
         elif coming_t == inf:
             coming_t = self._sleep(now)
         self.due_t = min(coming_t, self._next_hold())
 
     def next_due(self, t: float) -> float:
         """The earliest time at which something that happened at `t` may have to be decided without a further event."""
-        return min(t + self._rules.shortest_deadline_s, self._next_hold())
+        due_t = t + self.subscription.shortest_deadline_s
+        return min(due_t, self._next_hold()) if self._redelivery.held or self._holder.pending else due_t
 
     def finish(self) -> None:
         """Settles everything on hold as if time went on without further events."""
@@ -223,7 +233,7 @@ class KeyChecker:
 
     def owes(self) -> bool:
         """Whether the service still owes this subscription a delivery."""
-        return self._liveness.owes() or any(order.missing or order.undelivered() for order in self._orders.values())
+        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._orders.values())
 
     # --- steps of a delivery -------------------------------------------------------------------------------------------------
 
@@ -242,24 +252,35 @@ class KeyChecker:
         self._next_index += 1
         return order
 
-    def _track(self, session: Session, number: int) -> Track:
+    def _track(self, session: Session, t: float, number: int) -> Track:
         track = self._tracks.get(session.name)
         if track is not None and track.session is session:
             return track
         if track is not None:
             self._tracks[f"{session.name} before {number}"] = track
-        if len(self._tracks) >= TRACKS_KEPT:
-            self._prune_tracks()
+        if len(self._tracks) >= (TRACKS_KEPT if self._rules.mode is Mode.STREAMING else UNARY_TRACKS_KEPT):
+            self._prune_tracks(t)
         track = self._tracks[session.name] = Track(session)
         return track
 
-    def _prune_tracks(self) -> None:
-        """Lets go of the older half of the sessions; what one may still be a predecessor with is kept."""
-        for name in list(self._tracks)[: TRACKS_KEPT // 2]:
-            self._redelivery.forget_track(self._tracks.pop(name))
+    def _prune_tracks(self, t: float) -> None:
+        """Lets go of sessions that are over and hold nothing; if they are still too many, of the oldest.
+
+        What they may still be predecessors with is kept, and until when they may count as holders. Forgetting what an old one holds
+        can only hide a split.
+        """
+        over = [name for name, track in self._tracks.items() if track.is_over(t)]
+        over = over or list(self._tracks)[: len(self._tracks) - TRACKS_KEPT // 2]
+        spans: list[Span] = []
+        for name in over:
+            track = self._tracks.pop(name)
+            track.let_go(0, inf)
+            self._holder.unsettled_until_t = max(self._holder.unsettled_until_t, track.unsettled_until_t)
+            spans += track.spans
+        self._redelivery.remember(spans)
 
     def _foreign(self, t: float) -> None:
-        self.docket.count("deliveries_foreign")
+        self.docket.counters["deliveries_foreign"] += 1
         self._holder.release(self.log.frontier)
         self._liveness.delivered(0, t, 0)
 
@@ -269,19 +290,18 @@ class KeyChecker:
         position = log.find(arrival.token)
         if position:
             arrival.position = position
-            self.docket.count("deliveries_redelivery")
+            self.docket.counters["deliveries_redelivery"] += 1
             self._integrity.known_id(arrival, self._orders, message_id)
             self._integrity.redelivered(arrival, message_id)
         else:
             is_primary = publication is not None and publication.token == arrival.token
-            if not is_primary and arrival.seq <= log.retired.get(order.index, -1):
+            if not is_primary and log.is_retired(order.index, arrival.seq):
                 return False
             arrival.new = True
             arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t)
-            self.docket.count("deliveries_first")
+            self.docket.counters["deliveries_first"] += 1
             self._integrity.origin(arrival, publication, order, message_id)
-            if self._on_learned is not None:
-                self._on_learned(self, arrival)
+            self._topic_key.learned(self, arrival)
             if publication is not None and publication.invoked_t <= self._order.excused_until_t:
                 self._redelivery.sought_frontier = arrival.position
         if self._rules.dead_letter_max_attempts:
@@ -290,16 +310,26 @@ class KeyChecker:
 
     def _unplaced(self, arrival: Arrival) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
-        self.docket.count("deliveries_unplaced")
+        self.docket.counters["deliveries_unplaced"] += 1
         self._holder.unplaced(arrival, self._tracks.values())
         self._liveness.delivered(0, arrival.t, arrival.number)
-        arrival.track.record(ANCIENT, arrival.t, arrival.number, -inf)
+        arrival.track.record(ANCIENT, arrival.t, arrival.number, LONG_AGO)
+        self._last_position = ANCIENT
 
     def _redelivery_judges(self, arrival: Arrival) -> bool:
+        """Judges the step to this delivery; the common cases need no look at the predecessors.
+
+        The latest delivery of all is always a possible predecessor. So a new message right after it is neither a skip nor a rewind,
+        and neither is the next message on the only session.
+        """
         check = self._redelivery
         tracks = self._tracks
-        if arrival.own and arrival.position == arrival.own + 1 and len(tracks) == 1 and not check.watching:
-            return False
+        position, own = arrival.position, arrival.own
+        if not check.watching:
+            if own == position - 1 and own and len(tracks) == 1:
+                return False
+            if arrival.new and self._last_position == position - 1 and own in (0, position - 1):
+                return False
         return check.judge(arrival, tracks.values(), self.subscription.is_alone(arrival.track.session))
 
     def _received_primary(self, record: EpochRecord, publication: Publication, position: int) -> None:
@@ -318,9 +348,9 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        self.docket.count("rewinds")
+        self.docket.counters["rewinds"] += 1
         if self.log.flags(arrival.position) & ACKED:
-            self.docket.count("rewinds_to_acked")
+            self.docket.counters["rewinds_to_acked"] += 1
         reached = 0
         for track in self._tracks.values():
             track.let_go(arrival.position, inf)
@@ -337,6 +367,7 @@ class KeyChecker:
         track = arrival.track
         track.held[position] = Held(t, number, lease_end_t - delay, lease_end_t + delay)
         track.record(position, t, number, t - delay - rules.clock_error_s)
+        self._last_position = position
         self._liveness.delivered(position, t, number)
         if not self.log.flags(position) & ACKED and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, number)
@@ -377,8 +408,12 @@ class KeyChecker:
         self._tracks = {}
         self._holder.release(self.log.frontier)
         self._redelivery.rest()
+        self._liveness.rest()
+        for order in self._orders.values():
+            order.record.rest()
+        self._last_position = ANCIENT
         return inf
 
     @staticmethod
     def _busy_until(track: Track) -> float:
-        return max(track.unsettled_until_t, *(held.lease_end_max_t for held in track.held.values()), -inf)
+        return max(track.unsettled_until_t, *(held.lease_end_max_t for held in track.held.values()), LONG_AGO)

@@ -24,11 +24,15 @@ from math import inf
 from typing import NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
 from prober.core.order import EpochOrder
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.redelivery import DEAD_LETTER
+from prober.core.rules import Mode
 from prober.core.sessions import Session
+
+_NOTHING: frozenset[str] = frozenset()
 
 STREAM_BROKE = "the stream that carried the run broke, and what it lost may have been acknowledged before"
 
@@ -58,16 +62,15 @@ class LivenessCheck:
         self._log = log
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
-        self.last_delivery_t = -inf
+        self.last_delivery_t = LONG_AGO
         self.last_delivery_number = 0
-        self._stuck: set[str] = set()
+        self._stuck = _NOTHING
 
     def delivered(self, position: int, t: float, number: int) -> None:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
-        if self._stuck:
-            self._stuck.clear()
+        self._stuck = _NOTHING
         if self.run is not None and position >= self.run.target:
             self.run = None
 
@@ -104,8 +107,12 @@ class LivenessCheck:
 
     def reset(self) -> None:
         """A seek: nothing that was owed is owed any more."""
-        self.owed.clear()
         self.run = None
+        self.rest()
+
+    def rest(self) -> None:
+        """Gives back the memory of what was owed."""
+        self.owed = {}
 
     def judge(self, now: float, up_since_t: float, orders: Mapping[str, EpochOrder], excused_until_t: float) -> float:
         """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running.
@@ -147,7 +154,8 @@ class LivenessCheck:
         return inf
 
     def _doubt_of(self, run: Run) -> str:
-        if run.session.closed_t < inf and self._log.flags(run.target) & ACKED:
+        streaming = self._docket.rules.mode is Mode.STREAMING
+        if streaming and run.session.closed_t < inf and self._log.flags(run.target) & ACKED:
             return STREAM_BROKE
         return DEAD_LETTER if self._dead_letter_possible(run.target) else ""
 
@@ -176,7 +184,7 @@ class LivenessCheck:
     def _judge_lost(self, now: float, epoch: str, order: EpochOrder) -> float:
         deadline_s = self._docket.rules.delivery_deadline_s
         coming_t = inf
-        for seq, overtaken in order.missing.items():
+        for overtaken in order.missing():
             if overtaken.reported_lost:
                 continue
             if now <= overtaken.t + deadline_s:
@@ -188,7 +196,7 @@ class LivenessCheck:
                 Kind.LOST_OVERTAKEN,
                 overtaken.t + deadline_s,
                 (publication.invoked_number, publication.confirmed_number, overtaken.by.number),
-                {"seq": seq, "by": overtaken.by.seq, "epoch": epoch, "since_t": overtaken.t},
+                {"seq": publication.seq, "by": overtaken.by.seq, "epoch": epoch, "since_t": overtaken.t},
             )
         return coming_t
 
@@ -200,7 +208,7 @@ class LivenessCheck:
         stuck = [publication for publication in owed if now > max(publication.confirmed_t, quiet_since_t) + deadline_s]
         if not stuck:
             return min((max(publication.confirmed_t, quiet_since_t) + deadline_s for publication in owed), default=inf)
-        self._stuck.add(epoch)
+        self._stuck |= {epoch}
         first = stuck[0]
         since_t = max(first.confirmed_t, quiet_since_t)
         seqs = tuple(publication.seq for publication in stuck[:SEQS_SHOWN])

@@ -1,7 +1,7 @@
 """The smallest history that still proves a finding: what a person reads at 3 a.m. instead of ten thousand events.
 
 The method is delta debugging (Zeller and Hildebrandt, 2002, "ddmin") with the checker itself as the test. A smaller history counts
-only if the checker makes *the same* finding from it: the same kind, status, subscription and key, the same sequence numbers,
+only if the checker makes *the same* finding from it: the same kind, status, doubt, subscription and key, the same sequence numbers,
 message ids and subscribers in its facts, and no other witnesses than the original ones; and only if it makes no finding that the
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
 Positions, counts of positions and times are not compared: they change with the events that are left out.
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from prober.core.events import Event, Opened
+from prober.core.events import AckConfirmed, Acked, Delivered, Event, LeaseModified, Nacked, Opened, PublishEvent
 from prober.core.findings import Fact, Finding, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -25,7 +25,9 @@ RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000
 
 Numbered: TypeAlias = tuple[int, Event]
-Identity: TypeAlias = tuple[str, str, str, str, frozenset[tuple[str, Fact]]]
+OfMessage: TypeAlias = PublishEvent | Delivered
+OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
+Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def identity(finding: Finding) -> Identity:
     lasting = frozenset(
         (name, fact) for name, fact in finding.facts.items() if not isinstance(fact, float) and "position" not in name
     )
-    return (finding.kind, finding.status, finding.subscription, finding.key, lasting)
+    return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 
 
 def judged(events: Sequence[Numbered], rules: Rules, subscription: str) -> Iterator[tuple[int, Finding]]:
@@ -69,6 +71,20 @@ def judged(events: Sequence[Numbered], rules: Rules, subscription: str) -> Itera
 
 def _renumbered(finding: Finding, events: Sequence[Numbered]) -> Finding:
     return replace(finding, witnesses=tuple(events[witness - 1][0] for witness in finding.witnesses))
+
+
+class Origins:
+    """Where some events come from: contains the publish events of their messages, and the beginnings of their sessions."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        of = list(events)
+        self._messages = {(event.key, event.epoch, event.seq) for event in of if isinstance(event, OfMessage)}
+        self._sessions = {(event.subscription, event.session) for event in of if isinstance(event, OfSession)}
+
+    def __contains__(self, event: Event) -> bool:
+        if isinstance(event, Opened):
+            return (event.subscription, event.session) in self._sessions
+        return isinstance(event, PublishEvent) and (event.key, event.epoch, event.seq) in self._messages
 
 
 @dataclass(slots=True)
@@ -139,7 +155,7 @@ def minimise(
     complete = not trial.spent
     trial.runs_left, trial.events_left = 1, len(best)  # outside the budget: what is returned is always judged once more
     proof = trial.proof(best)
-    return proof and Minimal(tuple(best), proof, trial.runs, complete)
+    return Minimal(tuple(best), proof, trial.runs, complete) if proof else None
 
 
 def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] | None:
@@ -161,17 +177,10 @@ def _witnesses_first(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbe
 
 
 def _with_origins(events: Sequence[Numbered], witnesses: Sequence[Numbered]) -> Sequence[Numbered]:
-    """The witnesses, every publish of their messages, and the beginnings of their sessions."""
+    """The witnesses with every publish of their messages and the beginnings of their sessions."""
+    origins = Origins(event for _, event in witnesses)
     kept = {n for n, _ in witnesses}
-    messages = {(event.epoch, event.seq) for _, event in witnesses if hasattr(event, "seq")}
-    sessions = {event.session for _, event in witnesses if hasattr(event, "session")}
-
-    def is_origin(event: Event) -> bool:
-        if isinstance(event, Opened):
-            return event.session in sessions
-        return hasattr(event, "seq") and not hasattr(event, "session") and (event.epoch, event.seq) in messages
-
-    return [(n, event) for n, event in events if n in kept or is_origin(event)]
+    return [(n, event) for n, event in events if n in kept or event in origins]
 
 
 def _ddmin(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:

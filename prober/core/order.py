@@ -20,19 +20,21 @@ arrives. That is also when a gap shows that could not be one before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.publications import EpochRecord, Publication
 from prober.core.sessions import Arrival
 
 UNRESOLVED_MAX = 8
 """Records of one sequence number remembered while its publish has no outcome."""
-PASSED_MAX = 4096
-"""Overtaken sequence numbers remembered per epoch; the oldest are given up beyond that."""
+OVERTAKEN_MAX = 4096
+"""Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
 
 SOUGHT = "published before a seek, which may have passed over it"
 
@@ -46,7 +48,7 @@ class Latest(NamedTuple):
     invoked_number: int
 
 
-NEVER = Latest(-inf, 0, 0, 0)
+NEVER = Latest(LONG_AGO, 0, 0, 0)
 
 
 class Primary(NamedTuple):
@@ -78,11 +80,15 @@ class Unresolved(NamedTuple):
 
 @dataclass(slots=True)
 class Overtaken:
-    """A confirmed sequence number that a higher primary overtook at `t`."""
+    """A sequence number that had not been received when a higher primary was, at `t`.
+
+    `bound`: it was confirmed and had to come first. Otherwise its outcome was open then, or it was republished later.
+    """
 
     publication: Publication
     by: Primary
     t: float
+    bound: bool
     reported_lost: bool = False
 
 
@@ -92,21 +98,18 @@ class EpochOrder:
     index       small number that stands for the epoch in the learned log.
     next        the sequence number expected next; None until an adopted baseline is known.
     last        the primary that stands furthest in the log.
-    missing     confirmed sequence numbers below `next` that were overtaken.
-    passed      unreceived sequence numbers below `next` that were not bound to come first when they were passed (their outcome
-                was open, or they were republished later), and what passed them.
+    overtaken   sequence numbers below `next` that have not been received.
     unresolved  deliveries whose publish has no outcome yet.
     """
 
-    __slots__ = ("index", "last", "missing", "next", "passed", "record", "unresolved")
+    __slots__ = ("index", "last", "next", "overtaken", "record", "unresolved")
 
     def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
         self.index = index
         self.record = record
         self.next = baseline
         self.last = BEFORE_ALL
-        self.missing: dict[int, Overtaken] = {}
-        self.passed: dict[int, Primary] = {}
+        self.overtaken: dict[int, Overtaken] = {}
         self.unresolved: dict[int, list[Unresolved]] = {}
 
     def between(self, low: int, high: int) -> list[Publication]:
@@ -120,20 +123,32 @@ class EpochOrder:
         """Confirmed publishes that nothing overtook and whose primary was not received; none before a baseline is known."""
         if self.next is None:
             return []
-        return [p for p in self.record.open.values() if p.confirmed and (p.seq >= self.next or p.seq in self.passed)]
+        return [p for p in self.record.open.values() if p.confirmed and (p.seq >= self.next or self._is_unbound(p.seq))]
+
+    def missing(self) -> Iterator[Overtaken]:
+        """Confirmed publishes that had to come before what overtook them, and have not come."""
+        return (overtaken for overtaken in self.overtaken.values() if overtaken.bound)
 
     def interrupt(self) -> None:
         """The record has a hole: the baseline is adopted anew, and nobody waits for what was published before."""
         self.next = None
         self.last = BEFORE_ALL
-        self.missing.clear()
-        self.passed.clear()
+        self.overtaken.clear()
         self.unresolved.clear()
 
     def forget(self, seq: int) -> None:
         """Stops waiting for an outcome of `seq`."""
-        self.passed.pop(seq, None)
+        self.overtaken.pop(seq, None)
         self.unresolved.pop(seq, None)
+
+    def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
+        """Notes that a sequence number was overtaken; beyond `OVERTAKEN_MAX` no more are noted."""
+        if len(self.overtaken) < OVERTAKEN_MAX:
+            self.overtaken[publication.seq] = Overtaken(publication, by, t, bound)
+
+    def _is_unbound(self, seq: int) -> bool:
+        overtaken = self.overtaken.get(seq)
+        return overtaken is not None and not overtaken.bound
 
 
 class OrderCheck:
@@ -147,7 +162,7 @@ class OrderCheck:
     def __init__(self, docket: Docket) -> None:
         self._docket = docket
         self.latest = NEVER
-        self.excused_until_t = -inf
+        self.excused_until_t = LONG_AGO
 
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         """Judges a message id received for the first time; True when it is its sequence number's primary."""
@@ -169,10 +184,10 @@ class OrderCheck:
             if seen.token == publication.token:
                 self._primary(order, publication, seen.position, seen.number, seen.before, t)
                 return seen.position
-        passed_by = order.passed.get(publication.seq)
-        if passed_by is not None and publication.ordered_t <= passed_by.ordered_t:
-            del order.passed[publication.seq]
-            self._gap(order, [publication], passed_by, t)
+        overtaken = order.overtaken.get(publication.seq)
+        if overtaken is not None and publication.ordered_t <= overtaken.by.ordered_t:
+            del order.overtaken[publication.seq]
+            self._gap(order, [publication], overtaken.by, t)
         return 0
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, before: Latest, t: float) -> None:
@@ -195,10 +210,9 @@ class OrderCheck:
 
     def _late(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """A primary below the expected sequence number: something passed it."""
-        overtaken = order.missing.pop(this.seq, None)
-        passed_by = overtaken.by if overtaken else order.passed.pop(this.seq, None)
-        if passed_by is not None and (overtaken or passed_by.inverts(this)):
-            self._inversion(publication, this, passed_by, t)
+        overtaken = order.overtaken.pop(this.seq, None)
+        if overtaken is not None and (overtaken.bound or overtaken.by.inverts(this)):
+            self._inversion(publication, this, overtaken.by, t)
 
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between the expected sequence number and the higher one that came instead."""
@@ -206,8 +220,8 @@ class OrderCheck:
         for earlier in order.between(order.next or 0, publication.seq):
             if earlier.confirmed and earlier.ordered_t <= publication.ordered_t:
                 gap.append(earlier)
-            elif not earlier.abandoned and len(order.passed) < PASSED_MAX:
-                order.passed[earlier.seq] = this
+            elif not earlier.abandoned:
+                order.overtake(earlier, this, t, bound=False)
         if gap:
             self._gap(order, gap, this, t)
 
@@ -224,8 +238,8 @@ class OrderCheck:
         }
         self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, "" if certain else SOUGHT)
         if t > self._docket.amnesty_until_t:
-            for publication in certain[: PASSED_MAX - len(order.missing)]:
-                order.missing[publication.seq] = Overtaken(publication, this, t)
+            for publication in certain:
+                order.overtake(publication, this, t, bound=True)
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)

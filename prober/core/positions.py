@@ -10,14 +10,16 @@ not allowed the learned order may differ from the log; then another rule fires a
 Only the last `window` positions are kept. What has left the window is *retired*: a delivery of it can no longer be placed, so it
 begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
 
-A position is kept in about 41 bytes: columns in arrays and a chained hash table over them. Chains lead from newer to older
-positions and simply end where the window ends, so nothing is ever deleted from them.
+A position is kept in 38 bytes: columns in arrays and a chained hash table over them. Chains lead from newer to older positions and
+simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo 2^16; a link so old that it
+points to a wrong position leads through records whose tokens do not match, and always downwards.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from typing import NamedTuple
 
 ACKED = 1
 """An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
@@ -26,9 +28,24 @@ REMOVED = 2
 PRIMARY = 4
 """The record is the one that the publish returned."""
 
+_LOW_8_BITS = 0xFF
+_LOW_16_BITS = 0xFFFF
 _LOW_32_BITS = 0xFFFF_FFFF
 _LOW_63_BITS = 0x7FFF_FFFF_FFFF_FFFF
 _SMALLEST = 8
+
+
+_NO_NUMBERS = array("q")
+_NO_SMALL_NUMBERS = array("H")
+_NO_TIMES = array("d")
+"""Columns of a log that holds nothing, shared by all idle keys; never written to."""
+
+
+class Confirmation(NamedTuple):
+    """The event that confirmed an acknowledgement."""
+
+    t: float
+    number: int
 
 
 class LearnedLog:
@@ -39,38 +56,41 @@ class LearnedLog:
 
     __slots__ = (
         "_attempts",
+        "_confirmations",
         "_epochs",
         "_flags",
         "_heads",
         "_links",
         "_mask",
         "_numbers",
+        "_retired",
         "_room",
         "_seqs",
         "_times",
         "_tokens",
         "_window",
+        "_wrap",
         "floor",
         "frontier",
-        "retired",
     )
 
     def __init__(self, window: int) -> None:
         self._window = window
         self.frontier = 0
         self.floor = 0
-        self.retired: dict[int, int] = {}
-        """epoch index -> highest sequence number that ever left the window."""
-        self._attempts: dict[int, int] = {}
-        self._allocate(0)
+        self._retired: list[int] = []
+        self._attempts: dict[int, int] | None = None
+        self._confirmations: dict[int, Confirmation] | None = None
+        self._empty()
 
     def forget(self) -> None:
         """Gives up every position kept: all become retired."""
         for position in range(self.floor + 1, self.frontier + 1):
             self._retire(position)
         self.floor = self.frontier
-        self._attempts.clear()
-        self._allocate(0)
+        self._attempts = None
+        self._confirmations = None
+        self._empty()
 
     def find(self, token: int) -> int:
         """The position of a message id's token, or 0 when it is unknown or has left the window."""
@@ -79,7 +99,7 @@ class LearnedLog:
         mask = self._mask
         frontier = self.frontier
         floor = self.floor
-        position = frontier - ((frontier - self._heads[token & mask]) & _LOW_32_BITS)
+        position = frontier - ((frontier - self._heads[token & mask]) & self._wrap)
         while position > floor:
             slot = position & mask
             if self._tokens[slot] == token:
@@ -103,11 +123,11 @@ class LearnedLog:
         slot = position & mask
         heads = self._heads
         bucket = token & mask
-        back = (position - heads[bucket]) & _LOW_32_BITS
+        back = (position - heads[bucket]) & self._wrap
         self._links[slot] = back if back <= mask else 0
-        heads[bucket] = position & _LOW_32_BITS
+        heads[bucket] = position & self._wrap
         self._tokens[slot] = token
-        self._epochs[slot] = epoch & 0xFFFF
+        self._epochs[slot] = epoch & _LOW_8_BITS
         self._seqs[slot] = seq & _LOW_63_BITS
         self._numbers[slot] = number
         self._times[slot] = t
@@ -149,16 +169,41 @@ class LearnedLog:
             return high
         return bisect_right(range(low + 1, high + 1), t, key=lambda position: self._times[position & self._mask]) + low
 
+    def retire(self, epoch: int, seq: int) -> None:
+        """Notes that a record of this sequence number, or of one above it, can no longer be placed."""
+        epoch &= _LOW_8_BITS
+        retired = self._retired
+        if len(retired) <= epoch:
+            retired.extend([-1] * (epoch + 1 - len(retired)))
+        if seq > retired[epoch]:
+            retired[epoch] = seq
+
+    def is_retired(self, epoch: int, seq: int) -> bool:
+        """Whether an unknown id of this sequence number may be one that has left the window."""
+        epoch &= _LOW_8_BITS
+        return epoch < len(self._retired) and seq <= self._retired[epoch]
+
     def count_attempt(self, position: int, attempt: int) -> None:
         """Notes one more delivery of a position; `attempt` is the service's own count, which may run ahead of ours."""
-        attempts = self._attempts
+        attempts = self._attempts = self._attempts or {}
         attempts[position] = max(attempts.get(position, 0) + 1, attempt)
         if len(attempts) > 2 * self._window:
             self._attempts = {p: n for p, n in attempts.items() if p > self.floor}
 
     def attempts(self, position: int) -> int:
         """Deliveries of a position as far as `count_attempt` was told."""
-        return self._attempts.get(position, 0)
+        return self._attempts.get(position, 0) if self._attempts else 0
+
+    def confirm(self, position: int, t: float, number: int) -> None:
+        """Exactly-once: notes that event `number` confirmed the acknowledgement of a position."""
+        confirmations = self._confirmations = self._confirmations or {}
+        confirmations.setdefault(position, Confirmation(t, number))
+        if len(confirmations) > 2 * self._window:
+            self._confirmations = {p: kept for p, kept in confirmations.items() if p > self.floor}
+
+    def confirmation(self, position: int) -> Confirmation | None:
+        """The first confirmation of a position's acknowledgement, if there was one."""
+        return self._confirmations.get(position) if self._confirmations else None
 
     def _make_room(self) -> None:
         if self._room < self._window:
@@ -169,9 +214,7 @@ class LearnedLog:
 
     def _retire(self, position: int) -> None:
         slot = position & self._mask
-        epoch, seq = self._epochs[slot], self._seqs[slot]
-        if seq > self.retired.get(epoch, -1):
-            self.retired[epoch] = seq
+        self.retire(self._epochs[slot], self._seqs[slot])
 
     def _grow(self) -> None:
         columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._times, self._flags)
@@ -182,14 +225,24 @@ class LearnedLog:
             position = self.learn(int(token), int(epoch), int(seq), int(number), t)
             self._flags[position & self._mask] = int(flags)
 
+    def _empty(self) -> None:
+        self._room = 0
+        self._mask = -1
+        self._wrap = 0
+        self._tokens = self._seqs = self._numbers = _NO_NUMBERS
+        self._heads = self._links = self._epochs = self._flags = _NO_SMALL_NUMBERS
+        self._times = _NO_TIMES
+
     def _allocate(self, slots: int) -> None:
         self._room = min(slots, self._window)
         self._mask = slots - 1
-        wide = slots > 1 << 16
+        wide = 2 * slots > _LOW_16_BITS
+        self._wrap = _LOW_32_BITS if wide else _LOW_16_BITS
+        small, size = ("I", 4) if wide else ("H", 2)
         self._tokens = array("q", bytes(8 * slots))
-        self._heads = array("I", bytes(4 * slots))
-        self._links = array("I" if wide else "H", bytes((4 if wide else 2) * slots))
-        self._epochs = array("H", bytes(2 * slots))
+        self._heads = array(small, bytes(size * slots))
+        self._links = array(small, bytes(size * slots))
+        self._epochs = array("B", bytes(slots))
         self._seqs = array("q", bytes(8 * slots))
         self._numbers = array("q", bytes(8 * slots))
         self._times = array("d", bytes(8 * slots))

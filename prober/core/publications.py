@@ -23,6 +23,9 @@ EXCEPTIONS_KEPT = 64
 """Holes in the numbering, and repeated sequence numbers, remembered per epoch; beyond that they prove nothing any more."""
 
 
+_NOTHING: frozenset[int] = frozenset()
+
+
 class Publication:
     """One sequence number: its invocations, its outcome, and how many subscriptions still wait for its primary.
 
@@ -111,8 +114,8 @@ class EpochRecord:
         self.complete = True
         self.given_up = 0
         self.open: dict[int, Publication] = {}
-        self._skipped: list[tuple[int, int]] = []
-        self._repeated: set[int] = set()
+        self._skipped: tuple[tuple[int, int], ...] = ()
+        self._repeated: frozenset[int] = _NOTHING
 
     def was_invoked(self, seq: int) -> bool:
         """Whether a publish of `seq` was recorded (True also where the record no longer tells)."""
@@ -149,6 +152,11 @@ class EpochRecord:
             self._repeat(publication.seq)
         self.open.pop(publication.seq, None)
 
+    def rest(self) -> None:
+        """Gives back the memory of a backlog that is gone."""
+        if not self.open:
+            self.open = {}
+
     def forget(self) -> None:
         """Gives up every open sequence number: the record has a hole."""
         self.complete = False
@@ -156,7 +164,7 @@ class EpochRecord:
 
     def _repeat(self, seq: int) -> None:
         if len(self._repeated) < EXCEPTIONS_KEPT:
-            self._repeated.add(seq)
+            self._repeated |= {seq}
         else:
             self.complete = False
 
@@ -176,13 +184,13 @@ class EpochRecord:
         if low > high:
             return
         if len(self._skipped) < EXCEPTIONS_KEPT:
-            self._skipped.append((low, high))
+            self._skipped += ((low, high),)
         else:
             self.complete = False
 
     def _fill(self, seq: int) -> None:
         low, high = next(hole for hole in self._skipped if hole[0] <= seq <= hole[1])
-        self._skipped.remove((low, high))
+        self._skipped = tuple(hole for hole in self._skipped if hole != (low, high))
         self._skip(low, seq - 1)
         self._skip(seq + 1, high)
 

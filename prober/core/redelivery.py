@@ -23,16 +23,18 @@ from math import inf
 from typing import NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Track
+from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track
 
 DEAD_LETTER = "the dead-letter policy may have removed what is missing"
 COPY = "a copy that arrived later on another session may have been sent in between"
 SOUGHT = "a seek may have passed over what is missing"
 ACKED_BEFORE = "an acknowledgement was sent for it, which may have been applied"
 
+PAST_MAX = 16
 HELD_MAX = 256
 """Skips held per key; beyond that the oldest are filed as indeterminate."""
 
@@ -61,14 +63,14 @@ class Skip(NamedTuple):
 class RedeliveryCheck:
     """Judges the send order of one key; see the head of this file."""
 
-    __slots__ = ("_docket", "_log", "_nacked_push", "forgotten", "held", "sought_frontier")
+    __slots__ = ("_docket", "_log", "_nacked_push", "_past", "held", "sought_frontier")
 
     def __init__(self, docket: Docket, log: LearnedLog) -> None:
         self._docket = docket
         self._log = log
         self._nacked_push: tuple[int, int] | None = None
-        self.held: list[Skip] = []
-        self.forgotten: tuple[float, Predecessors] = (-inf, NONE)
+        self._past: tuple[Span, ...] = ()
+        self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
 
     def judge(self, arrival: Arrival, tracks: Iterable[Track], alone: bool) -> bool:
@@ -99,47 +101,54 @@ class RedeliveryCheck:
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
         while self.held and (self.held[0].due_t < now or now == inf):
-            skip = self.held.pop(0)
+            skip, *rest = self.held
+            self.held = tuple(rest)
             self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts)
 
-    def forget_track(self, track: Track) -> None:
-        """Keeps what a forgotten session may still be a predecessor with."""
-        for span in track.spans:
-            t, before = self.forgotten
-            if span.position >= before.position:
-                before = Predecessors(span.position, span.number)
-            self.forgotten = (max(t, span.last_t), before)
+    def remember(self, spans: Iterable[Span]) -> None:
+        """Keeps what sessions that are no longer tracked may still be predecessors with.
+
+        Every span counts as a session of its own. One that is neither later nor higher than another can never be the highest
+        candidate; and where there are too many, the two oldest become one that is both.
+        """
+        kept: list[Span] = []
+        for span in sorted([*self._past, *spans], key=lambda span: span.last_t):
+            while kept and kept[-1].position <= span.position:
+                kept.pop()
+            kept.append(span)
+        while len(kept) > PAST_MAX:
+            kept[0] = kept[0]._replace(last_t=kept.pop(1).last_t)
+        self._past = tuple(kept)
 
     def reset(self, frontier: int) -> None:
         """A seek: what was learned so far may be passed over, and nothing can be said about what was on hold."""
         for skip in self.held:
             self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, SOUGHT)
-        self.held.clear()
+        self.held = ()
         self.sought_frontier = frontier
         self.rest()
 
     def rest(self) -> None:
         """Nothing that was sent so far can be a predecessor any more."""
         self._nacked_push = None
-        self.forgotten = (-inf, NONE)
+        self._past = ()
 
     def _predecessors(self, arrival: Arrival, tracks: Iterable[Track]) -> Predecessors:
         """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before."""
         eps = self._docket.rules.clock_error_s
         possible = [track.past(arrival.lo - eps) for track in tracks if track is not arrival.track]
-        latest_certain_t = max([past.latest_certain_t for past in possible], default=-inf)
+        latest_certain_t = max([past.latest_certain_t for past in possible], default=LONG_AGO)
+        latest_certain_t = max([latest_certain_t, *(span.last_t for span in self._past if span.last_t < arrival.lo - eps)])
         if arrival.own:
             latest_certain_t = max(latest_certain_t, arrival.track.last_t)
         followed_t = latest_certain_t - self._docket.rules.delivery_delay_max_s
         candidates = [past.uncertain for past in possible if past.uncertain is not None]
         candidates += [past.certain for past in possible if past.certain is not None and past.certain.last_t >= followed_t - eps]
+        candidates += [span for span in self._past if span.last_t >= followed_t - eps]
         best = max(candidates, key=lambda span: span.position, default=None)
         before = NONE if best is None else Predecessors(best.position, best.number)
         if arrival.own > before.position and arrival.track.last_t >= followed_t:
             before = Predecessors(arrival.own, arrival.track.last_number)
-        forgotten_t, forgotten = self.forgotten
-        if forgotten.position > before.position and forgotten_t >= followed_t - eps:
-            before = forgotten
         return before
 
     def _judge_skip(self, arrival: Arrival, before: Predecessors, alone: bool) -> None:
@@ -153,9 +162,10 @@ class RedeliveryCheck:
             self._docket.violation(Kind.REDELIVERY_SKIP, arrival.t, witnesses, facts, doubt)
             return
         due_t = arrival.t + self._docket.rules.delivery_delay_max_s
-        self.held.append(Skip(due_t, arrival.t, arrival.position, arrival.track.session, witnesses, facts))
+        self.held += (Skip(due_t, arrival.t, arrival.position, arrival.track.session, witnesses, facts),)
         if len(self.held) > HELD_MAX:
-            oldest = self.held.pop(0)
+            oldest, *rest = self.held
+            self.held = tuple(rest)
             self._docket.violation(Kind.REDELIVERY_SKIP, oldest.t, oldest.witnesses, oldest.facts, "too many skips on hold")
 
     def _explain_held(self, arrival: Arrival) -> None:
@@ -170,7 +180,7 @@ class RedeliveryCheck:
                 self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, (*skip.witnesses, arrival.number), skip.facts, COPY)
             else:
                 kept.append(skip)
-        self.held = kept
+        self.held = tuple(kept)
 
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:

@@ -15,9 +15,12 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-SPANS_KEPT = 32
+from prober.core.events import LONG_AGO
+
+SPANS_KEPT = 16
 TRACKS_KEPT = 64
-"""Sessions remembered per key before the settled ones are let go."""
+UNARY_TRACKS_KEPT = 8
+"""Sessions remembered per key before those that are over are let go; for pull and push every response or request is one."""
 
 ANCIENT = 1 << 62
 """Stands for the position of a delivery that can no longer be placed: higher than any, so that nothing is judged against it."""
@@ -95,8 +98,8 @@ class Track:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.held: dict[int, Held] = {}
-        self.acked_t = -inf
-        self.unsettled_until_t = -inf
+        self.acked_t = LONG_AGO
+        self.unsettled_until_t = LONG_AGO
         self.closed_seen = False
         self.highest = 0
         self.distrust()
@@ -104,10 +107,10 @@ class Track:
     def distrust(self) -> None:
         """Forgets where the session stood: its next delivery is taken as it comes."""
         self.last = 0
-        self.last_t = -inf
+        self.last_t = LONG_AGO
         self.last_number = 0
         self.run_start = 0
-        self.run_start_t = -inf
+        self.run_start_t = LONG_AGO
         self.spans: list[Span] = []
 
     def record(self, position: int, t: float, number: int, certain_before_t: float) -> None:
@@ -127,10 +130,14 @@ class Track:
         if len(spans) > SPANS_KEPT:
             self.spans = list(_merged_by_pairs(spans))
 
+    def is_over(self, t: float) -> bool:
+        """Whether the session is closed and its subscriber holds nothing that it received on it."""
+        return self.session.closed_t <= t and not any(held.lease_end_max_t > t for held in self.held.values())
+
     def past(self, moment_t: float) -> Past:
         """What this session delivered, seen from a send that cannot have happened before `moment_t`."""
         certain: Span | None = None
-        certain_t = -inf
+        certain_t = LONG_AGO
         uncertain: Span | None = None
         for span in self.spans:
             if span.first_t < moment_t:
@@ -150,7 +157,7 @@ class Track:
 
 def _merged_by_pairs(spans: list[Span]) -> Iterator[Span]:
     """Halves the older spans by merging neighbours; the newest few stay exact."""
-    exact = SPANS_KEPT // 4
+    exact = SPANS_KEPT // 2
     older, newest = spans[:-exact], spans[-exact:]
     for first, second in zip(older[::2], older[1::2], strict=False):
         highest = max(first, second, key=lambda span: span.position)

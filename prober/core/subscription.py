@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from prober.core.events import Closed, Opened
+from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import Session
 
@@ -15,22 +15,36 @@ SESSIONS_KEPT = 4096
 class Subscription:
     """The sessions of one subscription.
 
+    index           its place among the subscriptions of the topic.
     open            how many sessions are open.
     up_since_t      since when a subscriber is there: an open stream, or for pull and push the first session; `inf` if none is.
-    last_closed_t   when a session was last closed.
+    last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled.
     seen            whether any event named the subscription.
     """
 
-    __slots__ = ("_sessions", "last_closed_t", "name", "open", "rules", "seen", "settles_until_t", "up_since_t")
+    __slots__ = (
+        "_sessions",
+        "index",
+        "last_closed_t",
+        "name",
+        "open",
+        "rules",
+        "seen",
+        "settles_until_t",
+        "shortest_deadline_s",
+        "up_since_t",
+    )
 
-    def __init__(self, name: str, rules: Rules) -> None:
+    def __init__(self, name: str, index: int, rules: Rules) -> None:
         self.name = name
+        self.index = index
         self.rules = rules
+        self.shortest_deadline_s = rules.shortest_deadline_s
         self.open = 0
         self.up_since_t = inf
-        self.last_closed_t = -inf
-        self.settles_until_t = -inf
+        self.last_closed_t = LONG_AGO
+        self.settles_until_t = LONG_AGO
         self.seen = False
         self._sessions: dict[str, Session] = {}
 
@@ -38,7 +52,7 @@ class Subscription:
         """The session of that name; one that was never seen to open is taken to have been there all along."""
         session = self._sessions.get(name)
         if session is None:
-            session = self._begin(name, name, -inf, t)
+            session = self._begin(name, name, LONG_AGO, t)
         return session
 
     def opened(self, event: Opened) -> None:
@@ -78,7 +92,8 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
-        self.last_closed_t = t
         self.open -= 1
-        if self.open == 0 and self.rules.mode is Mode.STREAMING:
-            self.up_since_t = inf
+        if self.rules.mode is Mode.STREAMING:
+            self.last_closed_t = t
+            if self.open == 0:
+                self.up_since_t = inf

@@ -16,6 +16,7 @@ decided before the first event that is later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -24,6 +25,7 @@ from typing import Any
 from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
 from prober.core.events import (
+    LONG_AGO,
     AckConfirmed,
     Acked,
     Closed,
@@ -52,21 +54,21 @@ from prober.core.subscription import Subscription
 
 
 class KeyGroup:
-    """One key of the topic: what its publisher recorded, and its checker on each subscription."""
+    """One key of the topic: what its publisher recorded, and its checker on each subscription, by the subscription's index."""
 
     __slots__ = ("checkers", "divergence", "key", "publications")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.publications = Publications()
-        self.checkers: dict[str, KeyChecker] = {}
+        self.checkers: list[KeyChecker] = []
         self.divergence: DivergenceCheck | None = None
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A checker learned a position: all subscriptions must learn the same log."""
         if len(self.checkers) > 1:
             self.divergence = self.divergence or DivergenceCheck()
-            self.divergence.judge(checker, arrival, self.checkers.values())
+            self.divergence.judge(checker, arrival, self.checkers)
 
 
 class Verifier:
@@ -86,12 +88,12 @@ class Verifier:
         subscriptions: Iterable[str] = (),
         rules_by_subscription: Mapping[str, Rules] | None = None,
     ) -> None:
-        self.counters: dict[str, int] = {}
+        self.counters: Counter[str] = Counter()
         self.drained = False
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._number = 0
-        self._now = -inf
+        self._now = LONG_AGO
         self._groups: dict[str, KeyGroup] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
@@ -139,7 +141,7 @@ class Verifier:
     def finish(self) -> Sequence[Finding]:
         """Settles what is on hold as if time went on without further events, and returns the findings decided so."""
         for group in self._groups.values():
-            for checker in group.checkers.values():
+            for checker in group.checkers:
                 checker.finish()
         self.counters["keys"] = len(self._groups)
         decided, self._decided = self._decided, []
@@ -148,9 +150,7 @@ class Verifier:
     @property
     def owed(self) -> bool:
         """Whether the service still owes any subscription that showed itself a delivery."""
-        return any(
-            checker.subscription.seen and checker.owes() for group in self._groups.values() for checker in group.checkers.values()
-        )
+        return any(checker.subscription.seen and checker.owes() for group in self._groups.values() for checker in group.checkers)
 
     # --- publish events ------------------------------------------------------------------------------------------------------
 
@@ -158,17 +158,17 @@ class Verifier:
         group = self._group(event.key)
         record = group.publications.epoch(event.epoch)
         record.invoke(event.seq, event.generation, event.t, self._number, len(group.checkers))
-        self._count("publishes_invoked")
+        self.counters["publishes_invoked"] += 1
 
     def _published(self, event: Published) -> None:
         group = self._group(event.key)
         record = group.publications.epoch(event.epoch)
         publication = record.open.get(event.seq)
-        self._count("publishes_confirmed")
+        self.counters["publishes_confirmed"] += 1
         if publication is None:
             return
         if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
-            for checker in group.checkers.values():
+            for checker in group.checkers:
                 checker.published(event.epoch, publication, event.t)
                 self._watch(checker, event.t)
         record.settle(publication)
@@ -177,17 +177,17 @@ class Verifier:
         group = self._group(event.key)
         record = group.publications.epoch(event.epoch)
         publication = record.open.get(event.seq)
-        self._count("publishes_rejected")
+        self.counters["publishes_rejected"] += 1
         if publication is not None:
             publication.close_attempt(unknown=False)
-            for checker in group.checkers.values():
+            for checker in group.checkers:
                 checker.publish_failed(event.epoch, publication, event.t, self._number)
             record.settle(publication)
 
     def _unknown(self, event: PublishUnknown) -> None:
         record = self._group(event.key).publications.epoch(event.epoch)
         publication = record.open.get(event.seq)
-        self._count("publishes_unknown")
+        self.counters["publishes_unknown"] += 1
         if publication is not None:
             publication.close_attempt(unknown=True)
             record.settle(publication)
@@ -195,10 +195,10 @@ class Verifier:
     def _abandoned(self, event: PublishAbandoned) -> None:
         group = self._group(event.key)
         publication = group.publications.epoch(event.epoch).open.get(event.seq)
-        self._count("publishes_abandoned")
+        self.counters["publishes_abandoned"] += 1
         if publication is not None and not publication.confirmed:
             publication.abandoned = True
-            for checker in group.checkers.values():
+            for checker in group.checkers:
                 checker.abandoned(event.epoch, event.seq)
 
     # --- delivery events -----------------------------------------------------------------------------------------------------
@@ -210,11 +210,11 @@ class Verifier:
 
     def _acked(self, event: Acked) -> None:
         self._checker(event.subscription, event.key).acked(event)
-        self._count("acks")
+        self.counters["acks"] += 1
 
     def _nacked(self, event: Nacked) -> None:
         self._checker(event.subscription, event.key).nacked(event)
-        self._count("nacks")
+        self.counters["nacks"] += 1
 
     def _ack_confirmed(self, event: AckConfirmed) -> None:
         self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
@@ -224,7 +224,7 @@ class Verifier:
 
     def _dead_lettered(self, event: DeadLettered) -> None:
         self._checker(event.subscription, event.key).dead_lettered(event)
-        self._count("dead_lettered")
+        self.counters["dead_lettered"] += 1
 
     # --- session and control events ------------------------------------------------------------------------------------------
 
@@ -233,27 +233,25 @@ class Verifier:
 
     def _closed(self, event: Closed) -> None:
         self._subscription(event.subscription).closed(event)
-        self._count("sessions_closed")
+        self.counters["sessions_closed"] += 1
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
         for group in self._groups.values():
-            checker = group.checkers.get(subscription.name)
-            if checker is not None:
-                checker.sought(event.t + event.settle_s)
+            group.checkers[subscription.index].sought(event.t + event.settle_s)
         subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
-        self._count("seeks")
+        self.counters["seeks"] += 1
 
     def _interrupted(self, event: Interrupted) -> None:
         for subscription in self._subscriptions.values():
             subscription.close_all(event.t)
             subscription.settles_until_t = event.t + subscription.rules.delivery_delay_max_s
         for group in self._groups.values():
-            for checker in group.checkers.values():
+            for checker in group.checkers:
                 checker.interrupted(checker.subscription.settles_until_t)
             for record in group.publications.epochs.values():
                 record.forget()
-        self._count("interruptions")
+        self.counters["interruptions"] += 1
 
     def _ended(self, event: Ended) -> None:
         self.drained = event.drained
@@ -266,7 +264,7 @@ class Verifier:
         subscription = self._subscriptions.get(name)
         if subscription is None:
             rules = self._rules_by_subscription.get(name, self._rules)
-            subscription = self._subscriptions[name] = Subscription(name, rules)
+            subscription = self._subscriptions[name] = Subscription(name, len(self._subscriptions), rules)
             for group in self._groups.values():
                 self._add_checker(group, subscription)
         return subscription
@@ -283,16 +281,13 @@ class Verifier:
         group = self._groups.get(key)
         if group is None:
             group = self._group(key)
-        checker = group.checkers.get(subscription)
-        if checker is None:
-            self._subscription(subscription)
-            checker = group.checkers[subscription]
-        return checker
+        known = self._subscriptions.get(subscription)
+        return group.checkers[(known or self._subscription(subscription)).index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
         docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)
         docket.amnesty_until_t = subscription.settles_until_t
-        group.checkers[subscription.name] = KeyChecker(docket, subscription, group.publications, group.learned)
+        group.checkers.append(KeyChecker(docket, subscription, group.publications, group))
         for record in group.publications.epochs.values():
             for publication in record.open.values():
                 publication.waiting += 1
@@ -322,7 +317,4 @@ class Verifier:
 
     def _file(self, finding: Finding) -> None:
         self._decided.append(finding)
-        self._count(f"findings_{finding.status}")
-
-    def _count(self, name: str) -> None:
-        self.counters[name] = self.counters.get(name, 0) + 1
+        self.counters[f"findings_{finding.status}"] += 1

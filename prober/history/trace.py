@@ -104,7 +104,7 @@ def _why_not_json(wrong: orjson.JSONDecodeError, line: bytes) -> str:
     if not line.strip():
         return "an empty line; remove it (every line is one JSON object)"
     cut_short = "" if line.endswith(b"\n") else "; the last line may have been cut short"
-    return f"not JSON at column {wrong.colno}: {wrong.msg}{cut_short}"
+    return f"not JSON at column {wrong.pos + 1}: {wrong.msg}{cut_short}"
 
 
 def open_trace(path: str) -> BinaryIO:

@@ -16,10 +16,15 @@ its successors); so the log may be taken to be the delivered records followed by
 the time of the send. Every constraint on the time of a send is a lower bound that grows with the times of earlier sends (it was not
 sent before `not_before`, nor before its predecessor, nor before every message of another owner was released), and the only upper bound
 is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes the search exact.
-A message is released (section 3.3) by its acknowledgement or negative acknowledgement (not before it is sent), by the end of its lease
-(not before send + D0), by the loss of its session (not before close - Delta_close, and nothing is sent on that session later), by a
-rewind of its owner to its position or below, or because the run of the new owner restarts at or below a released message at or below
-it. An acknowledgement may be lost, so the lease of an acknowledged message may end too.
+A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its position or below. A rewind
+of its owner may have any reason or none. A rewind that takes the key to another owner begins at or below a message that was *dropped*:
+negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close - Delta_close, and
+nothing is sent on that session later). An acknowledgement may be lost, and then the lease of its message may end too; but one delivery
+is not both acknowledged, to let a successor go elsewhere, and dropped, to restart below it, nor dropped twice. In push a rewind cannot end a request: only its own answer or deadline does.
+
+That a dropped message means a restart at or below it, before anybody else gets anything above it, is the reading of Lemma 1 ("by a
+release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only then
+take 1 to B; both receipts may then come in either order, and B seems to hold 1 while C gets 2.
 
 **Which log?** `step_legal` needs positions, the checker learns them from first receipts. By Lemma 1 of the specification both agree on
 every history that obeys D1 to D4; without D4 they need not (message 1 to one subscriber, 2 to another at once, 2 arrives first: D1 to
@@ -37,9 +42,10 @@ D3 are content). So the claims must be, and are, three:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from dataclasses import dataclass, replace
+from itertools import permutations, product
 from math import inf
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,7 @@ class Sent:
     acked: float = inf
     nacked: float = inf
     closed: float = inf
+    leased: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,17 @@ class Limits:
 
 def service_legal(history: Sequence[Sent], limits: Limits) -> bool:
     """Is there an order and a timing of the sends that obeys D1 to D4?"""
-    return _Search(history, limits).run()
+    fates = product(*[{sent.acked, inf} for sent in history])  # every acknowledgement that was sent was applied, or lost
+    return any(_Search([_fated(sent, acked) for sent, acked in zip(history, fate, strict=True)], limits).run() for fate in fates)
+
+
+def _fated(sent: Sent, acked: float) -> Sent:
+    """What was acknowledged for good is never dropped; after a lost acknowledgement only that is left."""
+    return replace(sent, acked=acked) if acked == inf else replace(sent, acked=acked, nacked=inf, closed=inf, leased=False)
+
+
+Order: TypeAlias = tuple[int, ...]
+Times: TypeAlias = tuple[float, ...]
 
 
 class _Search:
@@ -168,7 +185,7 @@ class _Search:
     def run(self) -> bool:
         return self._extend((), ())
 
-    def _extend(self, order: tuple[int, ...], times: tuple[float, ...]) -> bool:
+    def _extend(self, order: Order, times: Times) -> bool:
         if len(order) == len(self._history):
             return True
         sent = sum(1 << i for i in order)
@@ -180,23 +197,24 @@ class _Search:
                 return True
         return False
 
-    def _step(self, order: tuple[int, ...], j: int) -> bool:
-        last = self._history[order[-1]].receipt if order else None
+    def _step(self, order: Order, j: int) -> bool:
         y = self._history[j].receipt
-        if self._limits.one_session_per_owner and last is not None and last.session == y.session:
-            return y.position == last.position + 1
-        return y.position <= (last.position if last else 0) + 1
+        last = self._history[order[-1]].receipt if order else Receipt("", 0, 0, 0)
+        if self._limits.one_session_per_owner and any(self._history[i].receipt.session == y.session for i in order):
+            return last.session == y.session and y.position == last.position + 1
+        return y.position <= last.position + 1
 
-    def _earliest(self, order: tuple[int, ...], times: tuple[float, ...], j: int) -> float:
+    def _earliest(self, order: Order, times: Times, j: int) -> float:
         z = self._history[j]
         earliest = max(z.receipt.not_before, times[-1] if times else -inf)
-        for place in self._foreign_holds(order, z.owner):
-            earliest = max(earliest, self._released(order, times, place, j))
+        holds = list(self._foreign_holds(order, z.owner))
+        for place in holds:
+            earliest = max(earliest, self._released(order, times, holds, place, j))
         if self._limits.one_message_at_a_time and order:
             earliest = max(earliest, self._answered(order[-1], j))
         return earliest
 
-    def _foreign_holds(self, order: tuple[int, ...], owner: str) -> Iterator[int]:
+    def _foreign_holds(self, order: Order, owner: str) -> Iterator[int]:
         """The places of the sends whose holds must be over before `owner` is sent anything.
 
         Those before the last change of owner were over at that change, and a rewind of the same owner dropped what lay above it.
@@ -210,23 +228,22 @@ class _Search:
                 yield place
             rewound_to = min(rewound_to, y.receipt.position)
 
-    def _released(self, order: tuple[int, ...], times: tuple[float, ...], place: int, j: int) -> float:
+    def _released(self, order: Order, times: Times, holds: list[int], place: int, j: int) -> float:
         """The earliest time at which the hold begun at `place` can be over for the sake of send `j` of another owner."""
         y, z = self._history[order[place]], self._history[j]
-        own = min(y.acked, self._dropped(order, times, place, j))
-        rewinds = (
-            self._dropped(order, times, other, j)
-            for other, i in enumerate(order)
-            if z.receipt.position <= self._history[i].receipt.position <= y.receipt.position
+        restarts = (
+            self._dropped(order, times, cause, j)
+            for cause in ([place] if self._limits.one_message_at_a_time else holds)
+            if z.receipt.position <= self._history[order[cause]].receipt.position <= y.receipt.position
         )
-        return min(own, min(rewinds, default=inf))
+        return min(y.acked, min(restarts, default=inf))
 
-    def _dropped(self, order: tuple[int, ...], times: tuple[float, ...], place: int, j: int) -> float:
+    def _dropped(self, order: Order, times: Times, place: int, j: int) -> float:
         """The earliest time at which the service can have given up the send at `place` without an acknowledgement."""
         x = self._history[order[place]]
         unsent = (sent for i, sent in enumerate(self._history) if i not in order)
         lost = inf if any(u.receipt.session == x.receipt.session for u in unsent) else x.closed - self._limits.close_detection
-        return min(x.nacked, times[place] + self._limits.lease, lost)
+        return min(x.nacked, times[place] + self._limits.lease if x.leased else inf, lost)
 
     def _answered(self, i: int, j: int) -> float:
         """Push: nothing above an unanswered or refused message is sent, at no time."""

@@ -75,8 +75,19 @@ LIMITS = Limits(lease=60)
 def test_a_key_moves_only_when_nothing_is_held() -> None:
     assert not service_legal(held("A1 B2", gap=2), LIMITS)
     assert service_legal(held("A1 B2", gap=2, acked={0: 100.5}), LIMITS)
-    assert service_legal(held("A1 B2", gap=70), LIMITS)
-    assert service_legal(held("A1 B2", gap=2, closed={0: 101.0}), LIMITS)
+    assert service_legal(held("A1 B1", gap=70), LIMITS)
+    assert service_legal(held("A1 B1", gap=2, closed={0: 101.0}), LIMITS)
+
+
+def test_what_was_dropped_is_sent_again_before_anybody_else_goes_on() -> None:
+    assert not service_legal(held("A1 B2", gap=70), LIMITS)
+    assert not service_legal(held("A1 B2 B1", gap=2, nacked={0: 100.5}), LIMITS)
+    assert service_legal(held("A1 A2 B1", gap=2, nacked={0: 100.5}), LIMITS)
+
+
+def test_one_delivery_is_not_both_acknowledged_and_dropped() -> None:
+    assert not service_legal(held("A1 B2 A1", gap=3, acked={0: 100.5}), Limits(lease=5))
+    assert service_legal(held("A1 B2 B1", gap=70, acked={0: 100.5}), LIMITS)
 
 
 def test_a_new_owner_may_restart_at_or_below_what_was_released() -> None:

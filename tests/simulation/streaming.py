@@ -1,8 +1,10 @@
 """Streaming pull: subscribers with one or several streams, and a service that keeps a key at one subscriber.
 
 Legal by sections 3.2 to 3.4. While a lane has holds, everything is sent on the stream that has them; only when it has none may the
-next message go elsewhere. Taking the key to another *owner* therefore needs that every hold is over. Three finer points:
+next message go elsewhere. Taking the key to another *owner* therefore needs that every hold is over. Four finer points:
 
+* A message that was dropped (negative acknowledgement, end of lease) is sent again before anybody else gets anything above it (Lemma 1:
+  "by a release, and then the run restarts"). The rewind may take a moment, and until then successors may go on to the same owner.
 * After a spontaneous rewind (a server restart) whatever the owner held is dropped without the owner's doing, so the owner keeps the
   key as long as it has a stream: only a release may move a key that had something outstanding (section 6.4, second row).
 * Two streams of one client take turns, and a turn comes only when the lane has no holds. Otherwise a message still under way on the
@@ -38,11 +40,12 @@ class Stream:
 
 @dataclass(slots=True)
 class StreamLane(Lane):
-    """A lane with its affinity. `pinned`: the owner keeps the key although nothing is held."""
+    """A lane with its affinity. `pinned`: the owner keeps the key although nothing is held. `pending`: where a rewind is due."""
 
     stream: Stream | None = None
     owner: str | None = None
     pinned: bool = False
+    pending: int | None = None
     pumping: bool = False
 
 
@@ -81,15 +84,17 @@ class Service:
 
     def _drop_from(self, lane: StreamLane, stream: Stream) -> None:
         held = [hold.position for hold in lane.holds.values() if hold.session == stream.name]
+        if lane.pending is not None and lane.stream is stream:
+            held.append(lane.pending)
         if not held:
             return
         self.world.note("break with holds")
         if self.world.broken(Fault.RESUME_PAST, 0.8):
             self.world.fire()
             for position in held:
-                del lane.holds[position]
+                lane.holds.pop(position, None)
             return
-        lane.rewind(lane.deeper(min(held)))
+        self._rewind(lane, min(held))
 
     def ack(self, lane: StreamLane, hold: Hold) -> None:
         if lane.acknowledge(hold):
@@ -136,7 +141,8 @@ class Service:
                 self.world.fire()
             self._send(lane, hold.position, lane.stream)
         elif self.world.chance(self.world.options.lazy_rewind):
-            self.world.after(self.world.between(0, 1), lambda: self._rewind(lane, hold.position))
+            lane.pending = min(hold.position, hold.position if lane.pending is None else lane.pending)
+            self.world.after(self.world.between(0, 1), lambda: self._rewind_late(lane))
             self._wake(lane)
         else:
             self._rewind(lane, hold.position)
@@ -147,7 +153,13 @@ class Service:
         held_below = any(held < position for held in lane.holds)
         lane.rewind(position if held_below else lane.deeper(position))
         lane.pinned = lane.pinned and held_below
+        if lane.pending is not None and lane.cursor <= lane.pending:
+            lane.pending = None
         self._wake(lane)
+
+    def _rewind_late(self, lane: StreamLane) -> None:
+        if lane.pending is not None:
+            self._rewind(lane, lane.pending)
 
     def _expire(self, lane: StreamLane, hold: Hold) -> None:
         if not lane.current(hold):
@@ -197,7 +209,7 @@ class Service:
         if not self.streams:
             return None
         own = [stream for stream in self.streams if stream.owner == lane.owner]
-        if own and (lane.pinned or not world.chance(world.options.idle_move)):
+        if own and (lane.pinned or lane.pending is not None or not world.chance(world.options.idle_move)):
             return old if old in own and not world.chance(world.options.turn) else world.random.choice(own)
         chosen = world.random.choice(self.streams)
         if lane.owner is not None and chosen.owner != lane.owner:

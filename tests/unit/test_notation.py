@@ -91,7 +91,10 @@ ROWS = [re.fullmatch(r"(T\w+) (\w+): (.+)", line) for line in TABLE.strip().spli
 
 def comparable(event: Event) -> tuple[Any, ...]:
     values = asdict(event)
-    return (type(event), {name: pytest.approx(value, abs=CLOSE_S) if isinstance(value, float) else value for name, value in values.items()})
+    return (
+        type(event),
+        {name: pytest.approx(value, abs=CLOSE_S) if isinstance(value, float) else value for name, value in values.items()},
+    )
 
 
 def vector(name: str) -> list[Event]:

@@ -192,10 +192,11 @@ def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
 
 
 def test_the_events_before_a_bad_line_are_given_out() -> None:
-    seen = []
+    seen: list[Event] = []
     with pytest.raises(TraceError) as caught:
         seen.extend(iter(read_trace(BytesIO(trace(PUBLISH, DELIVERED, {})), "f.jsonl")))
     assert caught.value.line == 4
+    assert len(seen) == 2
 
 
 # ------------------------------------------------------------------------------------------------------------------- refusing

@@ -1,0 +1,44 @@
+"""Dossiers: what is collected around a finding is bounded, and shown even if it proves nothing by itself."""
+
+from __future__ import annotations
+
+from prober.core.events import Opened
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.dossier import EXCERPT_EVENTS_MAX, collect, dossier
+from prober.judgement import Made
+from tests.notation import history
+
+
+def made(*witnesses: int, after: int, key: str = "k", kind: Kind = Kind.ORDER_GAP) -> Made:
+    return Made(Finding(kind, Status.VIOLATION, "s", key, 1.0, witnesses, {"seq": 3}), after)
+
+
+def test_an_excerpt_is_bounded_and_keeps_its_witnesses() -> None:
+    events = history(" ".join(f"A<{n}@{n}" for n in range(1, 10_001)))
+    (excerpt,) = collect(lambda: events, [made(2, 9_000, after=9_500)])
+    numbers = [number for number, _ in excerpt.events()]
+    assert numbers == [1, 2, *range(9_501 - EXCERPT_EVENTS_MAX, 9_501)]
+    assert isinstance(excerpt.events()[0][1], Opened)
+
+
+def test_an_excerpt_holds_one_key_and_what_concerns_all() -> None:
+    events = history("P1,2 A<1@1") + history("P1 A<1@1 seek 60@2", key="k2")
+    one, other = collect(lambda: events, [made(1, after=100), made(1, after=100, key="k2")])
+    assert {getattr(event, "key", None) for _, event in one.events()} == {"k", None}
+    assert {getattr(event, "key", None) for _, event in other.events()} == {"k2", None}
+
+
+def test_an_excerpt_across_subscriptions_holds_all_of_them() -> None:
+    events = history("A<1@1") + history("B<1@1", subscription="s2")
+    one, both = collect(lambda: events, [made(1, after=100), made(1, after=100, kind=Kind.ORDER_DIVERGENCE)])
+    assert len(one.events()) == 2
+    assert len(both.events()) == 4
+
+
+def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
+    (excerpt,) = collect(lambda: history("P1,2 A<1@1 A<2@2"), [made(6, after=7)])
+    shown = dossier(excerpt, Rules())
+    assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
+    assert shown.lines == ()
+    assert "X <-- decides" in shown.diagram

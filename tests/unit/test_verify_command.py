@@ -1,0 +1,369 @@
+"""`ordering-prober verify`: exit codes, text, JSON, what goes where, and what happens when things go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prober import cli, judgement
+from prober.cli import main
+from prober.core.events import Event
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.history.trace import write_trace
+from prober.history.trace_header import TraceHeader
+from tests.notation import history
+
+ROOT = Path(__file__).parents[2]
+VECTORS = ROOT / "tests" / "vectors"
+PASSING = str(VECTORS / "t01-in-order.jsonl")
+FAILING = str(VECTORS / "t02-gap-then-late.jsonl")
+STUCK = str(VECTORS / "t04-tail-never-delivered.jsonl")
+DOUBTFUL = str(VECTORS / "t33-ack-of-2-sent-just-before-the-move-in-flight.jsonl")
+MOVED = str(VECTORS / "t31-move-with-everything-acked-and-settled.jsonl")
+
+Output = pytest.CaptureFixture[str]
+
+
+def saved(path: Path, events: str | Iterable[Event], rules: Rules | None = None) -> str:
+    """The path of a trace file with these events."""
+    listed = history(events) if isinstance(events, str) else events
+    write_trace(path, TraceHeader("s", "k", rules or Rules()), listed)
+    return str(path)
+
+
+def broken(path: Path, events: str) -> str:
+    """A trace file whose last line is no event."""
+    saved(path, events)
+    with path.open("ab") as stream:
+        stream.write(b'{"t": 1\n')
+    return str(path)
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **options)
+
+
+def rows(output: Output) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.readouterr().out.splitlines()]
+
+
+# ----------------------------------------------------------------------------------------------------------------- exit codes
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ([PASSING], 0),
+        ([DOUBTFUL], 0),
+        ([FAILING], 1),
+        ([STUCK], 1),
+        ([PASSING, FAILING, PASSING], 1),
+        (["missing.jsonl"], 2),
+        (["missing.jsonl", FAILING], 2),
+        ([FAILING, str(VECTORS)], 2),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_file(files: Sequence[str], code: int) -> None:
+    assert main(["verify", *files]) == code
+
+
+def test_an_undecided_history_is_3_and_a_failed_one_wins(tmp_path: Path, capsys: Output) -> None:
+    undecided = saved(tmp_path / "undecided.jsonl", "P1,2 A<1@1 stop @2")
+    assert main(["verify", PASSING, undecided]) == 3
+    assert "UNKNOWN (7 events; something is still owed to a subscriber)" in capsys.readouterr().out
+    assert main(["verify", undecided, FAILING]) == 1
+
+
+def test_a_history_that_says_it_drained_but_owes_is_undecided(tmp_path: Path) -> None:
+    assert main(["verify", saved(tmp_path / "f.jsonl", "P1,2 A<1@1 end @2")]) == 3
+
+
+def test_a_drained_history_passes(tmp_path: Path) -> None:
+    assert main(["verify", saved(tmp_path / "f.jsonl", "P1,2 A<1@1 A<2@2 A ack 1@3 A ack 2@4 end @500")]) == 0
+
+
+# ----------------------------------------------------------------------------------------------------------------------- text
+
+
+def test_text_names_the_finding_its_words_and_its_witnesses(capsys: Output) -> None:
+    main(["verify", FAILING])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{FAILING}: FAIL (10 events; 3 violations)"
+    assert lines[1] == "  ORDER_GAP (violation) at 1.1 s, key k, subscription s"
+    assert lines[2].startswith("    Message 3 was delivered although message 2")
+    assert f"    witnesses: {FAILING}:5 {FAILING}:6 {FAILING}:8 {FAILING}:10" in lines
+
+
+def test_information_is_only_counted_in_text(capsys: Output) -> None:
+    main(["verify", MOVED])
+    assert capsys.readouterr().out == f"{MOVED}: PASS (13 events; AFFINITY_MOVE 1)\n"
+
+
+def test_indeterminate_findings_are_listed(capsys: Output) -> None:
+    main(["verify", DOUBTFUL])
+    out = capsys.readouterr().out
+    assert out.startswith(f"{DOUBTFUL}: PASS (13 events; 1 indeterminate finding)\n  AFFINITY_SPLIT (indeterminate) at 1.6 s")
+
+
+def test_many_findings_are_counted_and_not_all_listed(tmp_path: Path, capsys: Output) -> None:
+    phantoms = saved(tmp_path / "f.jsonl", "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@2" for seq in range(7, 157)))
+    assert main(["verify", phantoms]) == 1
+    out = capsys.readouterr().out
+    assert out.count("  PHANTOM (violation)") == 100
+    assert out.splitlines()[-1] == "  and 50 more PHANTOM (violation)"
+    main(["verify", "--format", "json", phantoms])
+    (row,) = rows(capsys)
+    assert len(row["findings"]) == 100
+    assert row["counters"]["findings_omitted"] == 50
+    assert row["omitted"] == [{"kind": "PHANTOM", "status": "violation", "count": 50}]
+
+
+def test_a_key_cannot_steer_the_terminal(tmp_path: Path, capsys: Output) -> None:
+    main(["verify", saved(tmp_path / "f.jsonl", history("P1 A<q7(7)@1", key="\x1b[31m\rk"))])
+    assert r"key \x1b[31m\rk, subscription s" in capsys.readouterr().out
+
+
+# ----------------------------------------------------------------------------------------------------------------------- JSON
+
+
+def test_json_has_the_promised_fields_and_one_line_per_file(capsys: Output) -> None:
+    main(["verify", "--format", "json", FAILING, PASSING])
+    failed, passed = rows(capsys)
+    assert set(failed) == set(passed) == {"trace", "verdict", "findings", "counters"}
+    assert (failed["trace"], failed["verdict"]) == (FAILING, "FAIL")
+    assert (passed["trace"], passed["verdict"], passed["findings"]) == (PASSING, "PASS", [])
+    gap = failed["findings"][0]
+    assert set(gap) == {"kind", "status", "subscription", "key", "t", "explanation", "witnesses"}
+    assert (gap["kind"], gap["status"], gap["subscription"], gap["key"], gap["t"]) == ("ORDER_GAP", "violation", "s", "k", 1.1)
+    assert gap["witnesses"] == [5, 6, 8, 10]
+    assert "message 2" in gap["explanation"]
+    assert all(isinstance(count, int) for count in failed["counters"].values())
+    assert failed["counters"]["events"] == 10
+
+
+def test_json_lists_information_too(capsys: Output) -> None:
+    main(["verify", "--format", "json", MOVED])
+    (row,) = rows(capsys)
+    assert [(one["kind"], one["status"]) for one in row["findings"]] == [("AFFINITY_MOVE", "info")]
+
+
+# -------------------------------------------------------------------------------------------------------------------- explain
+
+
+def test_explain_draws_the_smallest_history(capsys: Output) -> None:
+    main(["verify", "--explain", FAILING])
+    expected = """\
+    the smallest history that shows it (5 of 9 events):
+        line        time  publisher                 Pub/Sub                   A
+           5       0.100    |-- publish 2 ----------->|                         |   <-- witness
+           6       0.150    |<- ok 2 = m2 ------------|                         |   <-- witness
+           7       0.200    |-- publish 3 ----------->|                         |
+           8       0.250    |<- ok 3 = m3 ------------|                         |   <-- witness
+          10       1.100    |                         |-- 3 (m3) -------------->|   X <-- decides
+"""
+    assert expected in capsys.readouterr().out
+
+
+def test_explain_in_json(capsys: Output) -> None:
+    main(["verify", "--explain", "--format", "json", FAILING])
+    (row,) = rows(capsys)
+    assert [one["minimal_trace"] for one in row["findings"]] == [[5, 6, 7, 8, 10], [5, 6, 7, 10, 11], [5, 6, 7, 8, 10, 11]]
+    assert all("X <-- decides" in one["diagram"] for one in row["findings"])
+
+
+def test_explain_takes_the_first_few_of_each_kind(tmp_path: Path, capsys: Output) -> None:
+    phantoms = "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@2" for seq in range(7, 17))
+    main(["verify", "--explain", saved(tmp_path / "f.jsonl", phantoms)])
+    out = capsys.readouterr().out
+    assert out.count("PHANTOM (violation)") == 10
+    assert out.count("the smallest history that shows it") == 3
+
+
+def test_explain_finds_its_events_in_a_long_history(tmp_path: Path, capsys: Output) -> None:
+    last = 9_000
+    events = history(f"P{','.join(map(str, range(1, last + 1)))}")
+    deliveries = [*range(1, last - 2), last, last - 2]
+    events += history(" ".join(f"A<{seq}@{1_000 + n * 0.01:.2f}" for n, seq in enumerate(deliveries)))
+    rules = Rules(unacked_deadline_s=float("inf"), ack_deadline_s=600.0)
+    path = saved(tmp_path / "f.jsonl", sorted(events, key=lambda event: event.t), rules)
+    assert main(["verify", "--explain", "--format", "json", path]) == 1
+    (row,) = rows(capsys)
+    gap = next(one for one in row["findings"] if one["kind"] == "ORDER_GAP")
+    assert set(gap["witnesses"]) <= set(gap["minimal_trace"])
+    assert len(gap["minimal_trace"]) < 12
+
+
+def test_explain_reads_standard_input_twice() -> None:
+    with open(FAILING, encoding="utf-8") as stream, subprocess.Popen(["cat"], stdin=stream, stdout=subprocess.PIPE) as pipe:
+        done = run("verify", "--explain", "-", stdin=pipe.stdout)
+    assert done.returncode == 1
+    assert done.stdout.startswith("<stdin>: FAIL (10 events; 3 violations)")
+    assert "X <-- decides" in done.stdout
+    assert done.stderr == ""
+
+
+# ----------------------------------------------------------------------------------------------------------- unreadable files
+
+
+def test_a_malformed_file_is_one_line_and_the_others_are_judged(tmp_path: Path, capsys: Output) -> None:
+    bad = broken(tmp_path / "bad.jsonl", "P1,2,3 A<1@1")
+    assert main(["verify", PASSING, bad, FAILING]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"{bad}:10: not JSON at column 9: unexpected end of data\n"
+    verdicts = [line for line in captured.out.splitlines() if not line.startswith(" ")]
+    assert verdicts[0] == f"{PASSING}: PASS (10 events)"
+    assert verdicts[1] == f"{bad}: UNKNOWN (8 events; judged up to a malformed line)"
+    assert verdicts[2] == f"{FAILING}: FAIL (10 events; 3 violations)"
+
+
+def test_what_was_proven_before_a_malformed_line_stands(tmp_path: Path, capsys: Output) -> None:
+    bad = broken(tmp_path / "bad.jsonl", "P1,2,3 A<1@1 A<3@1.1")
+    assert main(["verify", "--explain", bad]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith(f"{bad}: FAIL (9 events; 1 violation; judged up to a malformed line)\n  ORDER_GAP (violation)")
+    assert "X <-- decides" in out
+    assert main(["verify", "--format", "json", bad]) == 2
+    (row,) = rows(capsys)
+    assert row["verdict"] == "FAIL"
+    assert row["error"].startswith(f"{bad}:11: not JSON")
+
+
+def test_a_missing_file_a_folder_and_an_empty_file(tmp_path: Path, capsys: Output) -> None:
+    missing, empty = str(tmp_path / "missing.jsonl"), tmp_path / "empty.jsonl"
+    empty.touch()
+    assert main(["verify", "--format", "json", missing, str(tmp_path), str(empty)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [
+        f"{missing}: cannot be opened: No such file or directory; check the path and its permissions",
+        f"{tmp_path}: is a folder; give trace files (histories in folders cannot be verified yet)",
+        f"{empty}:1: the file is empty; the first line must be a header",
+    ]
+    printed = [json.loads(line) for line in captured.out.splitlines()]
+    assert [(row["verdict"], row["findings"]) for row in printed] == [("UNKNOWN", [])] * 3
+    assert [row["error"] for row in printed] == captured.err.splitlines()
+
+
+def test_a_compressed_file(tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "f.jsonl.gz"
+    path.write_bytes(gzip.compress(Path(FAILING).read_bytes()))
+    assert main(["verify", "--explain", str(path)]) == 1
+    assert "X <-- decides" in capsys.readouterr().out
+
+
+def test_a_fault_of_the_checker_is_undecided_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    class Faulty(Verifier):
+        def observe(self, event: Event) -> Sequence[Finding]:
+            if event.t > 1.15:
+                raise KeyError("position")
+            return super().observe(event)
+
+    monkeypatch.setattr(judgement, "Verifier", Faulty)
+    assert main(["verify", "--explain", FAILING]) == 3
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"{FAILING}: UNKNOWN (10 events; 1 violation; the checker failed)\n")
+    assert captured.err.startswith(f"{FAILING}: the checker failed at event 10: KeyError('position'); please report this")
+
+
+# ---------------------------------------------------------------------------------------------------------------- wrong usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing command"),
+        (["verify"], "Missing argument"),
+        (["verify", "--format", "xml", PASSING], "'xml' is not one of"),
+        (["verify", "--nonsense", PASSING], "No such option"),
+        (["fly"], "No such command"),
+    ],
+)
+def test_wrong_usage_is_one_line_on_stderr(arguments: list[str], words: str, capsys: Output) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("ordering-prober: ")
+    assert words in captured.err
+
+
+def test_help_and_version(capsys: Output) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("ordering-prober ")
+    assert main(["verify", "--help"]) == 0
+    assert "--explain" in capsys.readouterr().out
+
+
+# ----------------------------------------------------------------------------------------------------------------- as a process
+
+
+def test_the_process_gives_the_exit_code() -> None:
+    done = run("verify", FAILING, PASSING)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == f"{PASSING}: PASS (10 events)"
+    assert done.stderr == ""
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(PASSING).read_bytes())))
+    assert main(["verify", "-"]) == 0
+    assert capsys.readouterr().out == "<stdin>: PASS (10 events)\n"
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", "verify", FAILING]
+    done = subprocess.run(command, cwd=ROOT, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_an_interruption_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "verify_files", interrupted)
+    assert main(["verify", PASSING]) == 130
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_a_terminal_sees_how_far_a_big_file_is(tmp_path: Path) -> None:
+    events = history(f"P{','.join(map(str, range(1, 26_001)))}")
+    path = saved(tmp_path / "big.jsonl", events)
+    assert os.path.getsize(path) > cli.PROGRESS_BYTES_MIN
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", "verify", path]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal, env=os.environ | {"TERM": "xterm"}
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while chunk := _available(controller):
+            shown += chunk
+        assert process.stdout is not None
+        assert process.stdout.read().startswith(path.encode())
+    os.close(controller)
+    assert b"MB" in shown
+    assert b"\x1b[" in shown
+
+
+def _available(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # how Linux says that the other side of a pseudo-terminal is closed
+        return b""
