@@ -14,13 +14,13 @@ from typing import Final
 
 from prober.core import diagram
 from prober.core.events import Closed, Event, Opened
-from prober.core.findings import Finding, Kind
+from prober.core.findings import Finding
 from prober.core.minimise import Minimal, Numbered, Origins, concerns, minimise
 from prober.core.rules import Rules
 from prober.history.trace import FIRST_EVENT_LINE
 from prober.judgement import Made
 
-EXCERPT_EVENTS_MAX: Final = 4_000  # and as many beginnings and ends of sessions
+EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
 LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
 
 
@@ -41,7 +41,8 @@ class Dossier:
 class Excerpt:
     """Collects the events that matter to one finding, up to the one after which it was made; bounded.
 
-    These are its witnesses, the origins of these, and the latest other events of its key and of the sessions.
+    These are its witnesses, the origins of these, and the latest other events: of its key, of its key on other subscriptions, and of
+    sessions.
     """
 
     def __init__(self, made: Made, witnesses: Iterable[Event]) -> None:
@@ -49,6 +50,7 @@ class Excerpt:
         self._origins = Origins(witnesses)
         self._core: dict[int, Event] = {}
         self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._elsewhere: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._count = 0
 
@@ -57,17 +59,22 @@ class Excerpt:
         finding = self.made.finding
         if number > self.made.after:
             return
-        if finding.kind is not Kind.ORDER_DIVERGENCE and not concerns(event, finding.subscription, finding.key):
-            return
         if number in finding.witnesses or event in self._origins:
             self._core[number] = event
-        near = self._sessions if isinstance(event, (Opened, Closed)) else self._near
-        near.append((number, event))
+        if isinstance(event, (Opened, Closed)):
+            latest = self._sessions
+        else:
+            latest = self._near if concerns(event, finding.subscription, finding.key) else self._elsewhere
+        latest.append((number, event))
         self._count += 1
 
     def events(self) -> list[Numbered]:
         """What was collected, in order."""
-        return sorted((self._core | dict(self._near) | dict(self._sessions)).items())
+        return sorted((self._core | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)).items())
+
+    def opened(self) -> list[Opened]:
+        """The beginnings of sessions among them."""
+        return [event for _, event in self._sessions if isinstance(event, Opened)]
 
     def candidates(self) -> Iterator[list[Numbered]]:
         """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
@@ -99,11 +106,10 @@ def dossier(excerpt: Excerpt, rules: Rules) -> Dossier:
     for events in excerpt.candidates():
         if minimal := minimise(events, finding, rules):
             lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
-            return Dossier(lines, _drawn(minimal.events, minimal.finding), _heading(minimal, len(events)))
+            return Dossier(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
     events = excerpt.events()
-    return Dossier(
-        (), _drawn(events, finding), f"what happened around it ({len(events):,} events, which alone do not prove it again)"
-    )
+    heading = f"what happened around it ({len(events):,} events, which alone do not prove it again)"
+    return Dossier((), _drawn(events, finding, excerpt), heading)
 
 
 def _heading(minimal: Minimal, among: int) -> str:
@@ -111,7 +117,7 @@ def _heading(minimal: Minimal, among: int) -> str:
     return f"the smallest history that shows it ({size})" if minimal.complete else f"a smaller history that shows it ({size})"
 
 
-def _drawn(events: Sequence[Numbered], finding: Finding) -> str:
+def _drawn(events: Sequence[Numbered], finding: Finding, excerpt: Excerpt) -> str:
     lines = [(number + LINES_BEFORE, event) for number, event in events]
     in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
-    return diagram.draw(lines, in_lines, numbers="line")
+    return diagram.draw(lines, in_lines, numbers="line", opened=excerpt.opened())

@@ -65,12 +65,10 @@ OnSession: TypeAlias = (
 class Columns:
     """Which column each session of each subscription belongs to, and how messages are called."""
 
-    def __init__(self, history: Iterable[Numbered]) -> None:
-        self._owner: dict[tuple[str, str], str] = {}
+    def __init__(self, history: Iterable[Numbered], opened: Iterable[events.Opened]) -> None:
         shown = [event for _, event in history]
-        for event in shown:
-            if isinstance(event, events.Opened):
-                self._owner[event.subscription, event.session] = event.subscriber
+        begun = [*opened, *(event for event in shown if isinstance(event, events.Opened))]
+        self._owner = {(event.subscription, event.session): event.subscriber for event in begun}
         self._several_epochs = len({event.epoch for event in shown if hasattr(event, "epoch")}) > 1
         sessions = dict.fromkeys((e.subscription, e.session) for e in shown if isinstance(e, OnSession))
         self._several_subscriptions = len({subscription for subscription, _ in sessions}) > 1
@@ -237,17 +235,24 @@ def _mark(number: int, finding: Finding, deciding: int) -> str:
 
 
 def draw(
-    history: Sequence[Numbered], finding: Finding, *, numbers: str = "event", width: int = WIDTH, lines_max: int = LINES_MAX
+    history: Sequence[Numbered],
+    finding: Finding,
+    *,
+    numbers: str = "event",
+    opened: Iterable[events.Opened] = (),
+    width: int = WIDTH,
+    lines_max: int = LINES_MAX,
 ) -> str:
     """The diagram of a history in lines of at most `width` characters (at least 80), without a line end at the end.
 
     `history` holds numbered events in order, in the numbers of the finding's witnesses; `numbers` says what these count and heads
-    their column. The witnesses and the event that decides are marked. Beyond `lines_max` events the least relevant ones are left
-    out, each run of them as one counted line. An empty history gives an empty text.
+    their column. `opened` are further beginnings of sessions: not drawn, they tell whose the sessions are. The witnesses and the
+    event that decides are marked. Beyond `lines_max` events the least relevant ones are left out, each run of them as one counted
+    line. An empty history gives an empty text.
     """
     if not history:
         return ""
-    columns = Columns(history)
+    columns = Columns(history, opened)
     canvas = Canvas(columns.names, width)
     deciding = _deciding(history, finding)
     marks = [_mark(number, finding, deciding) for number, _ in history]

@@ -118,7 +118,7 @@ class HolderCheck:
             run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
             self._move(arrival, others, run_start, run_start_t, run_lo)
             return
-        released = self._released_by(arrival.t)
+        released = self._released_by(arrival.t) if certain else 0
         if certain and _unexplained(arrival.position, certain, released):
             self._split(arrival, certain, released)
         elif certain or self._maybe_held(others, arrival.t):

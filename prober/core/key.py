@@ -16,11 +16,11 @@ from typing import Protocol
 from prober.core.docket import Docket
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
-from prober.core.integrity import IntegrityCheck
+from prober.core.integrity import judge_content, judge_failure, judge_known_id, judge_origin, judge_redelivery
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, PRIMARY, REMOVED, LearnedLog
-from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication, Publications
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import ANCIENT, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Span, Track
@@ -28,7 +28,9 @@ from prober.core.subscription import Subscription
 
 
 class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it."""
+    """The key as all subscriptions of the topic see it: `epochs` is what its publisher recorded."""
+
+    epochs: dict[str, EpochRecord]
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A subscription learned a position of the key's log."""
@@ -43,14 +45,12 @@ class KeyChecker:
 
     __slots__ = (
         "_holder",
-        "_integrity",
         "_last_event_t",
         "_last_position",
         "_liveness",
         "_next_index",
         "_order",
         "_orders",
-        "_publications",
         "_redelivery",
         "_rules",
         "_topic_key",
@@ -65,7 +65,6 @@ class KeyChecker:
         self,
         docket: Docket,
         subscription: Subscription,
-        publications: Publications,
         topic_key: TopicKey,
     ) -> None:
         self.docket = docket
@@ -73,16 +72,14 @@ class KeyChecker:
         self.due_t = inf
         self.log = LearnedLog(subscription.rules.window)
         self._topic_key = topic_key
-        self._publications = publications
         self._rules: Rules = subscription.rules
-        self._orders: dict[str, EpochOrder] = {}
+        self._orders: tuple[EpochOrder, ...] = ()
         self._next_index = 0
         self._tracks: dict[str, Track] = {}
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._integrity = IntegrityCheck(docket, self.log)
         self._redelivery = RedeliveryCheck(docket, self.log)
-        self._order = OrderCheck(docket)
+        self._order = OrderCheck(docket, subscription.index)
         self._holder = HolderCheck(docket, self.log)
         self._liveness = LivenessCheck(docket, self.log)
 
@@ -100,7 +97,7 @@ class KeyChecker:
         """An attempt failed definitely."""
         order = self._order_of(epoch)
         if order is not None:
-            self._integrity.failed(publication, order, epoch, t, number)
+            judge_failure(self.docket, publication, publication.early_on(self.subscription.index), epoch, t, number)
 
     def abandoned(self, epoch: str, seq: int) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
@@ -123,12 +120,14 @@ class KeyChecker:
         lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
         if publication is not None and publication.invoked_t > lo:
             lo = publication.invoked_t
-        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, hash(event.message_id), event.delivery_attempt)
+        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id)
         if event.defect is not None or not event.matches_filter:
-            self._integrity.content(arrival, event.message_id, event.defect, event.matches_filter)
-        if not self._place(arrival, order, publication, event.message_id):
+            judge_content(self.docket, arrival, event.defect, event.matches_filter)
+        if not self._place(arrival, order, publication):
             self._unplaced(arrival)
             return
+        if self._rules.dead_letter_max_attempts:
+            self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
             self._received_primary(order.record, publication, arrival.position)
@@ -205,7 +204,7 @@ class KeyChecker:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
         self.log.forget()
         self._tracks.clear()
-        for order in self._orders.values():
+        for order in self._orders:
             order.interrupt()
             self.log.retire(order.index, order.record.last)
         self.sought(until_t)
@@ -233,22 +232,24 @@ class KeyChecker:
 
     def owes(self) -> bool:
         """Whether the service still owes this subscription a delivery."""
-        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._orders.values())
+        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._orders)
 
     # --- steps of a delivery -------------------------------------------------------------------------------------------------
 
     def _order_of(self, epoch: str) -> EpochOrder | None:
         """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
-        record = self._publications.epochs.get(epoch)
-        order = self._orders.get(epoch)
-        if order is not None and order.record is record:
-            return order
+        record = self._topic_key.epochs.get(epoch)
         if record is None:
             return None
+        for order in reversed(self._orders):
+            if order.record is record:
+                return order
         if len(self._orders) >= EPOCHS_KEPT:
-            self._orders = {name: kept for name, kept in self._orders.items() if name in self._publications.epochs}
+            known = self._topic_key.epochs
+            self._orders = tuple(kept for kept in self._orders if known.get(kept.record.name) is kept.record)
         baseline = 1 if self._rules.subscription_predates_first_publish else None
-        order = self._orders[epoch] = EpochOrder(self._next_index, record, baseline)
+        order = EpochOrder(self._next_index, record, baseline)
+        self._orders += (order,)
         self._next_index += 1
         return order
 
@@ -284,15 +285,15 @@ class KeyChecker:
         self._holder.release(self.log.frontier)
         self._liveness.delivered(0, t, 0)
 
-    def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None, message_id: str) -> bool:
+    def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
         """Finds or learns the position; False for a record that may have been forgotten."""
         log = self.log
         position = log.find(arrival.token)
         if position:
             arrival.position = position
             self.docket.counters["deliveries_redelivery"] += 1
-            self._integrity.known_id(arrival, self._orders, message_id)
-            self._integrity.redelivered(arrival, message_id)
+            judge_known_id(self.docket, log, arrival, order, self._orders)
+            judge_redelivery(self.docket, log, arrival)
         else:
             is_primary = publication is not None and publication.token == arrival.token
             if not is_primary and log.is_retired(order.index, arrival.seq):
@@ -300,12 +301,10 @@ class KeyChecker:
             arrival.new = True
             arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t)
             self.docket.counters["deliveries_first"] += 1
-            self._integrity.origin(arrival, publication, order, message_id)
+            judge_origin(self.docket, arrival, publication, order)
             self._topic_key.learned(self, arrival)
             if publication is not None and publication.invoked_t <= self._order.excused_until_t:
                 self._redelivery.sought_frontier = arrival.position
-        if self._rules.dead_letter_max_attempts:
-            log.count_attempt(arrival.position, arrival.attempt)
         return True
 
     def _unplaced(self, arrival: Arrival) -> None:
@@ -409,7 +408,7 @@ class KeyChecker:
         self._holder.release(self.log.frontier)
         self._redelivery.rest()
         self._liveness.rest()
-        for order in self._orders.values():
+        for order in self._orders:
             order.record.rest()
         self._last_position = ANCIENT
         return inf

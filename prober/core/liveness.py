@@ -19,7 +19,7 @@ UNACKED_STALL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -114,7 +114,7 @@ class LivenessCheck:
         """Gives back the memory of what was owed."""
         self.owed = {}
 
-    def judge(self, now: float, up_since_t: float, orders: Mapping[str, EpochOrder], excused_until_t: float) -> float:
+    def judge(self, now: float, up_since_t: float, orders: Iterable[EpochOrder], excused_until_t: float) -> float:
         """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running.
 
         `up_since_t` says since when a subscriber is there, `inf` if none is; `excused_until_t` is as in `OrderCheck`.
@@ -125,9 +125,9 @@ class LivenessCheck:
         if now <= self._docket.amnesty_until_t:
             return self._docket.amnesty_until_t
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t))
-        for name, order in orders.items():
-            lost_t = self._judge_lost(now, name, order)
-            stuck_t = self._judge_stuck(now, quiet_since_t, name, order, excused_until_t)
+        for order in orders:
+            lost_t = self._judge_lost(now, order)
+            stuck_t = self._judge_stuck(now, quiet_since_t, order, excused_until_t)
             coming_t = min(coming_t, lost_t, stuck_t)
         return coming_t
 
@@ -181,7 +181,7 @@ class LivenessCheck:
             doubt,
         )
 
-    def _judge_lost(self, now: float, epoch: str, order: EpochOrder) -> float:
+    def _judge_lost(self, now: float, order: EpochOrder) -> float:
         deadline_s = self._docket.rules.delivery_deadline_s
         coming_t = inf
         for overtaken in order.missing():
@@ -196,12 +196,13 @@ class LivenessCheck:
                 Kind.LOST_OVERTAKEN,
                 overtaken.t + deadline_s,
                 (publication.invoked_number, publication.confirmed_number, overtaken.by.number),
-                {"seq": publication.seq, "by": overtaken.by.seq, "epoch": epoch, "since_t": overtaken.t},
+                {"seq": publication.seq, "by": overtaken.by.seq, "epoch": order.record.name, "since_t": overtaken.t},
             )
         return coming_t
 
-    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, order: EpochOrder, excused_until_t: float) -> float:
+    def _judge_stuck(self, now: float, quiet_since_t: float, order: EpochOrder, excused_until_t: float) -> float:
         deadline_s = self._docket.rules.delivery_deadline_s
+        epoch = order.record.name
         if epoch in self._stuck:
             return inf
         owed = [publication for publication in order.undelivered() if publication.invoked_t > excused_until_t]

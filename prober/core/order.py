@@ -28,24 +28,13 @@ from typing import NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.publications import EpochRecord, Publication
+from prober.core.publications import Early, EpochRecord, Latest, Publication
 from prober.core.sessions import Arrival
 
-UNRESOLVED_MAX = 8
-"""Records of one sequence number remembered while its publish has no outcome."""
 OVERTAKEN_MAX = 4096
 """Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
 
 SOUGHT = "published before a seek, which may have passed over it"
-
-
-class Latest(NamedTuple):
-    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
-
-    t: float
-    seq: int
-    number: int
-    invoked_number: int
 
 
 NEVER = Latest(LONG_AGO, 0, 0, 0)
@@ -69,15 +58,6 @@ class Primary(NamedTuple):
 BEFORE_ALL = Primary(0, 0, 0, 0, inf)
 
 
-class Unresolved(NamedTuple):
-    """A delivery whose publish had no outcome yet, with the latest invocation learned before it."""
-
-    token: int
-    position: int
-    number: int
-    before: Latest
-
-
 @dataclass(slots=True)
 class Overtaken:
     """A sequence number that had not been received when a higher primary was, at `t`.
@@ -99,10 +79,9 @@ class EpochOrder:
     next        the sequence number expected next; None until an adopted baseline is known.
     last        the primary that stands furthest in the log.
     overtaken   sequence numbers below `next` that have not been received.
-    unresolved  deliveries whose publish has no outcome yet.
     """
 
-    __slots__ = ("index", "last", "next", "overtaken", "record", "unresolved")
+    __slots__ = ("index", "last", "next", "overtaken", "record")
 
     def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
         self.index = index
@@ -110,7 +89,6 @@ class EpochOrder:
         self.next = baseline
         self.last = BEFORE_ALL
         self.overtaken: dict[int, Overtaken] = {}
-        self.unresolved: dict[int, list[Unresolved]] = {}
 
     def between(self, low: int, high: int) -> list[Publication]:
         """The recorded publications from `low` up to, not including, `high`, ascending; settled ones are no longer recorded."""
@@ -134,12 +112,10 @@ class EpochOrder:
         self.next = None
         self.last = BEFORE_ALL
         self.overtaken.clear()
-        self.unresolved.clear()
 
     def forget(self, seq: int) -> None:
-        """Stops waiting for an outcome of `seq`."""
+        """A sequence number was given up: nothing is bound to it."""
         self.overtaken.pop(seq, None)
-        self.unresolved.pop(seq, None)
 
     def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
         """Notes that a sequence number was overtaken; beyond `OVERTAKEN_MAX` no more are noted."""
@@ -157,10 +133,11 @@ class OrderCheck:
     Publishes invoked up to `excused_until_t` may have been passed over by a seek.
     """
 
-    __slots__ = ("_docket", "excused_until_t", "latest")
+    __slots__ = ("_docket", "_subscription", "excused_until_t", "latest")
 
-    def __init__(self, docket: Docket) -> None:
+    def __init__(self, docket: Docket, subscription: int) -> None:
         self._docket = docket
+        self._subscription = subscription
         self.latest = NEVER
         self.excused_until_t = LONG_AGO
 
@@ -173,14 +150,12 @@ class OrderCheck:
             self._primary(order, publication, arrival.position, arrival.number, before, arrival.t)
             return True
         if publication.token is None and not publication.abandoned:
-            waiting = order.unresolved.setdefault(arrival.seq, [])
-            if len(waiting) < UNRESOLVED_MAX:
-                waiting.append(Unresolved(arrival.token, arrival.position, arrival.number, before))
+            publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number, before))
         return False
 
     def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> int:
         """Judges a confirmation: its record may have been received already. Returns the position of that record, or 0."""
-        for seen in order.unresolved.pop(publication.seq, ()):
+        for seen in publication.early_on(self._subscription):
             if seen.token == publication.token:
                 self._primary(order, publication, seen.position, seen.number, seen.before, t)
                 return seen.position

@@ -172,11 +172,10 @@ class LearnedLog:
     def retire(self, epoch: int, seq: int) -> None:
         """Notes that a record of this sequence number, or of one above it, can no longer be placed."""
         epoch &= _LOW_8_BITS
-        retired = self._retired
-        if len(retired) <= epoch:
-            retired.extend([-1] * (epoch + 1 - len(retired)))
-        if seq > retired[epoch]:
-            retired[epoch] = seq
+        if len(self._retired) <= epoch:
+            self._retired = self._retired + [-1] * (epoch + 1 - len(self._retired))
+        if seq > self._retired[epoch]:
+            self._retired[epoch] = seq
 
     def is_retired(self, epoch: int, seq: int) -> bool:
         """Whether an unknown id of this sequence number may be one that has left the window."""

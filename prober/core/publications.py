@@ -12,18 +12,39 @@ has received its primary, so the size follows what is published and undelivered,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
+from typing import NamedTuple
 
 EPOCHS_KEPT = 64
 """Epochs remembered per key; messages of older ones count as foreign."""
 OPEN_KEPT = 65_536
 """Unsettled sequence numbers remembered per epoch; beyond that the oldest are given up and no longer judged."""
+EARLY_KEPT = 16
+"""Deliveries remembered per sequence number while its publish has no outcome."""
 EXCEPTIONS_KEPT = 64
 """Holes in the numbering, and repeated sequence numbers, remembered per epoch; beyond that they prove nothing any more."""
 
 
 _NOTHING: frozenset[int] = frozenset()
+
+
+class Latest(NamedTuple):
+    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
+
+    t: float
+    seq: int
+    number: int
+    invoked_number: int
+
+
+class Early(NamedTuple):
+    """A delivery on the subscription of that index, before its publish had an outcome; `before` was known before it."""
+
+    subscription: int
+    token: int
+    position: int
+    number: int
+    before: Latest
 
 
 class Publication:
@@ -39,6 +60,7 @@ class Publication:
         "attempts",
         "confirmed_number",
         "confirmed_t",
+        "early",
         "invoked_number",
         "invoked_t",
         "open",
@@ -64,6 +86,7 @@ class Publication:
         self.confirmed_t = inf
         self.confirmed_number = 0
         self.ordered_t = t
+        self.early: tuple[Early, ...] = ()
         self._invocations: dict[int, float] | None = None
 
     @property
@@ -94,6 +117,15 @@ class Publication:
         self.ordered_t = (self._invocations or {}).get(generation, self.invoked_t)
         return True
 
+    def delivered_early(self, early: Early) -> None:
+        """Notes a delivery whose meaning depends on the outcome."""
+        if len(self.early) < EARLY_KEPT:
+            self.early += (early,)
+
+    def early_on(self, subscription: int) -> list[Early]:
+        """The deliveries on one subscription that came before an outcome."""
+        return [early for early in self.early if early.subscription == subscription]
+
     def close_attempt(self, *, unknown: bool) -> None:
         """Notes the end of an attempt without a confirmation."""
         self.open = max(0, self.open - 1)
@@ -101,14 +133,15 @@ class Publication:
 
 
 class EpochRecord:
-    """The sequence numbers of one incarnation of a writer on one key.
+    """The sequence numbers of one incarnation of a writer, the epoch `name`, on one key.
 
     `complete` is False once the record may have a hole: then an unrecorded sequence number proves nothing.
     """
 
-    __slots__ = ("_repeated", "_skipped", "complete", "first", "given_up", "last", "open")
+    __slots__ = ("_repeated", "_skipped", "complete", "first", "given_up", "last", "name", "open")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.first = 0
         self.last = 0
         self.complete = True
@@ -209,11 +242,5 @@ class Publications:
         if record is None:
             if len(self.epochs) >= EPOCHS_KEPT:
                 del self.epochs[next(iter(self.epochs))]
-            record = self.epochs[name] = EpochRecord()
+            record = self.epochs[name] = EpochRecord(name)
         return record
-
-    def unsettled(self) -> Iterator[tuple[str, Publication]]:
-        """Every sequence number still kept, with its epoch's name."""
-        for name, epoch in self.epochs.items():
-            for publication in epoch.open.values():
-                yield name, publication

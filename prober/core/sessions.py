@@ -174,11 +174,12 @@ class Arrival:
     new         whether this is the first delivery of its message id.
     lo          the earliest time at which the service can have sent it.
     own         the position delivered before it on the same session, 0 when there is none.
+    token       what stands for its message id in the learned log.
     """
 
-    __slots__ = ("attempt", "epoch", "lo", "new", "number", "own", "position", "seq", "t", "token", "track")
+    __slots__ = ("epoch", "lo", "message_id", "new", "number", "own", "position", "seq", "t", "token", "track")
 
-    def __init__(self, t: float, number: int, lo: float, track: Track, epoch: str, seq: int, token: int, attempt: int) -> None:
+    def __init__(self, t: float, number: int, lo: float, track: Track, epoch: str, seq: int, message_id: str) -> None:
         self.t = t
         self.number = number
         self.lo = lo
@@ -186,7 +187,7 @@ class Arrival:
         self.own = track.last
         self.epoch = epoch
         self.seq = seq
-        self.token = token
-        self.attempt = attempt
+        self.message_id = message_id
+        self.token = hash(message_id)
         self.position = 0
         self.new = False

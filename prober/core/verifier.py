@@ -53,15 +53,15 @@ from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
 
-class KeyGroup:
+class KeyGroup(Publications):
     """One key of the topic: what its publisher recorded, and its checker on each subscription, by the subscription's index."""
 
-    __slots__ = ("checkers", "divergence", "key", "publications")
+    __slots__ = ("checkers", "divergence", "key")
 
     def __init__(self, key: str) -> None:
+        super().__init__()
         self.key = key
-        self.publications = Publications()
-        self.checkers: list[KeyChecker] = []
+        self.checkers: tuple[KeyChecker, ...] = ()
         self.divergence: DivergenceCheck | None = None
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
@@ -156,13 +156,13 @@ class Verifier:
 
     def _invoked(self, event: PublishInvoked) -> None:
         group = self._group(event.key)
-        record = group.publications.epoch(event.epoch)
+        record = group.epoch(event.epoch)
         record.invoke(event.seq, event.generation, event.t, self._number, len(group.checkers))
         self.counters["publishes_invoked"] += 1
 
     def _published(self, event: Published) -> None:
         group = self._group(event.key)
-        record = group.publications.epoch(event.epoch)
+        record = group.epoch(event.epoch)
         publication = record.open.get(event.seq)
         self.counters["publishes_confirmed"] += 1
         if publication is None:
@@ -175,7 +175,7 @@ class Verifier:
 
     def _failed(self, event: PublishFailed) -> None:
         group = self._group(event.key)
-        record = group.publications.epoch(event.epoch)
+        record = group.epoch(event.epoch)
         publication = record.open.get(event.seq)
         self.counters["publishes_rejected"] += 1
         if publication is not None:
@@ -185,7 +185,7 @@ class Verifier:
             record.settle(publication)
 
     def _unknown(self, event: PublishUnknown) -> None:
-        record = self._group(event.key).publications.epoch(event.epoch)
+        record = self._group(event.key).epoch(event.epoch)
         publication = record.open.get(event.seq)
         self.counters["publishes_unknown"] += 1
         if publication is not None:
@@ -194,7 +194,7 @@ class Verifier:
 
     def _abandoned(self, event: PublishAbandoned) -> None:
         group = self._group(event.key)
-        publication = group.publications.epoch(event.epoch).open.get(event.seq)
+        publication = group.epoch(event.epoch).open.get(event.seq)
         self.counters["publishes_abandoned"] += 1
         if publication is not None and not publication.confirmed:
             publication.abandoned = True
@@ -249,7 +249,7 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.interrupted(checker.subscription.settles_until_t)
-            for record in group.publications.epochs.values():
+            for record in group.epochs.values():
                 record.forget()
         self.counters["interruptions"] += 1
 
@@ -287,8 +287,8 @@ class Verifier:
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
         docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)
         docket.amnesty_until_t = subscription.settles_until_t
-        group.checkers.append(KeyChecker(docket, subscription, group.publications, group))
-        for record in group.publications.epochs.values():
+        group.checkers += (KeyChecker(docket, subscription, group),)
+        for record in group.epochs.values():
             for publication in record.open.values():
                 publication.waiting += 1
 

@@ -7,6 +7,9 @@ acknowledgement, the end of its lease, the loss of its session or a rewind to it
 Dead-lettering follows section 5.8: a message leaves after it was negatively acknowledged or its lease ended, and only when a client was
 shown a delivery attempt of at least the limit; that this is seen by the prober (`DeadLettered`) is a matter of luck. After it the run
 restarts at the next message, or does not restart at all.
+
+A message of which an earlier delivery was acknowledged need not be sent again when the lease of a later one ends. It must be if that
+later one was lost, because the observed run would step over it (D3).
 """
 
 from __future__ import annotations
@@ -21,12 +24,12 @@ from tests.simulation.world import SUBSCRIPTION, World
 
 @dataclass(slots=True)
 class Hold:
-    """An outstanding message: `token` stands for the ack id of this delivery, `lease_end` is when the service gives it up."""
+    """An outstanding message: `lease_end` is when the service gives it up, `received` whether this delivery reached its client."""
 
     position: int
     session: str
-    token: int
     lease_end: float
+    received: bool = False
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class Lane:
             if position in self.acked:
                 self.world.note("redelivery of acked")
         self.frontier = max(self.frontier, position + 1)
-        held = Hold(position, session, self.world.number(), self.world.now + self.world.options.lease_s)
+        held = Hold(position, session, self.world.now + self.world.options.lease_s)
         self.holds[position] = held
         return held, record.attempts if self.world.options.dead_letter else 0
 
@@ -108,7 +111,7 @@ class Lane:
         if limit and record.attempt_seen >= limit and held.position not in self.acked and self.world.random.random() < 0.7:
             self._dead_letter(record)
             return self.world.chance(0.5)
-        if held.position in self.acked and not self.world.chance(0.5):
+        if held.position in self.acked and held.received and not self.world.chance(0.5):
             return False
         return not self._kept_back(held.position)
 

@@ -225,6 +225,7 @@ class Client:
         if world.options.opened_at_arrival:
             world.record(Opened(world.now, SUBSCRIPTION, request.name, request.name, request.invoked))
         for part in parts:
+            part.hold.received = True
             part.record.attempt_seen = max(part.record.attempt_seen, part.attempt)
             world.record(_delivered(world.now, request, part))
             self._decide(request, part)

@@ -126,6 +126,7 @@ class Client:
 
     def receive(self, lane: PushLane, record: Record, hold: Hold, attempt: int) -> None:
         world, options = self.world, self.world.options
+        hold.received = True
         record.attempt_seen = max(record.attempt_seen, attempt)
         world.record(Opened(world.now, SUBSCRIPTION, hold.session, hold.session))
         world.record(

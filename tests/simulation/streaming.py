@@ -273,7 +273,7 @@ class Service:
         world, record = self.world, lane.log[position]
         hold, attempt = lane.hold(position, stream.name)
         stream.last_arrival = max(stream.last_arrival, world.now + world.between(0, world.options.delay_max_s))
-        world.after(stream.last_arrival - world.now, lambda: self.client.receive(stream, lane, record, hold, attempt))
+        world.at(stream.last_arrival, lambda: self.client.receive(stream, lane, record, hold, attempt))
         world.after(world.options.lease_s, lambda: self._expire(lane, hold))
 
 
@@ -336,6 +336,8 @@ class Client:
         if not stream.up_at_client:
             world.note("lost with its stream")
             return
+        if hold is not None:
+            hold.received = True
         record.attempt_seen = max(record.attempt_seen, attempt)
         world.record(
             Delivered(

@@ -44,7 +44,11 @@ class World:
 
     def after(self, delay: float, action: Callable[[], None]) -> None:
         assert delay >= 0
-        heappush(self._timers, (self.now + delay, next(self._numbers), action))
+        self.at(self.now + delay, action)
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        """Timers of the same time fire in the order in which they were set."""
+        heappush(self._timers, (time, next(self._numbers), action))
 
     def run(self, until: float) -> None:
         """Let timers fire up to and including `until`."""

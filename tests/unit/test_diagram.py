@@ -125,6 +125,14 @@ def test_streams_of_one_client_share_a_column() -> None:
     ]
 
 
+def test_sessions_can_be_told_without_being_drawn() -> None:
+    opened, delivered = history("open A1 of client A A1<1@1")
+    assert isinstance(opened, Opened)
+    title, *lines = draw([(2, delivered)], finding(2), opened=[opened]).splitlines()
+    assert title.split() == ["event", "time", "publisher", "Pub/Sub", "A"]
+    assert len(lines) == 1
+
+
 def test_several_subscriptions_are_labelled() -> None:
     events = sorted(history("A<1@1", subscription="one") + history("A<1@2", subscription="two"), key=lambda event: event.t)
     title, *_ = drawn(events)
