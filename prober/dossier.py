@@ -16,8 +16,8 @@ from prober.core import diagram
 from prober.core.events import Closed, Event, Opened
 from prober.core.findings import Finding
 from prober.core.minimise import Minimal, Numbered, Origins, concerns, minimise
-from prober.core.rules import Rules
 from prober.history.trace import FIRST_EVENT_LINE
+from prober.history.trace_header import TraceHeader
 from prober.judgement import Made
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
@@ -100,11 +100,11 @@ def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list
     return excerpts
 
 
-def dossier(excerpt: Excerpt, rules: Rules) -> Dossier:
-    """Reduce an excerpt to the smallest history that still shows the finding, and draw it."""
+def dossier(excerpt: Excerpt, header: TraceHeader) -> Dossier:
+    """Reduce an excerpt of a trace to the smallest history that still shows the finding, and draw it."""
     finding = excerpt.made.finding
     for events in excerpt.candidates():
-        if minimal := minimise(events, finding, rules):
+        if minimal := minimise(events, finding, header.rules, subscriptions=(header.subscription,)):
             lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
             return Dossier(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
     events = excerpt.events()

@@ -113,7 +113,7 @@ def _dossiers(judgement: Judgement, stream: BinaryIO) -> Mapping[Made, Dossier]:
         stream.seek(0)
         return read_trace(stream, judgement.path)
 
-    return {excerpt.made: dossier(excerpt, again().header.rules) for excerpt in collect(again, wanted)}
+    return {excerpt.made: dossier(excerpt, again().header) for excerpt in collect(again, wanted)}
 
 
 def _explained(findings: Iterable[Made]) -> Iterator[Made]:

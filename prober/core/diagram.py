@@ -198,15 +198,16 @@ class Canvas:
         left, right = sorted((self._at[arrow.source], self._at[arrow.target]))
         cells[left + 1 : right] = "-" * (right - left - 1)
         cells[right - 1 if arrow.target > arrow.source else left + 1] = ">" if arrow.target > arrow.source else "<"
-        self._write(cells, right, f" {_cut(arrow.label, self._gap - 7)} ")
+        narrow = len(arrow.label) > self._gap - 7
+        self._write(cells, right, f" {_cut(arrow.label, self._gap - 5)} ", 2 if narrow else 3)
 
     def _draw_note(self, cells: list[str], note: Note) -> None:
         cells[self._at[note.column]] = note.sign
-        self._write(cells, self._at[note.column], _cut(note.label, self._gap - 5))
+        self._write(cells, self._at[note.column], _cut(note.label, self._gap - 5), 3)
 
-    def _write(self, cells: list[str], right: int, text: str) -> None:
+    def _write(self, cells: list[str], right: int, text: str, margin: int) -> None:
         """Into the gap on the left of a column, where a reader looks for what reaches that column."""
-        start = right - self._gap + 3
+        start = right - self._gap + margin
         cells[start : start + len(text)] = text
 
 

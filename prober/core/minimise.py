@@ -59,9 +59,12 @@ def identity(finding: Finding) -> Identity:
     return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 
 
-def judged(events: Sequence[Numbered], rules: Rules, subscription: str) -> Iterator[tuple[int, Finding]]:
-    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers."""
-    verifier = Verifier(rules, subscriptions=(subscription,))
+def judged(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
+    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers.
+
+    `subscriptions` are those that the checker knows from the start.
+    """
+    verifier = Verifier(rules, subscriptions=subscriptions)
     for count, (_, event) in enumerate(events, 1):
         for finding in verifier.observe(event):
             yield count, _renumbered(finding, events)
@@ -93,6 +96,7 @@ class Trial:
 
     wanted: Finding
     rules: Rules
+    subscriptions: tuple[str, ...]
     runs_left: int
     events_left: int
     allowed: frozenset[Identity] = frozenset()
@@ -117,7 +121,7 @@ class Trial:
         self.runs += 1
         return [
             (count, finding)
-            for count, finding in judged(events, self.rules, self.wanted.subscription)
+            for count, finding in judged(events, self.rules, self.subscriptions)
             if finding.status is not Status.INFO or self.is_wanted(finding)
         ]
 
@@ -139,15 +143,22 @@ class Trial:
 
 
 def minimise(
-    events: Iterable[Numbered], finding: Finding, rules: Rules, *, runs_max: int = RUNS_MAX, events_max: int = EVENTS_JUDGED_MAX
+    events: Iterable[Numbered],
+    finding: Finding,
+    rules: Rules,
+    *,
+    subscriptions: Iterable[str],
+    runs_max: int = RUNS_MAX,
+    events_max: int = EVENTS_JUDGED_MAX,
 ) -> Minimal | None:
     """Reduce a history to a smallest one that still proves the finding; None if these events do not prove it.
 
-    `events` are numbered as the finding's witnesses are, ascending. They may be an excerpt of the history, as long as the excerpt
-    alone gives the finding. At most `runs_max` runs of the checker over `events_max` events together are made; when they are used
-    up, the smallest history so far is returned and `complete` is False.
+    `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
+    it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
+    `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far
+    is returned and `complete` is False.
     """
-    trial = Trial(finding, rules, runs_max, events_max)
+    trial = Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
     start = _first_cut(list(events), trial)
     if start is None:
         return None

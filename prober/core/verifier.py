@@ -278,11 +278,9 @@ class Verifier:
         return group
 
     def _checker(self, subscription: str, key: str) -> KeyChecker:
-        group = self._groups.get(key)
-        if group is None:
-            group = self._group(key)
-        known = self._subscriptions.get(subscription)
-        return group.checkers[(known or self._subscription(subscription)).index]
+        known = self._subscriptions.get(subscription) or self._subscription(subscription)
+        group = self._groups.get(key) or self._group(key)
+        return group.checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
         docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
-from prober.core.rules import Rules
 from prober.dossier import EXCERPT_EVENTS_MAX, collect, dossier
-from prober.judgement import Made
+from prober.history.trace_header import TraceHeader
+from prober.judgement import Made, judge
 from tests.notation import history
 
 
@@ -36,9 +36,18 @@ def test_an_excerpt_holds_what_happened_to_the_key_on_other_subscriptions() -> N
     assert [event for _, event in excerpt.events()] == events
 
 
+def test_a_subscription_that_shows_itself_late_is_judged_as_it_was() -> None:
+    """It is owed what is not delivered elsewhere by then; known from the start, it would be owed everything."""
+    events = history("P1,2,3 A<1@1 A<3@2") + history("B<3@3 end @500", subscription="s2")
+    header = TraceHeader("s", "k")
+    found = [one for one in judge("f", header, events).findings if one.finding.subscription == "s2"]
+    assert found
+    assert all(dossier(excerpt, header).lines for excerpt in collect(lambda: events, found))
+
+
 def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
     (excerpt,) = collect(lambda: history("P1,2 A<1@1 A<2@2"), [made(6, after=7)])
-    shown = dossier(excerpt, Rules())
+    shown = dossier(excerpt, TraceHeader("s", "k"))
     assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
     assert shown.lines == ()
     assert "X <-- decides" in shown.diagram

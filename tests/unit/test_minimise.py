@@ -17,6 +17,7 @@ from tests.notation import history
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
 RULES = Rules()
+KNOWN = ("s",)
 
 
 def numbered(events: Sequence[Event]) -> list[Numbered]:
@@ -25,7 +26,7 @@ def numbered(events: Sequence[Event]) -> list[Numbered]:
 
 def findings(events: Sequence[Numbered], rules: Rules) -> list[Finding]:
     """All but information."""
-    return [finding for _, finding in judged(events, rules, "s") if finding.status is not Status.INFO]
+    return [finding for _, finding in judged(events, rules, KNOWN) if finding.status is not Status.INFO]
 
 
 def only(events: Sequence[Numbered], kind: Kind, rules: Rules = RULES) -> Finding:
@@ -35,13 +36,13 @@ def only(events: Sequence[Numbered], kind: Kind, rules: Rules = RULES) -> Findin
 
 def reduced(line: str, kind: Kind, rules: Rules = RULES) -> Minimal:
     events = numbered(history(line, rules.mode))
-    minimal = minimise(events, only(events, kind, rules), rules)
+    minimal = minimise(events, only(events, kind, rules), rules, subscriptions=KNOWN)
     assert minimal is not None
     return minimal
 
 
 def check_minimal(events: list[Numbered], finding: Finding, rules: Rules) -> None:
-    minimal = minimise(events, finding, rules)
+    minimal = minimise(events, finding, rules, subscriptions=KNOWN)
     assert minimal is not None
     assert minimal.complete
     assert set(minimal.events) <= set(events)
@@ -83,7 +84,7 @@ def test_numbers_are_those_of_the_original_history() -> None:
     shifted = [(number + 1000, event) for number, event in events]
     finding = only(events, Kind.ORDER_GAP)
     expected = tuple(number + 1000 for number in finding.witnesses)
-    minimal = minimise(shifted, replace(finding, witnesses=expected), RULES)
+    minimal = minimise(shifted, replace(finding, witnesses=expected), RULES, subscriptions=KNOWN)
     assert minimal is not None
     assert minimal.finding.witnesses == expected
     assert {number for number, _ in minimal.events} >= set(expected)
@@ -96,7 +97,7 @@ def test_other_keys_and_subscriptions_are_left_out() -> None:
     (finding,) = (
         one for one in findings(events, RULES) if one.subscription == "s" and one.key == "k" and one.kind is Kind.ORDER_GAP
     )
-    minimal = minimise(events, finding, RULES)
+    minimal = minimise(events, finding, RULES, subscriptions=KNOWN)
     assert minimal is not None
     assert {getattr(event, "key", "k") for _, event in minimal.events} == {"k"}
     assert {getattr(event, "subscription", "s") for _, event in minimal.events} == {"s"}
@@ -108,7 +109,7 @@ def test_a_finding_across_subscriptions_keeps_both() -> None:
     other = history("B<x2(2)@2 B<x1(1)@2.1", subscription="s2")
     events = numbered(sorted(one + other, key=lambda event: event.t))
     finding = next(one for one in findings(events, RULES) if one.kind is Kind.ORDER_DIVERGENCE)
-    minimal = minimise(events, finding, RULES)
+    minimal = minimise(events, finding, RULES, subscriptions=KNOWN)
     assert minimal is not None
     assert {event.subscription for _, event in minimal.events if hasattr(event, "subscription")} == {"s", "s2"}
 
@@ -122,20 +123,20 @@ def test_an_event_that_keeps_another_finding_away_stays() -> None:
 def test_a_history_that_does_not_prove_the_finding_gives_none() -> None:
     events = numbered(history("P1,2,3 A<1@1 A<3@1.1"))
     finding = only(events, Kind.ORDER_GAP)
-    assert minimise(events[:-1], finding, RULES) is None
-    assert minimise([], finding, RULES) is None
+    assert minimise(events[:-1], finding, RULES, subscriptions=KNOWN) is None
+    assert minimise([], finding, RULES, subscriptions=KNOWN) is None
 
 
 def test_the_budget_bounds_the_runs() -> None:
     line = "P1,2,3,4 A<1@1 A<2@1.1 A<3@1.2 A ack 1@1.4 A ack 3@1.41 A nack 2@1.5 A<2@2 A<4@2.1"
     events = numbered(history(line))
     finding = only(events, Kind.REDELIVERY_SKIP)
-    spent = minimise(events, finding, RULES, runs_max=8)
+    spent = minimise(events, finding, RULES, runs_max=8, subscriptions=KNOWN)
     assert spent is not None
     assert not spent.complete
     assert spent.runs <= 9
     assert identity(spent.finding) == identity(finding)
-    assert minimise(events, finding, RULES, events_max=len(events) - 1) is None
+    assert minimise(events, finding, RULES, events_max=len(events) - 1, subscriptions=KNOWN) is None
 
 
 def test_modes_with_one_session_per_response() -> None:
