@@ -6,6 +6,7 @@ Every error that a user can cause is one line on standard error; the exit codes 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,6 +93,9 @@ def verify(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a key need not be writable in the terminal's encoding
     try:
         return int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except typer.TyperException as wrong:

@@ -98,6 +98,5 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
         malformed = str(wrong)
     except Exception as fault:  # a fault of ours is neither the service's nor a pass
         crash = f"{path}: the checker failed at event {count}: {fault!r}; please report this with the file"
-    owed = bool(malformed) or verifier.owed
-    verdict = Verdict.UNKNOWN if crash else verdict_of(tally.failed, drained, owed)
+    verdict = Verdict.UNKNOWN if crash else verdict_of(tally.failed, drained, owed=bool(malformed) or verifier.owed)
     return Judgement(path, verdict, tuple(tally.kept), tally.counts, dict(verifier.counters), count, malformed, crash)

@@ -80,10 +80,11 @@ def _judge_file(path: str, explain: bool, watch: Watch) -> tuple[Judgement, Mapp
     name = "<stdin>" if path == STDIN else path
     try:
         with _opened(path, rewindable=explain) as stream:
+            start = stream.tell() if explain else 0
             trace = read_trace(stream, name)
             with watch(stream, name) as watched:
                 judgement = judge(name, trace.header, watched(trace))
-            return judgement, _dossiers(judgement, stream) if explain else {}
+            return judgement, _dossiers(judgement, stream, start) if explain else {}
     except TraceError as wrong:
         return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
 
@@ -93,9 +94,9 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
     """The bytes of a trace; what cannot be read twice is copied to a temporary file if that is needed."""
     if os.path.isdir(path):
         raise TraceError(path, 0, "is a folder; give trace files (histories in folders cannot be verified yet)")
-    with sys.stdin.buffer if path == STDIN else open_trace(path) as stream:
+    with nullcontext(sys.stdin.buffer) if path == STDIN else open_trace(path) as stream:
         if not rewindable or stream.seekable():
-            yield cast(BinaryIO, stream)
+            yield stream
             return
         with TemporaryFile() as copy:
             shutil.copyfileobj(stream, copy)
@@ -103,17 +104,20 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, copy)
 
 
-def _dossiers(judgement: Judgement, stream: BinaryIO) -> Mapping[Made, Dossier]:
+def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Made, Dossier]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
-    wanted = list(_explained(judgement.findings))
-    if not wanted or judgement.crash:
-        return {}
 
     def again() -> TraceReader:
-        stream.seek(0)
+        stream.seek(start)
         return read_trace(stream, judgement.path)
 
-    return {excerpt.made: dossier(excerpt, again().header) for excerpt in collect(again, wanted)}
+    wanted = [] if judgement.crash else list(_explained(judgement.findings))
+    try:
+        header = again().header
+        return {excerpt.made: dossier(excerpt, header) for excerpt in collect(again, wanted)}
+    except Exception as fault:  # a fault of ours, or of the disk, costs the explanation and not the verdict
+        print(f"{judgement.path}: cannot explain the findings: {fault!r}; please report this with the file", file=sys.stderr)
+        return {}
 
 
 def _explained(findings: Iterable[Made]) -> Iterator[Made]:

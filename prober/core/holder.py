@@ -32,14 +32,14 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Track
+from prober.core.sessions import Arrival, Session, Track
 
 OVERLAP = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
 
 RELEASED = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
 LATE_COPY = "it may be a late copy, sent before the key moved"
 EARLIER_RUN = "its run may have begun before the other subscriber's"
-BROKEN = "every stream that held the key broke within the time in which that may go unnoticed"
+BROKEN = "a stream concerned broke within the time in which that may go unnoticed"
 
 SHORT_LEASES_MAX = 64
 SPLITS_MAX = 256
@@ -59,6 +59,7 @@ class Split(NamedTuple):
     due_t: float
     t: float
     position: int
+    session: Session
     held: tuple[Certain, ...]
     released: int
     witnesses: tuple[int, ...]
@@ -107,7 +108,7 @@ class HolderCheck:
         others = [track for track in tracks if track.session.subscriber != arrival.track.session.subscriber]
         self._notice_closed(others, arrival.t)
         certain = self._certainly_held(others, arrival.t)
-        if self._is_late_copy(arrival, last_closed_t):
+        if self._is_late_copy(arrival, tracks, last_closed_t):
             if certain or self._maybe_held(others, arrival.t):
                 self._file(arrival, certain, LATE_COPY)
             return
@@ -116,10 +117,10 @@ class HolderCheck:
             self._file(arrival, certain, EARLIER_RUN)
             self._docket.counters["affinity_moves_outstanding_unknown"] += 1
             run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
-            self._move(arrival, others, run_start, run_start_t, run_lo)
+            self._move(arrival, others, min(run_start, arrival.position), run_start_t, run_lo)
             return
         released = self._released_by(arrival.t) if certain else 0
-        if certain and _unexplained(arrival.position, certain, released):
+        if _unexplained(arrival.position, certain, released):
             self._split(arrival, certain, released)
         elif certain or self._maybe_held(others, arrival.t):
             self._file(arrival, certain, RELEASED)
@@ -170,12 +171,16 @@ class HolderCheck:
         self.released = max(self.released, frontier)
         self.owner = None
 
-    def _is_late_copy(self, arrival: Arrival, last_closed_t: float) -> bool:
+    def _is_late_copy(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
+        """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away."""
         if arrival.lo > self.start_t:
             return False
-        if arrival.own:
-            return arrival.position <= arrival.own + 1 and self.start_position <= arrival.own
-        return last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
+        for track in tracks:
+            if track.session.subscriber == arrival.track.session.subscriber:
+                own = arrival.own if track is arrival.track else track.last
+                if own and arrival.position <= own + 1 and self.start_position <= own:
+                    return True
+        return not arrival.own and last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
 
     def _run_of(self, arrival: Arrival) -> tuple[int, float]:
         """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""
@@ -224,7 +229,7 @@ class HolderCheck:
         rules = self._docket.rules
         witnesses, facts = self._proof(arrival, certain)
         due_t = arrival.t + rules.close_detection_max_s
-        split = Split(due_t, arrival.t, arrival.position, tuple(certain), released, witnesses, facts)
+        split = Split(due_t, arrival.t, arrival.position, arrival.track.session, tuple(certain), released, witnesses, facts)
         self._docket.counters["affinity_moves_outstanding_yes"] += 1
         if rules.mode is Mode.STREAMING and rules.close_detection_max_s > 0:
             self.pending += (split,)
@@ -238,7 +243,8 @@ class HolderCheck:
         alive = [held for held in split.held if held.track.session.closed_t > split.due_t]
         broken = [held.track.highest for held in split.held if held.track.session.closed_t <= split.due_t]
         released = max(split.released, *broken, 0)
-        doubt = "" if alive and _unexplained(split.position, alive, released) else BROKEN
+        proven = split.session.closed_t > split.due_t and _unexplained(split.position, alive, released)
+        doubt = "" if proven else BROKEN
         self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, doubt)
 
     def _file(self, arrival: Arrival, certain: list[Certain], doubt: str) -> None:
@@ -275,4 +281,4 @@ class HolderCheck:
 
 def _unexplained(position: int, certain: Collection[Certain], released: int) -> bool:
     """Whether no release can explain a start at `position` while these are held."""
-    return position > released or any(held.position < position for held in certain)
+    return bool(certain) and (position > released or any(held.position < position for held in certain))

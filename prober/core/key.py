@@ -19,11 +19,11 @@ from prober.core.holder import HolderCheck
 from prober.core.integrity import judge_content, judge_failure, judge_known_id, judge_origin, judge_redelivery
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, PRIMARY, REMOVED, LearnedLog
-from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
+from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import ANCIENT, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Span, Track
+from prober.core.sessions import ANCIENT, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
 from prober.core.subscription import Subscription
 
 
@@ -48,13 +48,12 @@ class KeyChecker:
         "_last_event_t",
         "_last_position",
         "_liveness",
-        "_next_index",
         "_order",
-        "_orders",
         "_redelivery",
         "_rules",
         "_topic_key",
         "_tracks",
+        "_unsettled",
         "docket",
         "due_t",
         "log",
@@ -73,13 +72,12 @@ class KeyChecker:
         self.log = LearnedLog(subscription.rules.window)
         self._topic_key = topic_key
         self._rules: Rules = subscription.rules
-        self._orders: tuple[EpochOrder, ...] = ()
-        self._next_index = 0
         self._tracks: dict[str, Track] = {}
+        self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
         self._redelivery = RedeliveryCheck(docket, self.log)
-        self._order = OrderCheck(docket, subscription.index)
+        self._order = OrderCheck(docket, subscription.index, topic_key.epochs)
         self._holder = HolderCheck(docket, self.log)
         self._liveness = LivenessCheck(docket, self.log)
 
@@ -87,21 +85,20 @@ class KeyChecker:
 
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order_of(epoch)
+        order = self._order.epoch(epoch)
         if order is not None:
-            position = self._order.confirmed(order, publication, t)
-            if position:
-                self._received_primary(order.record, publication, position)
+            if self._order.confirmed(order, publication, t):
+                self._received_primary(order.record, publication)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
-        order = self._order_of(epoch)
+        order = self._order.epoch(epoch)
         if order is not None:
             judge_failure(self.docket, publication, publication.early_on(self.subscription.index), epoch, t, number)
 
     def abandoned(self, epoch: str, seq: int) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
-        order = self._order_of(epoch)
+        order = self._order.epoch(epoch)
         if order is not None:
             order.forget(seq)
 
@@ -112,7 +109,7 @@ class KeyChecker:
         t = self._last_event_t = event.t
         session = self.subscription.session(event.session, t)
         track = self._track(session, t, number)
-        order = self._order_of(event.epoch)
+        order = self._order.epoch(event.epoch)
         if order is None:
             self._foreign(t)
             return
@@ -130,7 +127,7 @@ class KeyChecker:
             self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
-            self._received_primary(order.record, publication, arrival.position)
+            self._received_primary(order.record, publication)
         self._holder_judges(arrival)
         if rewinds:
             self._rewind(arrival)
@@ -173,7 +170,7 @@ class KeyChecker:
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
         position = self.log.find(hash(event.message_id))
-        if position and self._rules.exactly_once:
+        if position and self._rules.exactly_once and event.t > self.docket.amnesty_until_t:
             self.log.confirm(position, event.t, number)
 
     def dead_lettered(self, event: DeadLettered) -> None:
@@ -187,37 +184,35 @@ class KeyChecker:
 
     # --- control and time ----------------------------------------------------------------------------------------------------
 
-    def sought(self, until_t: float) -> None:
-        """A seek, purge or filter change settles until `until_t`: what was learned may be passed over, holds and runs are gone."""
-        frontier = self.log.frontier
-        self.docket.amnesty_until_t = max(self.docket.amnesty_until_t, until_t)
-        self._order.excused_until_t = max(self._order.excused_until_t, until_t)
-        self._redelivery.reset(frontier)
-        self._holder.reset(frontier)
-        self._liveness.reset()
-        for track in self._tracks.values():
-            track.held.clear()
-            track.distrust()
-        self._last_position = ANCIENT
+    def unsettle(self, until_t: float) -> None:
+        """A seek, purge or filter change settles until `until_t`: until then everything may be explained by it.
 
-    def interrupted(self, until_t: float) -> None:
+        What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
+        same happens once more when it has settled.
+        """
+        self.docket.amnesty_until_t = self._order.excused_until_t = until_t
+        self._unsettled = True
+        self._start_over()
+        self.due_t = min(self.due_t, until_t)
+
+    def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
         self.log.forget()
         self._tracks.clear()
-        for order in self._orders:
-            order.interrupt()
-            self.log.retire(order.index, order.record.last)
-        self.sought(until_t)
+        self._order.interrupt(self.log)
 
     def wake(self, now: float) -> None:
         """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
         self._redelivery.settle(now)
         self._holder.settle(now)
-        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._orders, self._order.excused_until_t)
-        if self.subscription.up_since_t == inf:
-            coming_t = now + self.subscription.shortest_deadline_s
-        elif coming_t == inf:
+        if self._unsettled and now > self.docket.amnesty_until_t:
+            self._unsettled = False
+            self._start_over()
+        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._order.epochs, self._order.excused_until_t)
+        if coming_t == inf:
             coming_t = self._sleep(now)
+        if self.subscription.up_since_t == inf and self.owes():
+            coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
         self.due_t = min(coming_t, self._next_hold())
 
     def next_due(self, t: float) -> float:
@@ -232,26 +227,9 @@ class KeyChecker:
 
     def owes(self) -> bool:
         """Whether the service still owes this subscription a delivery."""
-        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._orders)
+        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._order.epochs)
 
     # --- steps of a delivery -------------------------------------------------------------------------------------------------
-
-    def _order_of(self, epoch: str) -> EpochOrder | None:
-        """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
-        record = self._topic_key.epochs.get(epoch)
-        if record is None:
-            return None
-        for order in reversed(self._orders):
-            if order.record is record:
-                return order
-        if len(self._orders) >= EPOCHS_KEPT:
-            known = self._topic_key.epochs
-            self._orders = tuple(kept for kept in self._orders if known.get(kept.record.name) is kept.record)
-        baseline = 1 if self._rules.subscription_predates_first_publish else None
-        order = EpochOrder(self._next_index, record, baseline)
-        self._orders += (order,)
-        self._next_index += 1
-        return order
 
     def _track(self, session: Session, t: float, number: int) -> Track:
         track = self._tracks.get(session.name)
@@ -260,25 +238,17 @@ class KeyChecker:
         if track is not None:
             self._tracks[f"{session.name} before {number}"] = track
         if len(self._tracks) >= (TRACKS_KEPT if self._rules.mode is Mode.STREAMING else UNARY_TRACKS_KEPT):
-            self._prune_tracks(t)
+            self._forget_tracks(t)
         track = self._tracks[session.name] = Track(session)
         return track
 
-    def _prune_tracks(self, t: float) -> None:
-        """Lets go of sessions that are over and hold nothing; if they are still too many, of the oldest.
-
-        What they may still be predecessors with is kept, and until when they may count as holders. Forgetting what an old one holds
-        can only hide a split.
-        """
-        over = [name for name, track in self._tracks.items() if track.is_over(t)]
-        over = over or list(self._tracks)[: len(self._tracks) - TRACKS_KEPT // 2]
-        spans: list[Span] = []
-        for name in over:
-            track = self._tracks.pop(name)
+    def _forget_tracks(self, t: float) -> None:
+        """Forgets sessions, but not what they may still be predecessors with, nor until when they may count as holders."""
+        gone = take_over(self._tracks, t)
+        for track in gone:
             track.let_go(0, inf)
             self._holder.unsettled_until_t = max(self._holder.unsettled_until_t, track.unsettled_until_t)
-            spans += track.spans
-        self._redelivery.remember(spans)
+        self._redelivery.remember(span for track in gone for span in track.spans)
 
     def _foreign(self, t: float) -> None:
         self.docket.counters["deliveries_foreign"] += 1
@@ -291,8 +261,8 @@ class KeyChecker:
         position = log.find(arrival.token)
         if position:
             arrival.position = position
-            self.docket.counters["deliveries_redelivery"] += 1
-            judge_known_id(self.docket, log, arrival, order, self._orders)
+            self._count_redelivery(arrival)
+            judge_known_id(self.docket, log, arrival, order, self._order.epochs)
             judge_redelivery(self.docket, log, arrival)
         else:
             is_primary = publication is not None and publication.token == arrival.token
@@ -306,6 +276,14 @@ class KeyChecker:
             if publication is not None and publication.invoked_t <= self._order.excused_until_t:
                 self._redelivery.sought_frontier = arrival.position
         return True
+
+    def _count_redelivery(self, arrival: Arrival) -> None:
+        """Counts what a run has to have met to mean anything (section 7 of the specification)."""
+        counters = self.docket.counters
+        owed = self._liveness.owed.get(arrival.position)
+        counters["deliveries_redelivery"] += 1
+        counters["redeliveries_of_acked"] += bool(self.log.flags(arrival.position) & ACKED)
+        counters["lease_expiries"] += owed is not None and not owed.refused and owed.due_t <= arrival.t
 
     def _unplaced(self, arrival: Arrival) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -331,9 +309,8 @@ class KeyChecker:
                 return False
         return check.judge(arrival, tracks.values(), self.subscription.is_alone(arrival.track.session))
 
-    def _received_primary(self, record: EpochRecord, publication: Publication, position: int) -> None:
-        if self.log.holds(position):
-            self.log.mark(position, PRIMARY)
+    @staticmethod
+    def _received_primary(record: EpochRecord, publication: Publication) -> None:
         publication.received = True
         publication.waiting -= 1
         record.settle(publication)
@@ -347,9 +324,10 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        self.docket.counters["rewinds"] += 1
-        if self.log.flags(arrival.position) & ACKED:
-            self.docket.counters["rewinds_to_acked"] += 1
+        counters = self.docket.counters
+        counters["rewinds"] += 1
+        counters["rewinds_to_acked"] += bool(self.log.flags(arrival.position) & ACKED)
+        counters["rewinds_inside_a_run"] += self._liveness.run is not None
         reached = 0
         for track in self._tracks.values():
             track.let_go(arrival.position, inf)
@@ -364,10 +342,12 @@ class KeyChecker:
         lease_end_t = t + rules.ack_deadline_s
         delay = rules.delivery_delay_max_s
         track = arrival.track
+        if self.subscription.open > 1:
+            self.docket.counters["deliveries_among_several"] += 1
         track.held[position] = Held(t, number, lease_end_t - delay, lease_end_t + delay)
         track.record(position, t, number, t - delay - rules.clock_error_s)
-        self._last_position = position
         self._liveness.delivered(position, t, number)
+        self._last_position = position
         if not self.log.flags(position) & ACKED and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, number)
 
@@ -390,6 +370,16 @@ class KeyChecker:
         if until_t > track.unsettled_until_t:
             track.unsettled_until_t = until_t
 
+    def _start_over(self) -> None:
+        self.log.forget_confirmations()
+        self._redelivery.reset(self.log.frontier)
+        self._holder.reset(self.log.frontier)
+        self._liveness.reset()
+        for track in self._tracks.values():
+            track.held.clear()
+            track.distrust()
+        self._last_position = ANCIENT
+
     def _next_hold(self) -> float:
         skip_t = self._redelivery.held[0].due_t if self._redelivery.held else inf
         split_t = self._holder.pending[0].due_t if self._holder.pending else inf
@@ -408,7 +398,7 @@ class KeyChecker:
         self._holder.release(self.log.frontier)
         self._redelivery.rest()
         self._liveness.rest()
-        for order in self._orders:
+        for order in self._order.epochs:
             order.record.rest()
         self._last_position = ANCIENT
         return inf

@@ -42,12 +42,14 @@ class Owed(NamedTuple):
 
     due_t: float
     number: int
+    refused: bool = False
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target`: begun by event `number` on `session`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` on `session`."""
 
     target: int
+    reached: int
     number: int
     session: Session
 
@@ -71,8 +73,8 @@ class LivenessCheck:
         self.last_delivery_t = t
         self.last_delivery_number = number
         self._stuck = _NOTHING
-        if self.run is not None and position >= self.run.target:
-            self.run = None
+        if self.run is not None:
+            self._advance(self.run, max(position, self.run.reached), self.run.target)
 
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
@@ -90,20 +92,17 @@ class LivenessCheck:
         """A delivery was refused: it has to come again from now on."""
         owed = self.owed.get(position)
         if owed is not None:
-            self.owed[position] = Owed(t, owed.number)
+            self.owed[position] = Owed(t, owed.number, refused=True)
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""
         self.owed.pop(position, None)
-        if self.run is not None and position == self.run.target and self._log.flags(position) & REMOVED:
-            self._lower_target(self.run)
+        if self.run is not None:
+            self._advance(self.run, self.run.reached, self.run.target)
 
     def rewound(self, number: int, session: Session, reached: int) -> None:
         """A rewind: everything up to the frontier has to come again. `reached` may have been sent again already."""
-        target = self._log.frontier
-        if reached < target:
-            self.run = Run(target, number, session)
-            self._lower_target(self.run)
+        self._advance(Run(0, 0, number, session), reached, self._log.frontier)
 
     def reset(self) -> None:
         """A seek: nothing that was owed is owed any more."""
@@ -135,11 +134,11 @@ class LivenessCheck:
         """Whether a redelivery is still owed to a subscriber."""
         return self.run is not None or (self._docket.rules.unacked_deadline_s < inf and bool(self.owed))
 
-    def _lower_target(self, run: Run) -> None:
-        target = run.target
+    def _advance(self, run: Run, reached: int, target: int) -> None:
+        """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = run._replace(target=target)
+        self.run = run._replace(reached=reached, target=target) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         deadline_t = quiet_since_t + self._docket.rules.stall_deadline_s

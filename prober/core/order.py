@@ -20,7 +20,7 @@ arrives. That is also when a gap shows that could not be one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from typing import NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.positions import LearnedLog
 from prober.core.publications import Early, EpochRecord, Latest, Publication
 from prober.core.sessions import Arrival
 
@@ -130,16 +131,40 @@ class EpochOrder:
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
 
-    Publishes invoked up to `excused_until_t` may have been passed over by a seek.
+    records             the publisher's record by epoch; an epoch that is not in it is foreign.
+    epochs              how far each of them has been received.
+    excused_until_t     publishes invoked up to this time may have been passed over by a seek.
     """
 
-    __slots__ = ("_docket", "_subscription", "excused_until_t", "latest")
+    __slots__ = ("_docket", "_records", "_subscription", "epochs", "excused_until_t", "latest")
 
-    def __init__(self, docket: Docket, subscription: int) -> None:
+    def __init__(self, docket: Docket, subscription: int, records: Mapping[str, EpochRecord]) -> None:
         self._docket = docket
         self._subscription = subscription
+        self._records = records
+        self.epochs: tuple[EpochOrder, ...] = ()
         self.latest = NEVER
         self.excused_until_t = LONG_AGO
+
+    def epoch(self, name: str) -> EpochOrder | None:
+        """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
+        record = self._records.get(name)
+        if record is None:
+            return None
+        for order in reversed(self.epochs):
+            if order.record is record:
+                return order
+        index = self.epochs[-1].index + 1 if self.epochs else 0
+        baseline = 1 if self._docket.rules.subscription_predates_first_publish else None
+        known = (kept for kept in self.epochs if self._records.get(kept.record.name) is kept.record)
+        self.epochs = (*known, EpochOrder(index, record, baseline))
+        return self.epochs[-1]
+
+    def interrupt(self, log: LearnedLog) -> None:
+        """The record has a hole: what was published before it can no longer be placed, and every baseline is adopted anew."""
+        for order in self.epochs:
+            order.interrupt()
+            log.retire(order.index, order.record.last)
 
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         """Judges a message id received for the first time; True when it is its sequence number's primary."""
@@ -153,17 +178,17 @@ class OrderCheck:
             publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number, before))
         return False
 
-    def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> int:
-        """Judges a confirmation: its record may have been received already. Returns the position of that record, or 0."""
+    def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> bool:
+        """Judges a confirmation: its record may have been received already (then True), or overtaken."""
         for seen in publication.early_on(self._subscription):
             if seen.token == publication.token:
                 self._primary(order, publication, seen.position, seen.number, seen.before, t)
-                return seen.position
+                return True
         overtaken = order.overtaken.get(publication.seq)
         if overtaken is not None and publication.ordered_t <= overtaken.by.ordered_t:
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
-        return 0
+        return False
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, before: Latest, t: float) -> None:
         seq = publication.seq

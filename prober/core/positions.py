@@ -25,8 +25,6 @@ ACKED = 1
 """An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
 REMOVED = 2
 """The position left the subscription (dead-lettered): runs may pass over it."""
-PRIMARY = 4
-"""The record is the one that the publish returned."""
 
 _LOW_8_BITS = 0xFF
 _LOW_16_BITS = 0xFFFF
@@ -203,6 +201,10 @@ class LearnedLog:
     def confirmation(self, position: int) -> Confirmation | None:
         """The first confirmation of a position's acknowledgement, if there was one."""
         return self._confirmations.get(position) if self._confirmations else None
+
+    def forget_confirmations(self) -> None:
+        """A seek makes acknowledged messages unacknowledged again."""
+        self._confirmations = None
 
     def _make_room(self) -> None:
         if self._room < self._window:

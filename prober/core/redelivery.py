@@ -87,12 +87,12 @@ class RedeliveryCheck:
             return False
         if arrival.position > before.position + 1:
             self._judge_skip(arrival, before, alone)
-        return arrival.position <= before.position
+        return arrival.position <= before.position and not arrival.new
 
     @property
     def watching(self) -> bool:
-        """Whether the next delivery has to be looked at even if it is the next one in the log on the only session."""
-        return bool(self.held) or self._nacked_push is not None
+        """Whether even the next message in the log on the only session has to be looked at."""
+        return bool(self.held or self._past) or self._nacked_push is not None
 
     def nacked(self, position: int, number: int) -> None:
         """A push request of `position` was refused: the next request must not be above it."""

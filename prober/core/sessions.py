@@ -155,6 +155,15 @@ class Track:
             self.unsettled_until_t = max(self.unsettled_until_t, min(held.lease_end_max_t, until_t))
 
 
+def take_over(tracks: dict[str, Track], t: float) -> list[Track]:
+    """Takes out of `tracks` those whose session is over; if none is, the older ones down to half of `TRACKS_KEPT`.
+
+    Forgetting what an old one holds can only hide a split.
+    """
+    over = [name for name, track in tracks.items() if track.is_over(t)]
+    return [tracks.pop(name) for name in over or list(tracks)[: len(tracks) - TRACKS_KEPT // 2]]
+
+
 def _merged_by_pairs(spans: list[Span]) -> Iterator[Span]:
     """Halves the older spans by merging neighbours; the newest few stay exact."""
     exact = SPANS_KEPT // 2

@@ -21,10 +21,12 @@ class Subscription:
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled.
     seen            whether any event named the subscription.
+    complete        whether every session was seen to open, so that no unknown one can deliver.
     """
 
     __slots__ = (
         "_sessions",
+        "complete",
         "index",
         "last_closed_t",
         "name",
@@ -46,12 +48,14 @@ class Subscription:
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
         self.seen = False
+        self.complete = True
         self._sessions: dict[str, Session] = {}
 
     def session(self, name: str, t: float) -> Session:
         """The session of that name; one that was never seen to open is taken to have been there all along."""
         session = self._sessions.get(name)
         if session is None:
+            self.complete = False
             session = self._begin(name, name, LONG_AGO, t)
         return session
 
@@ -68,12 +72,14 @@ class Subscription:
 
     def close_all(self, t: float) -> None:
         """Ends every session: the record has a hole, and what is open is not known."""
+        self.complete = False
         for name in list(self._sessions):
             self._end(name, t)
 
     def is_alone(self, session: Session) -> bool:
-        """Whether nothing but this session can deliver: it is open and no other is."""
-        return self.open == 1 and session.closed_t == inf
+        """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
+        streaming = self.rules.mode is Mode.STREAMING
+        return streaming and self.complete and self.open == 1 and session.closed_t == inf
 
     def _begin(self, name: str, subscriber: str, opened_t: float, t: float) -> Session:
         owner = subscriber if self.rules.mode is Mode.STREAMING else name

@@ -48,7 +48,7 @@ from prober.core.events import (
 from prober.core.findings import Finding
 from prober.core.key import KeyChecker
 from prober.core.publications import Publications
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -149,8 +149,10 @@ class Verifier:
 
     @property
     def owed(self) -> bool:
-        """Whether the service still owes any subscription that showed itself a delivery."""
-        return any(checker.subscription.seen and checker.owes() for group in self._groups.values() for checker in group.checkers)
+        """Whether the service still owes a subscription a delivery; one that never showed itself counts only if none did."""
+        seen = any(subscription.seen for subscription in self._subscriptions.values())
+        checkers = (checker for group in self._groups.values() for checker in group.checkers)
+        return any(checker.owes() for checker in checkers if checker.subscription.seen or not seen)
 
     # --- publish events ------------------------------------------------------------------------------------------------------
 
@@ -229,7 +231,10 @@ class Verifier:
     # --- session and control events ------------------------------------------------------------------------------------------
 
     def _opened(self, event: Opened) -> None:
-        self._subscription(event.subscription).opened(event)
+        subscription = self._subscription(event.subscription)
+        if subscription.open and subscription.rules.mode is Mode.PULL:
+            self.counters["pulls_concurrent"] += 1
+        subscription.opened(event)
 
     def _closed(self, event: Closed) -> None:
         self._subscription(event.subscription).closed(event)
@@ -237,9 +242,9 @@ class Verifier:
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
-        for group in self._groups.values():
-            group.checkers[subscription.index].sought(event.t + event.settle_s)
         subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
+        for group in self._groups.values():
+            self._unsettle(group.checkers[subscription.index])
         self.counters["seeks"] += 1
 
     def _interrupted(self, event: Interrupted) -> None:
@@ -248,7 +253,8 @@ class Verifier:
             subscription.settles_until_t = event.t + subscription.rules.delivery_delay_max_s
         for group in self._groups.values():
             for checker in group.checkers:
-                checker.interrupted(checker.subscription.settles_until_t)
+                checker.interrupted()
+                self._unsettle(checker)
             for record in group.epochs.values():
                 record.forget()
         self.counters["interruptions"] += 1
@@ -284,8 +290,10 @@ class Verifier:
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
         docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)
-        docket.amnesty_until_t = subscription.settles_until_t
-        group.checkers += (KeyChecker(docket, subscription, group),)
+        checker = KeyChecker(docket, subscription, group)
+        group.checkers += (checker,)
+        if subscription.settles_until_t > LONG_AGO:
+            self._unsettle(checker)
         for record in group.epochs.values():
             for publication in record.open.values():
                 publication.waiting += 1
@@ -298,6 +306,11 @@ class Verifier:
         if due_t < checker.due_t:
             checker.due_t = due_t
             self._enqueue(checker)
+
+    def _unsettle(self, checker: KeyChecker) -> None:
+        """A control operation on the subscription: the key has to be looked at again when it has settled."""
+        checker.unsettle(checker.subscription.settles_until_t)
+        self._enqueue(checker)
 
     def _enqueue(self, checker: KeyChecker) -> None:
         if checker.due_t < inf:

@@ -133,7 +133,9 @@ class Lane:
         return True
 
     def rewind(self, position: int) -> None:
-        """Send from here again; the holds from here on are dropped."""
+        """Send from here again; the holds from here on are dropped. Exactly-once: never past an acknowledgement that was accepted."""
+        if self.world.options.exactly_once:
+            position = max(position, max(self.acked, default=-1) + 1)
         if position < self.cursor:
             self.world.note("restart inside a run" if self.cursor < self.frontier else "rewind")
         self.cursor = min(self.cursor, position)

@@ -142,6 +142,7 @@ def swarm(seed: int, mode: Mode) -> Options:
 
     lease = random.choice((10.0, 20.0, 60.0))
     exactly_once = mode is not Mode.PUSH and flag(0.2)
+    dead_letter = random.choice((5, 6)) if flag(0.2) else 0
     return Options(
         mode=mode,
         keys=random.choice((1, 1, 1, 2, 3)),
@@ -163,7 +164,7 @@ def swarm(seed: int, mode: Mode) -> Options:
         restart=flag(0.25),
         clients=random.randint(1, 4),
         streams=random.choice((1, 1, 2)),
-        nack=rate(0.25),
+        nack=random.uniform(0.2, 0.7) if dead_letter else rate(0.25),
         ignore=rate(0.15),
         ack_loss=rate(0.2),
         late_ack=rate(0.4),
@@ -183,7 +184,7 @@ def swarm(seed: int, mode: Mode) -> Options:
         lazy_rewind=rate(1.0, 0.4),
         deeper_rewind=rate(0.5, 0.4),
         turn=rate(1.0),
-        dead_letter=random.choice((5, 6)) if flag(0.2) else 0,
+        dead_letter=dead_letter,
         dead_letter_observed=random.choice((0.0, 0.5, 1.0)),
         exactly_once=exactly_once,
         seek=flag(0.1),

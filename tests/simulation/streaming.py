@@ -148,12 +148,10 @@ class Service:
             self._rewind(lane, hold.position)
 
     def _rewind(self, lane: StreamLane, position: int) -> None:
-        if self.world.options.exactly_once and position in lane.acked:
-            return
         held_below = any(held < position for held in lane.holds)
         lane.rewind(position if held_below else lane.deeper(position))
         lane.pinned = lane.pinned and held_below
-        if lane.pending is not None and lane.cursor <= lane.pending:
+        if lane.pending is not None and position <= lane.pending:
             lane.pending = None
         self._wake(lane)
 

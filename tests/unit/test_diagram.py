@@ -153,7 +153,7 @@ def test_many_subscribers_share_a_last_column() -> None:
     events = history(" ".join(f"r{n}<{n}@{n}" for n in range(1, SUBSCRIBERS_MAX + 2)), Mode.PUSH)
     title, *lines = drawn(events)
     assert title.split() == ["event", "time", "publisher", "Pub/Sub", "r1", "r2", "r3", "(others)"]
-    assert lines[-1].endswith("- r5: 5 (m5) ->|")
+    assert lines[-1].endswith("- r5: 5 (m5) >|")
 
 
 def test_a_long_message_id_is_shown_by_its_end() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from prober import cli, judgement
+from prober import cli, judgement, verify
 from prober.cli import main
 from prober.core.events import Event
 from prober.core.findings import Finding
@@ -277,6 +277,17 @@ def test_a_fault_of_the_checker_is_undecided_and_says_so(monkeypatch: pytest.Mon
     assert captured.err.startswith(f"{FAILING}: the checker failed at event 10: KeyError('position'); please report this")
 
 
+def test_a_fault_of_the_explanation_does_not_touch_the_verdict(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    def faulty(*_: object) -> None:
+        raise KeyError("lane")
+
+    monkeypatch.setattr(verify, "dossier", faulty)
+    assert main(["verify", "--explain", STUCK]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"{STUCK}: FAIL (10 events; 1 liveness finding)\n  STUCK (liveness)")
+    assert captured.err == f"{STUCK}: cannot explain the findings: KeyError('lane'); please report this with the file\n"
+
+
 # ---------------------------------------------------------------------------------------------------------------- wrong usage
 
 
@@ -320,6 +331,30 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(PASSING).read_bytes())))
     assert main(["verify", "-"]) == 0
     assert capsys.readouterr().out == "<stdin>: PASS (10 events)\n"
+
+
+def test_standard_input_is_read_once() -> None:
+    with open(PASSING, encoding="utf-8") as stream:
+        done = run("verify", "-", "-", stdin=stream)
+    assert done.returncode == 2
+    assert done.stderr == "<stdin>:1: the file is empty; the first line must be a header\n"
+
+
+def test_standard_input_is_explained_from_where_it_began(tmp_path: Path) -> None:
+    shell = f"read skipped; {sys.executable} -c 'import sys; from prober.cli import main; sys.exit(main())' verify --explain -"
+    prefixed = tmp_path / "prefixed"
+    prefixed.write_text("skipped\n" + Path(FAILING).read_text(encoding="utf-8"), encoding="utf-8")
+    with prefixed.open(encoding="utf-8") as stream:
+        done = subprocess.run(["sh", "-c", shell], cwd=ROOT, stdin=stream, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "X <-- decides" in done.stdout
+
+
+def test_a_key_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+    path = saved(tmp_path / "f.jsonl", history("P1 A<q7(7)@1", key="clé"))
+    done = run("verify", path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 1
+    assert r"key cl\xe9" in done.stdout
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -1,0 +1,201 @@
+"""Handing out what is ready: to streams as far as their flow control allows, to waiting pulls, or by push.
+
+Each lane gets its turn with a bounded number of messages, lanes bound to a stream and free ones alternately, so that neither a busy key
+nor a crowd of new ones starves the others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prober.embedded import errors
+from prober.embedded.effects import AnswerPull, EndStream, Push, Send
+from prober.embedded.feed import Feed
+from prober.embedded.lanes import Entry, Lane
+from prober.embedded.messages import Delivery
+from prober.embedded.subscribers import Client, PullCall, Stream, bind, route
+
+_TURN_MESSAGES: Final = 100  # what one lane gets before the next one
+_SEND_MESSAGES: Final = 500  # what one response holds at most, in messages and in bytes
+_SEND_BYTES: Final = 2_000_000
+_PUSHES_MAX: Final = 1_000  # outstanding requests per push subscription
+BREAK_MESSAGE: Final = "The service was unable to fulfill your request. Please try again. [stream reset]"
+
+
+def dispatch(feed: Feed, now: float) -> None:
+    """Hand out all that may go out now."""
+    if feed.settings.detached:
+        return
+    if feed.settings.push_config.push_endpoint:
+        _to_endpoint(feed, now)
+        return
+    _to_pulls(feed, now)
+    if feed.streams:
+        _to_streams(feed, now)
+
+
+def _to_streams(feed: Feed, now: float) -> None:
+    clients = feed.live_clients()
+    moved = True
+    while moved:
+        moved = False
+        for stream in list(feed.streams.values()):
+            if stream.ready and stream.open and stream.has_room:
+                moved = _serve_bound(feed, stream, now) or moved
+        if feed.ready:
+            moved = _serve_free(feed, clients, now) or moved
+    for stream in list(feed.streams.values()):
+        if stream.outbox:
+            _send(feed, stream)
+
+
+def _serve_bound(feed: Feed, stream: Stream, now: float) -> bool:
+    lane = stream.ready.popleft()
+    lane.queued = False
+    if not lane.held or lane.wake_at > now:
+        feed.schedule(lane, now)  # it is free to go elsewhere, or has to wait
+        return True
+    target = feed.engine.conduct.stray(feed.name, lane, feed.streams.values(), now)
+    if target is not None:
+        bind(lane, target)
+    _serve(feed, lane, target or stream, now)
+    return True
+
+
+def _serve_free(feed: Feed, clients: list[Client], now: float) -> bool:
+    lane = feed.ready[0]
+    if lane.wake_at > now:
+        feed.ready.popleft()
+        lane.queued = False
+        feed.schedule(lane, now)
+        return True
+    stream = route(lane, clients, feed.streams.values())
+    if stream is None:
+        return False
+    feed.ready.popleft()
+    lane.queued = False
+    if lane.key:
+        bind(lane, stream)
+    _serve(feed, lane, stream, now)
+    return True
+
+
+def _serve(feed: Feed, lane: Lane, stream: Stream, now: float) -> None:
+    """Give a lane its turn on a stream."""
+    if feed.engine.conduct.breaks(feed.name, lane, now):
+        break_stream(feed, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now)
+        feed.schedule(lane, now)
+        return
+    deadline = now + stream.deadline_s
+    for _ in range(_TURN_MESSAGES):
+        entry = _next(lane, now)
+        if entry is None:
+            break
+        stream.outbox.append(feed.lease(entry, stream, deadline))
+        if not stream.has_room:
+            break
+    feed.schedule(lane, now)
+
+
+def break_stream(feed: Feed, stream: Stream, error: errors.ServiceError, now: float) -> None:
+    """End a stream from this side; what was about to be sent on it goes out first."""
+    _send(feed, stream)
+    feed.close_stream(stream, now)
+    feed.engine.effects.append(EndStream(stream.id, error))
+
+
+def _next(lane: Lane, now: float) -> Entry | None:
+    """The entry to send, which the caller does send."""
+    entry = lane.peek()
+    if entry is None:
+        return None
+    if lane.halt_at and lane.cursor >= lane.halt_at:
+        lane.halt_at = 0
+        if now < lane.halt_until:
+            lane.wake_at = lane.halt_until
+            return None
+    lane.advance()
+    return entry
+
+
+def _send(feed: Feed, stream: Stream) -> None:
+    """Turn the outbox into effects, each small enough for one response."""
+    part: list[Delivery] = []
+    size = 0
+    for delivery in stream.outbox:
+        if part and (len(part) >= _SEND_MESSAGES or size + delivery.message.size > _SEND_BYTES):
+            feed.engine.effects.append(Send(stream.id, part))
+            part, size = [], 0
+        part.append(delivery)
+        size += delivery.message.size
+    if part:
+        feed.engine.effects.append(Send(stream.id, part))
+    stream.outbox = []
+
+
+def _to_pulls(feed: Feed, now: float) -> None:
+    while feed.ready and feed.pulls:
+        pull = feed.pulls[0]
+        if not pull.open:
+            feed.pulls.popleft()
+            continue
+        deliveries = _fill(feed, pull, now)
+        if not deliveries:
+            return
+        feed.pulls.popleft()
+        pull.open = False
+        feed.engine.effects.append(AnswerPull(pull.id, deliveries))
+
+
+def _fill(feed: Feed, pull: PullCall, now: float) -> list[Delivery]:
+    """One batch per lane, from as many lanes as it takes; each is in order and without a hole."""
+    deliveries: list[Delivery] = []
+    size = 0
+    deadline = now + feed.settings.ack_deadline_s
+    while feed.ready and len(deliveries) < pull.messages_max and size < _SEND_BYTES:
+        lane = feed.ready.popleft()
+        lane.queued = False
+        if lane.wake_at <= now:
+            bind(lane, None)
+            while len(deliveries) < pull.messages_max and size < _SEND_BYTES:
+                entry = _next(lane, now)
+                if entry is None:
+                    break
+                deliveries.append(feed.lease(entry, None, deadline))
+                size += entry.message.size
+        feed.schedule(lane, now)
+    return deliveries
+
+
+def answer_late_pull(feed: Feed, pull: PullCall) -> None:
+    """A pull's time is up: answer it with what there is, which is nothing."""
+    if pull.open:
+        pull.open = False
+        feed.pulls.remove(pull)
+        feed.engine.effects.append(AnswerPull(pull.id, []))
+
+
+def _to_endpoint(feed: Feed, now: float) -> None:
+    """Push: one outstanding message per lane (documentation, "Order messages": push)."""
+    config, timeout = feed.settings.push_config, feed.settings.ack_deadline_s
+    while feed.ready and len(feed.pushes) < _PUSHES_MAX:
+        lane = feed.ready.popleft()
+        lane.queued = False
+        entry = _next(lane, now) if lane.wake_at <= now else None
+        if entry is not None:
+            bind(lane, None)
+            delivery = feed.lease(entry, None, now + timeout)
+            feed.pushes.add(delivery.ack_id)
+            feed.engine.effects.append(Push(delivery.ack_id, feed.name, config, delivery, float(timeout)))
+        feed.schedule(lane, now)
+
+
+def end_all(feed: Feed, error: errors.ServiceError, now: float) -> None:
+    """End every stream and waiting pull with an error: the subscription is going away or changes its kind."""
+    for stream in list(feed.streams.values()):
+        break_stream(feed, stream, error, now)
+    for pull in feed.pulls:
+        if pull.open:
+            pull.open = False
+            feed.engine.effects.append(AnswerPull(pull.id, [], error))
+    feed.pulls.clear()

@@ -1,0 +1,304 @@
+"""A subscription at work: its lanes, what is outstanding, and what happens when a delivery is answered or not.
+
+Who may get what of a lane is decided by `held`, the number of its outstanding messages:
+    nothing held    the lane waits in `ready` for any subscriber (`subscribers.route` says which).
+    held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push nobody gets
+                    more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prober.embedded import resources
+from prober.embedded.effects import CancelPush
+from prober.embedded.engine import Engine
+from prober.embedded.filters import Predicate
+from prober.embedded.lanes import Entry, Lane
+from prober.embedded.messages import Delivery, Message
+from prober.embedded.subscribers import Client, PullCall, Stream, bind
+
+_LANES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
+_CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
+_PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
+_PUSH_BACKOFF_MAX_S: Final = 60.0
+
+
+class Feed:
+    """One subscription's messages and subscribers.
+
+    lanes      by ordering key; `loose` are the lanes of single messages, oldest first.
+    ready      lanes with something to send of which nothing is outstanding.
+    leases     outstanding entries by acknowledgement id; `pushes` are those of them that are being pushed.
+    born       sequence number of the last message before the subscription existed.
+    """
+
+    def __init__(self, settings: resources.Subscription, accepts: Predicate | None, engine: Engine, born: int, now: float) -> None:
+        self.settings = settings
+        self.accepts = accepts
+        self.engine = engine
+        self.born = born
+        self.lanes: dict[str, Lane] = {}
+        self.loose: dict[Lane, None] = {}
+        self.ready: deque[Lane] = deque()
+        self.leases: dict[str, Entry] = {}
+        self.clients: dict[str, Client] = {}
+        self.streams: dict[str, Stream] = {}
+        self.pulls: deque[PullCall] = deque()
+        self.pushes: set[str] = set()
+        self.confirmed: dict[str, None] = {}  # exactly-once: ids acknowledged lately, which may be acknowledged again
+        self.active_at = now
+        self.oldest = math.inf  # no message here was published before this
+
+    @property
+    def name(self) -> str:
+        """The subscription's full name."""
+        return self.settings.name
+
+    # --- messages come in -------------------------------------------------------------------------------------------------------
+
+    def enqueue(self, message: Message, now: float) -> None:
+        """A message was stored in the topic."""
+        if self.accepts is not None and not self.accepts(message.attributes):
+            return
+        kept = self.engine.conduct.enqueue(self.name, message, now)
+        self.add(message, now, kept=kept)
+
+    def add(self, message: Message, now: float, *, kept: bool = True) -> None:
+        """Put a message at the end of its lane; one that is not kept is passed over silently."""
+        key = message.ordering_key if self.settings.enable_message_ordering else ""
+        if key:
+            lane = self.lanes.get(key)
+            if lane is None:
+                lane = self.lanes[key] = Lane(key)
+        else:
+            lane = Lane("")
+            self.loose[lane] = None
+        entry = lane.append(message)
+        self.oldest = min(self.oldest, message.publish_time)
+        if not kept:
+            self._take_out(entry)
+        self.schedule(lane, now)
+
+    # --- lanes wait for their turn ----------------------------------------------------------------------------------------------
+
+    def schedule(self, lane: Lane, now: float) -> None:
+        """Put a lane that has something to send where it will be found, or set the timer that does so later."""
+        if lane.queued or not lane.pending:
+            return
+        if lane.wake_at <= now:
+            lane.wake_at = self.engine.conduct.postpone(self.name, lane, now)
+        if lane.wake_at > now:
+            if lane.wake_at != math.inf and lane.timer_at != lane.wake_at:
+                lane.timer_at = lane.wake_at
+                self.engine.set_timer(lane.wake_at, self, lane)
+            return
+        if not lane.held:
+            self.ready.append(lane)
+        elif lane.stream is not None and lane.stream.open:
+            lane.stream.ready.append(lane)
+        else:
+            return  # a pull, a push, or a stream that is gone (exactly-once) has them: wait until all are answered
+        lane.queued = True
+        self.engine.dirty[self] = None
+
+    def lease(self, entry: Entry, stream: Stream | None, deadline: float) -> Delivery:
+        """An entry goes out: from now on it is outstanding."""
+        if entry.ack_id:
+            self.release(entry)
+        ack_id = f"ack-{self.engine.next_serial():x}"
+        entry.ack_id = ack_id
+        entry.stream = stream
+        entry.deadline = deadline
+        entry.lane.held += 1
+        self.leases[ack_id] = entry
+        self.engine.leases.watch(entry)
+        if stream is not None:
+            stream.messages += 1
+            stream.bytes += entry.message.size
+        attempt = entry.failures + 1 if self.settings.dead_letter_policy is not None else 0
+        return Delivery(entry.message, ack_id, attempt)
+
+    def release(self, entry: Entry) -> None:
+        """The outstanding delivery of an entry is over, whatever its end."""
+        del self.leases[entry.ack_id]
+        if entry.ack_id in self.pushes:
+            self.pushes.discard(entry.ack_id)
+            self.engine.effects.append(CancelPush(entry.ack_id))
+        entry.ack_id = ""
+        entry.lane.held -= 1
+        stream = entry.stream
+        if stream is not None:
+            stream.messages -= 1
+            stream.bytes -= entry.message.size
+            entry.stream = None
+        if self.ready or (stream is not None and stream.ready):
+            self.engine.dirty[self] = None
+
+    # --- deliveries are answered ------------------------------------------------------------------------------------------------
+
+    def settle(self, entry: Entry, now: float) -> None:
+        """An outstanding message was acknowledged."""
+        self.release(entry)
+        entry.settled = True
+        self.after(entry.lane, now)
+
+    def fail(self, entries: Iterable[Entry], now: float, *, expired: bool) -> None:
+        """Outstanding messages were refused, or their time is up: they come again, or go to the dead-letter topic."""
+        ordered = sorted(entries, key=lambda entry: entry.position)
+        for entry in ordered:
+            entry.failures += 1
+        for entry in ordered:
+            if entry.ack_id:  # otherwise a rewind to an earlier one has freed it
+                self._fail_one(entry, now, expired=expired)
+        for lane in dict.fromkeys(entry.lane for entry in ordered):
+            self.after(lane, now)
+
+    def _fail_one(self, entry: Entry, now: float, *, expired: bool) -> None:
+        lane, client = entry.lane, entry.stream.client if entry.stream is not None else None
+        policy = self.settings.dead_letter_policy
+        if policy is not None and entry.failures >= policy.max_delivery_attempts and self.engine.forward(self, entry, now):
+            self._take_out(entry)
+            return
+        self._send_again(entry, now)
+        lane.wake_at = max(lane.wake_at, now + self._backoff_s(entry.failures))
+        if expired:
+            lane.shunned = client
+
+    def _send_again(self, entry: Entry, now: float) -> None:
+        lane = entry.lane
+        run = self.engine.conduct.redeliver(self.name, entry, now)
+        if run.again is None:
+            self.rewind(lane, entry.position)
+            if run.halt_until:
+                lane.halt_at, lane.halt_until = entry.position + 1, run.halt_until
+            return
+        if not run.again:
+            self._take_out(entry)
+            return
+        self.release(entry)
+        lane.again = deque(sorted({*(lane.again or ()), *run.again}))
+
+    def _backoff_s(self, failures: int) -> float:
+        policy = self.settings.retry_policy
+        if policy is not None:
+            return policy.backoff_s(failures)
+        if self.settings.push_config.push_endpoint:
+            return resources.RetryPolicy(_PUSH_BACKOFF_MIN_S, _PUSH_BACKOFF_MAX_S).backoff_s(failures)
+        return 0.0
+
+    def rewind(self, lane: Lane, position: int) -> None:
+        """Everything from this position on is sent again; holds on it end."""
+        for entry in lane.rewind(position):
+            self.release(entry)
+
+    def _take_out(self, entry: Entry) -> None:
+        if entry.ack_id:
+            self.release(entry)
+        entry.settled = entry.removed = True
+
+    def after(self, lane: Lane, now: float) -> None:
+        """Something in a lane was settled or freed: give up what is done, and see whether it has something to send."""
+        lane.trim()
+        if lane.pending:
+            self.schedule(lane, now)
+        elif lane.idle:
+            self._retire(lane)
+
+    def _retire(self, lane: Lane) -> None:
+        if not lane.key:
+            self.loose.pop(lane, None)
+        elif lane.client is None:
+            self.lanes.pop(lane.key, None)
+        elif len(self.lanes) > _LANES_KEPT_MAX:
+            for key in [key for key, other in self.lanes.items() if other.idle][: _LANES_KEPT_MAX // 2]:
+                bind(self.lanes.pop(key), None)
+
+    # --- subscribers come and go ------------------------------------------------------------------------------------------------
+
+    def open_stream(self, stream: Stream, now: float) -> None:
+        """A stream was opened; messages that its client still holds from an earlier stream keep their keys there."""
+        self.streams[stream.id] = stream
+        stream.client.streams.append(stream)
+        self.clients[stream.client.id] = stream.client
+        for lane in self.lanes.values() if self.settings.enable_exactly_once_delivery else ():
+            if lane.held and lane.client is stream.client and lane.stream is not None and not lane.stream.open:
+                lane.stream = stream
+                self.schedule(lane, now)
+        self.engine.dirty[self] = None
+
+    def close_stream(self, stream: Stream, now: float) -> None:
+        """A stream is gone. What was outstanding on it comes again, except with exactly-once delivery, where its deadline still counts.
+
+        "The message sent to a subscriber is guaranteed not to be resent before the message's acknowledgment deadline expires" (proto,
+        Subscription.enable_exactly_once_delivery).
+        """
+        del self.streams[stream.id]
+        stream.open = False
+        stream.client.streams.remove(stream)
+        waiting = list(stream.ready)
+        stream.ready.clear()
+        for lane in waiting:
+            lane.queued = False
+        first: dict[Lane, int] = {}
+        if not self.settings.enable_exactly_once_delivery:
+            for entry in self.leases.values():
+                if entry.stream is stream:
+                    first[entry.lane] = min(entry.position, first.get(entry.lane, entry.position))
+        for lane, position in first.items():
+            self.rewind(lane, position)
+        for lane in dict.fromkeys((*first, *waiting)):
+            self.schedule(lane, now)
+        self._forget_clients()
+
+    def _forget_clients(self) -> None:
+        if len(self.clients) > _CLIENTS_KEPT_MAX:
+            self.clients = {client.id: client for client in self.clients.values() if client.streams}
+
+    def live_clients(self) -> list[Client]:
+        """Clients with an open stream."""
+        return [client for client in self.clients.values() if client.streams]
+
+    # --- the backlog as a whole -------------------------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[Entry]:
+        """Everything that is not settled, lane by lane."""
+        for lane in (*self.lanes.values(), *self.loose):
+            for entry in lane.entries:
+                if not entry.settled:
+                    yield entry
+
+    def reset(self, messages: Iterable[Message], now: float) -> None:
+        """Forget all deliveries and all acknowledgements; the backlog is exactly these messages, in this order."""
+        for entry in list(self.leases.values()):
+            self.release(entry)
+        for lane in self.lanes.values():
+            bind(lane, None)
+            lane.entries = []  # a timer that still knows the lane finds nothing to do
+            lane.again = None
+        self.lanes, self.loose = {}, {}
+        self.ready.clear()
+        for stream in self.streams.values():
+            stream.ready.clear()
+        self.oldest = math.inf
+        for message in messages:
+            self.add(message, now)
+
+    def expire(self, now: float) -> None:
+        """Drop what is older than the retention (documentation, "Replay and purge messages": message retention)."""
+        horizon = now - self.settings.message_retention_s
+        if self.oldest >= horizon:
+            return
+        self.oldest = math.inf
+        lanes = set()
+        for entry in list(self.entries()):
+            if entry.message.publish_time < horizon:
+                self._take_out(entry)
+                lanes.add(entry.lane)
+            else:
+                self.oldest = min(self.oldest, entry.message.publish_time)
+        for lane in lanes:
+            self.after(lane, now)

@@ -1,0 +1,146 @@
+"""The filter language of subscriptions (documentation: "Filter messages from a subscription").
+
+    filter     = term, { "AND", term } | term, { "OR", term }         AND and OR are not mixed without parentheses
+    term       = [ "NOT" | "-" ], ( "(", filter, ")" | comparison )
+    comparison = "attributes", ":", key                               the attribute exists
+               | "attributes", ".", key, ( "=" | "!=" ), string       its value; `!=` also holds where it is missing
+               | "hasPrefix", "(", "attributes", ".", key, ",", string, ")"
+    key        = identifier | string
+
+A filter has at most 256 bytes. `compile_filter` gives a function of a message's attributes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from prober.embedded import errors
+from prober.embedded.limits import FILTER_BYTES_MAX
+
+Attributes: TypeAlias = Mapping[str, str]
+Predicate: TypeAlias = Callable[[Attributes], bool]
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?: (?P<string>"(?:[^"\\]|\\.)*") | (?P<word>[A-Za-z_][A-Za-z0-9_-]*) | (?P<mark>!=|[=:.,()-]) )""", re.VERBOSE
+)
+_KEYWORDS: Final = frozenset({"AND", "OR", "NOT"})
+
+
+def compile_filter(text: str) -> Predicate | None:
+    """The filter as a predicate, None for the empty filter, which lets everything pass. Raises INVALID_ARGUMENT."""
+    if len(text.encode()) > FILTER_BYTES_MAX:
+        raise errors.too_large("filter", len(text.encode()), FILTER_BYTES_MAX)
+    if not text.strip():
+        return None
+    parser = _Parser(_tokens(text))
+    predicate = parser.expression()
+    parser.expect_end()
+    return predicate
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise errors.invalid("filter")
+        kind = match.lastgroup or ""
+        found.append((kind, match[kind]))
+        position = match.end()
+    return found
+
+
+class _Parser:
+    """Recursive descent over the tokens."""
+
+    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def expression(self) -> Predicate:
+        terms = [self._term()]
+        operator = self._peek()
+        if operator not in {"AND", "OR"}:
+            return terms[0]
+        while self._take(operator):
+            terms.append(self._term())
+        if self._peek() in {"AND", "OR"}:
+            raise errors.invalid("filter")
+        if operator == "AND":
+            return lambda attributes: all(term(attributes) for term in terms)
+        return lambda attributes: any(term(attributes) for term in terms)
+
+    def expect_end(self) -> None:
+        if self._at < len(self._tokens):
+            raise errors.invalid("filter")
+
+    def _term(self) -> Predicate:
+        if self._take("NOT") or self._take("-"):
+            negated = self._term()
+            return lambda attributes: not negated(attributes)
+        if self._take("("):
+            inner = self.expression()
+            self._expect(")")
+            return inner
+        if self._take("hasPrefix"):
+            return self._prefix()
+        self._expect("attributes")
+        if self._take(":"):
+            present = self._key()
+            return lambda attributes: present in attributes
+        return self._comparison()
+
+    def _comparison(self) -> Predicate:
+        self._expect(".")
+        key = self._key()
+        if self._take("="):
+            wanted = self._string()
+            return lambda attributes: attributes.get(key) == wanted
+        self._expect("!=")
+        unwanted = self._string()
+        return lambda attributes: attributes.get(key) != unwanted
+
+    def _prefix(self) -> Predicate:
+        self._expect("(")
+        self._expect("attributes")
+        self._expect(".")
+        key = self._key()
+        self._expect(",")
+        prefix = self._string()
+        self._expect(")")
+        return lambda attributes: attributes.get(key, "").startswith(prefix) and key in attributes
+
+    def _key(self) -> str:
+        if self._at < len(self._tokens):
+            kind, text = self._tokens[self._at]
+            if kind == "word" and text not in _KEYWORDS:
+                self._at += 1
+                return text
+        return self._string()
+
+    def _string(self) -> str:
+        if self._at == len(self._tokens) or self._tokens[self._at][0] != "string":
+            raise errors.invalid("filter")
+        text = self._tokens[self._at][1]
+        self._at += 1
+        try:
+            return str(json.loads(text))
+        except json.JSONDecodeError:
+            raise errors.invalid("filter") from None
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+
+    def _take(self, text: str) -> bool:
+        if self._peek() != text:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            raise errors.invalid("filter")

@@ -1,0 +1,227 @@
+"""What must not change a verdict: names, the origin of time, other keys, the passing of time, what is still to come.
+
+And what must not break the checker: anything. Sound and broken services are both judged, so that there are findings to compare.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any, TypeAlias
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prober.core import events as ev
+from prober.core.findings import Finding
+from prober.core.rules import Mode, Rules
+from prober.core.verifier import Verifier
+from tests.judging import SUBSCRIPTION, judge
+from tests.simulation.options import FAULTS, Fault, swarm
+from tests.simulation.service import Run, simulate_run
+
+Verdict: TypeAlias = tuple[Any, ...]
+
+
+@st.composite
+def runs(draw: st.DrawFn, keys: int | None = None) -> Run:
+    mode = draw(st.sampled_from(Mode))
+    fault: Fault | None = draw(st.sampled_from((None, *FAULTS[mode])))
+    seed = draw(st.integers(0, 10_000))
+    options = swarm(seed, mode)
+    return simulate_run(seed, mode, fault, replace(options, keys=keys) if keys else options)
+
+
+def essence(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[Verdict]:
+    """Findings without what depends on the numbering of the events: the witnesses are the events themselves."""
+    return Counter(
+        (
+            finding.kind,
+            finding.status,
+            finding.subscription,
+            finding.key,
+            tuple(repr(events[number - 1]) for number in finding.witnesses),
+            tuple(sorted((name, repr(fact)) for name, fact in finding.facts.items())),
+            finding.doubt,
+        )
+        for finding in findings
+    )
+
+
+def of_key(key: str, events: Iterable[ev.Event]) -> list[ev.Event]:
+    """The events of a key, with those of sessions and of the subscription, which concern every key."""
+    return [event for event in events if getattr(event, "key", key) == key]
+
+
+@settings(max_examples=150)
+@given(run=runs(keys=3))
+def test_keys_are_judged_apart(run: Run) -> None:
+    together = essence(judge(run.rules, run.events), run.events)
+    apart: Counter[Verdict] = Counter()
+    for key in {event.key for event in run.events if isinstance(event, ev.PublishInvoked)}:
+        alone = of_key(key, run.events)
+        apart += essence(judge(run.rules, alone), alone)
+    assert together == apart
+
+
+@settings(max_examples=100)
+@given(run=runs(), share=st.floats(0, 1))
+def test_what_is_decided_stays_decided(run: Run, share: float) -> None:
+    """The findings after a part of the record are the first findings of the whole, in whatever portions it is fed."""
+    verifier = Verifier(run.rules, subscriptions=(SUBSCRIPTION,))
+    cut = int(share * len(run.events))
+    first = [finding for event in run.events[:cut] for finding in verifier.observe(event)]
+    again = Verifier(run.rules, subscriptions=(SUBSCRIPTION,))
+    whole = [finding for event in run.events for finding in again.observe(event)]
+    assert whole[: len(first)] == first
+    rest = [finding for event in run.events[cut:] for finding in verifier.observe(event)]
+    assert first + rest == whole
+    assert list(verifier.finish()) == list(again.finish())
+
+
+@settings(max_examples=100)
+@given(run=runs(), seed=st.integers(0, 100), pace=st.sampled_from((0.5, 5.0, 50.0)))
+def test_the_passing_of_time_decides_nothing_else(run: Run, seed: int, pace: float) -> None:
+    """Events of a key of its own in between only make the checker look at its clock more often."""
+    ticks = [ev.PublishInvoked(pace * number + seed / 101, "tick", "e", number) for number in range(1, int(run.events[-1].t / pace))]
+    ticked = sorted([*run.events[:-1], *ticks[:5000]], key=lambda event: event.t)
+    ticked.append(run.events[-1])
+    assert essence(judge(run.rules, run.events), run.events) == essence(judge(run.rules, ticked), ticked)
+
+
+@settings(max_examples=100)
+@given(run=runs())
+def test_the_origin_of_time_does_not_matter(run: Run) -> None:
+    later = [_shifted(event, 4096.0) for event in run.events]
+    assert _shape(judge(run.rules, run.events)) == _shape(judge(run.rules, later))
+
+
+def _shifted(event: ev.Event, by: float) -> ev.Event:
+    if isinstance(event, ev.Opened) and event.invoked_t is not None:
+        event = replace(event, invoked_t=event.invoked_t + by)
+    return replace(event, t=event.t + by)
+
+
+def _shape(findings: Iterable[Finding]) -> list[Verdict]:
+    return [(finding.kind, finding.status, finding.key, finding.witnesses) for finding in findings]
+
+
+@settings(max_examples=100)
+@given(run=runs())
+def test_names_do_not_matter(run: Run) -> None:
+    """Sessions, subscribers, ids and epochs are only compared for equality: their alphabetical order means nothing."""
+    names: dict[str, str] = {}
+
+    def renamed(event: ev.Event) -> ev.Event:
+        changes = {
+            field: names.setdefault(getattr(event, field), f"{10**6 - len(names)}")
+            for field in ("session", "subscriber", "message_id", "epoch")
+            if hasattr(event, field)
+        }
+        return replace(event, **changes)  # type: ignore[arg-type]
+
+    assert _shape(judge(run.rules, run.events)) == _shape(judge(run.rules, [renamed(event) for event in run.events]))
+
+
+# --- nothing is raised ---
+
+NAMES = st.sampled_from(("", "a", "b", "c", "\x00", "ключ"))
+SEQS = st.sampled_from((0, 1, 2, 3, 4, -1, 10**30))
+GENERATIONS = st.sampled_from((0, 1, -1))
+IDS = st.sampled_from(("", "m1", "m2", "m3", "m4"))
+SPANS = st.sampled_from((0.0, 1.0, 1e9, inf))
+TIMES = st.just(0.0)
+PUBLICATION = (TIMES, NAMES, NAMES, SEQS)
+ANSWER = (TIMES, NAMES, NAMES, NAMES, IDS)
+EVENTS: st.SearchStrategy[ev.Event] = st.one_of(
+    st.builds(ev.PublishInvoked, *PUBLICATION, GENERATIONS),
+    st.builds(ev.Published, *PUBLICATION, IDS, GENERATIONS),
+    st.builds(ev.PublishFailed, *PUBLICATION, GENERATIONS),
+    st.builds(ev.PublishUnknown, *PUBLICATION, GENERATIONS),
+    st.builds(ev.PublishAbandoned, *PUBLICATION, GENERATIONS),
+    st.builds(ev.Opened, TIMES, NAMES, NAMES, NAMES, st.none() | st.sampled_from((0.0, -1e9, 1e9))),
+    st.builds(ev.Closed, TIMES, NAMES, NAMES),
+    st.builds(
+        ev.Delivered,
+        TIMES,
+        NAMES,
+        NAMES,
+        NAMES,
+        NAMES,
+        SEQS,
+        IDS,
+        GENERATIONS,
+        st.sampled_from((0, 1, 5, 10**30)),
+        st.none() | NAMES,
+        st.booleans(),
+    ),
+    st.builds(ev.Acked, *ANSWER),
+    st.builds(ev.Nacked, *ANSWER),
+    st.builds(ev.AckConfirmed, *ANSWER),
+    st.builds(ev.LeaseModified, *ANSWER, SPANS),
+    st.builds(ev.DeadLettered, TIMES, NAMES, NAMES, IDS),
+    st.builds(ev.Sought, TIMES, NAMES, SPANS),
+    st.builds(ev.FilterChanged, TIMES, NAMES, SPANS),
+    st.builds(ev.Interrupted, TIMES),
+    st.builds(ev.Ended, TIMES, st.booleans()),
+)
+RULES = st.builds(
+    Rules,
+    mode=st.sampled_from(Mode),
+    delivery_delay_max_s=SPANS,
+    clock_error_s=SPANS,
+    ack_deadline_s=SPANS,
+    ack_lag_max_s=SPANS,
+    close_detection_max_s=SPANS,
+    exactly_once=st.booleans(),
+    dead_letter_max_attempts=st.sampled_from((0, 1, 5)),
+    window=st.sampled_from((1, 2, 1024)),
+    delivery_deadline_s=SPANS,
+    stall_deadline_s=SPANS,
+    unacked_deadline_s=SPANS,
+    subscription_predates_first_publish=st.booleans(),
+    attempts_observed=st.booleans(),
+    idle_after_s=SPANS,
+)
+STEPS = st.sampled_from((0.0, 0.0, 1e-9, 0.5, 7.0, 1e5))
+
+
+def feed(rules: Rules, events: Sequence[ev.Event]) -> list[Finding]:
+    verifier = Verifier(rules, subscriptions=("a",))
+    findings: list[Finding] = []
+    for event in events:
+        findings.extend(verifier.observe(event))
+    findings.extend(verifier.finish())
+    findings.extend(verifier.finish())
+    return findings
+
+
+def check_form(findings: Iterable[Finding], events: Sequence[ev.Event]) -> None:
+    for finding in findings:
+        assert finding.witnesses == tuple(sorted(set(finding.witnesses)))
+        assert finding.witnesses
+        assert 1 <= finding.witnesses[0] <= finding.witnesses[-1] <= len(events)
+
+
+@settings(max_examples=500)
+@given(rules=RULES, soup=st.lists(st.tuples(STEPS, EVENTS), max_size=40))
+def test_nothing_is_raised(rules: Rules, soup: list[tuple[float, ev.Event]]) -> None:
+    now, events = 0.0, []
+    for step, event in soup:
+        now += step
+        events.append(replace(event, t=now))
+    check_form(feed(rules, events), events)
+
+
+@settings(max_examples=100)
+@given(rules=RULES, soup=st.lists(st.tuples(st.sampled_from((0.0, 5.0, -3.0, inf, -inf)), EVENTS), max_size=20))
+def test_nothing_is_raised_when_time_makes_no_sense(rules: Rules, soup: list[tuple[float, ev.Event]]) -> None:
+    check_form(feed(rules, [replace(event, t=t) for t, event in soup]), soup)  # type: ignore[arg-type]
+
+
+@settings(max_examples=100)
+@given(rules=RULES, run=runs())
+def test_wrong_assumptions_raise_nothing(rules: Rules, run: Run) -> None:
+    check_form(judge(rules, run.events), run.events)
