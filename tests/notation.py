@@ -10,10 +10,13 @@ The notation of the checker's specification, so that a test of the checker is on
     ok2=b2@0.3       confirmed as b2; ok'gen1=m2@0.45 means the sequence number published last
     info2@0.3 fail2@0.3 abandon2@0.4
     A<3@1.2          session A receives message 3, id m3; A<a1(1)@1 receives id a1 with sequence number 1. The epoch is that of the
-                     publish which was confirmed with this id, else e1.
-    A ack 1@1.4      the copy of 1 that A received last; also nack and ackOK (confirmed)
+                     publish which was confirmed with this id, else e1; A<9[e7]@1 states another. A<2#4@1 is the service's attempt 4,
+                     A<2!checksum@1 has a wrong checksum, A<2!filter@1 should have been kept back by the filter.
+    A<1,2,3@1        one after the other, 0.1 s apart; in a pull response at the same time
+    A ack 1@1.4      the copy of 1 that A received last; also nack and ackOK (confirmed); A ack 1,3@1.4 are 0.01 s apart
     A modack 2 10s@1.2
     open A1 of client A        at 0; otherwise a streaming session opens at 0 and is its own subscriber
+    open A1 of client A@5      once more, or for the first time, at 5
     pull b1@0.9      a pull session opens; deliveries that state the same time follow each other by a microsecond
     close A@1.6   dlq m2@1.9   seek 60@2   filter 60@2   hole @3   end @500 (drained)   stop @500 (not drained)
 
@@ -51,6 +54,8 @@ from prober.core.rules import Mode
 PUBLISH_STEP_S = 0.1
 PUBLISH_TAKES_S = 0.05
 PUBLISHED_BEFORE_DELIVERY_S = 1.0
+DELIVERY_STEP_S = 0.1
+ANSWER_STEP_S = 0.01
 SAME_RESPONSE_S = 1e-6
 EPOCH = "e1"
 
@@ -96,7 +101,7 @@ def _publish(reader: Reader, given: Given) -> None:
 
 def _publish_time(reader: Reader, seq: int) -> float:
     if reader.received:
-        first = re.search(rf"<{seq}@([\d.]+)", reader.text)
+        first = re.search(rf"<{seq}[,@][\d,@]*?([\d.]+)(?: |$)", reader.text)
         assert first, f"P{seq} needs a time"
         return float(first[1]) - PUBLISHED_BEFORE_DELIVERY_S
     return reader.publish_t
@@ -125,23 +130,44 @@ def _outcome(reader: Reader, given: Given) -> None:
 
 
 def _receive(reader: Reader, given: Given) -> None:
-    session, seq, stated = given["session"], int(given["seq"] or given["plain"]), float(given["t"])
+    for number, seq in enumerate(map(int, (given["seq"] or given["plain"]).split(","))):
+        step_s = 0.0 if reader.mode is Mode.PULL else number * DELIVERY_STEP_S
+        _receive_one(reader, given, seq, round(float(given["t"]) + step_s, 6))
+
+
+def _receive_one(reader: Reader, given: Given, seq: int, stated: float) -> None:
+    session = given["session"]
     earlier, count = reader.stated.get(session, (-1.0, 0))
     count = count + 1 if reader.mode is Mode.PULL and stated == earlier else 0
     reader.stated[session] = (stated, count)
     if reader.mode is Mode.PUSH and session not in reader.opened:
         reader.open(session, stated)
     message_id = reader.received[session, seq] = given["id"] or f"m{seq}"
-    epoch = reader.epoch_of.get(message_id, EPOCH)
+    epoch = given["epoch"] or reader.epoch_of.get(message_id, EPOCH)
     t = stated + count * SAME_RESPONSE_S
-    reader.events.append(Delivered(t, reader.subscription, reader.key, session, epoch, seq, message_id))
+    reader.events.append(
+        Delivered(
+            t,
+            reader.subscription,
+            reader.key,
+            session,
+            epoch,
+            seq,
+            message_id,
+            delivery_attempt=int(given["attempt"] or 0),
+            defect=None if given["defect"] == "filter" else given["defect"],
+            matches_filter=given["defect"] != "filter",
+        )
+    )
 
 
 def _answer(reader: Reader, given: Given) -> None:
     answers: Mapping[str, type[Acked | Nacked | AckConfirmed]] = {"ack": Acked, "nack": Nacked, "ackOK": AckConfirmed}
     session = given["session"]
-    message_id = reader.message(session, given["seq"])
-    reader.events.append(answers[given["what"]](float(given["t"]), reader.subscription, reader.key, session, message_id))
+    for number, seq in enumerate(given["seqs"].split(",")):
+        t = round(float(given["t"]) + number * ANSWER_STEP_S, 6)
+        answer = answers[given["what"]]
+        reader.events.append(answer(t, reader.subscription, reader.key, session, reader.message(session, seq)))
 
 
 def _modify_lease(reader: Reader, given: Given) -> None:
@@ -173,13 +199,17 @@ WORDS: tuple[tuple[re.Pattern[str], Callable[[Reader, Given], None]], ...] = tup
         (rf"P(?P<seqs>\d+(?:,\d+)*){GENERATION}(?:\[(?P<epoch>\w+)\])?(?:@{T})?", _publish),
         (rf"ok(?P<seq>\d*){GENERATION}=(?P<id>\w+)@{T}", _ok),
         (rf"(?P<what>info|fail|abandon)(?P<seq>\d+){GENERATION}@{T}", _outcome),
-        (rf"(?P<session>\w+)<(?:(?P<id>\w+)\((?P<seq>\d+)\)|(?P<plain>\d+))@{T}", _receive),
-        (rf"(?P<session>\w+) (?P<what>ack|nack|ackOK) (?P<seq>\d+)@{T}", _answer),
+        (
+            r"(?P<session>\w+)<(?:(?P<id>\w+)\((?P<seq>\d+)\)|(?P<plain>\d+(?:,\d+)*))"
+            rf"(?:\[(?P<epoch>\w+)\])?(?:#(?P<attempt>\d+))?(?:!(?P<defect>\w+))?@{T}",
+            _receive,
+        ),
+        (rf"(?P<session>\w+) (?P<what>ack|nack|ackOK) (?P<seqs>\d+(?:,\d+)*)@{T}", _answer),
         (rf"(?P<session>\w+) modack (?P<seq>\d+) (?P<seconds>[\d.]+)s@{T}", _modify_lease),
         (rf"pull (?P<session>\w+)@{T}", lambda reader, given: reader.open(given["session"], float(given["t"]))),
         (
-            r"open (?P<session>\w+) of client (?P<client>\w+)",
-            lambda reader, given: reader.open(given["session"], 0.0, given["client"]),
+            rf"open (?P<session>\w+) of client (?P<client>\w+)(?:@{T})?",
+            lambda reader, given: reader.open(given["session"], float(given["t"] or 0), given["client"]),
         ),
         (rf"(?P<what>close|dlq|seek|filter|hole|end|stop) ?(?P<of>[\w.]*)@{T}", _control),
     )

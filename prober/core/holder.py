@@ -69,14 +69,16 @@ class Split(NamedTuple):
 class HolderCheck:
     """Judges who holds one key; see the head of this file.
 
-    `owner` holds the key since `start_t` (earliest `start_lo`), beginning at `start_position`. `released` is the highest position that
-    a refusal, a broken stream or a control operation may have released.
+    `owner` holds the key since `start_t` (earliest `start_lo`), beginning at `start_position`; `contested` after a late copy elsewhere
+    that may have been a move. `released` is the highest position that a refusal, a broken stream or a control operation may have
+    released.
     """
 
     __slots__ = (
         "_docket",
         "_log",
         "_short_leases",
+        "contested",
         "owner",
         "pending",
         "released",
@@ -92,6 +94,7 @@ class HolderCheck:
         self._log = log
         self._short_leases: tuple[tuple[float, int], ...] = ()
         self.pending: tuple[Split, ...] = ()
+        self.contested = False
         self.owner: str | None = None
         self.start_t = self.start_lo = LONG_AGO
         self.start_position = 0
@@ -100,38 +103,40 @@ class HolderCheck:
         self.unsettled_until_t = LONG_AGO
         """As in `Track`, for sessions that are no longer tracked."""
 
-    def judge(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> None:
+    def judge(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
         """Judges a delivery to a subscriber that is not the holder, and moves the key there unless it is a late copy.
 
-        `last_closed_t` is when a session of the subscription was last closed.
+        `last_closed_t` is when a session of the subscription was last closed. True when the key is certainly there now.
         """
+        if self.owner is None:
+            self._move(arrival, (), arrival.position, arrival.t, arrival.lo)
+            return True
         others = [track for track in tracks if track.session.subscriber != arrival.track.session.subscriber]
         self._notice_closed(others, arrival.t)
         certain = self._certainly_held(others, arrival.t)
         if self._is_late_copy(arrival, tracks, last_closed_t):
             if certain or self._maybe_held(others, arrival.t):
                 self._file(arrival, certain, LATE_COPY)
-            return
+            self.contested = True
+            return False
         run_start, run_start_t = self._run_of(arrival)
         if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:
             self._file(arrival, certain, EARLIER_RUN)
             self._docket.counters["affinity_moves_outstanding_unknown"] += 1
             run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
             self._move(arrival, others, min(run_start, arrival.position), run_start_t, run_lo)
-            return
-        released = self._released_by(arrival.t) if certain else 0
-        if _unexplained(arrival.position, certain, released):
-            self._split(arrival, certain, released)
-        elif certain or self._maybe_held(others, arrival.t):
-            self._file(arrival, certain, RELEASED)
-            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
-        else:
-            self._idle_move(arrival)
+            for track in tracks:
+                track.doubt()
+            return False
+        self._judge_move(arrival, others, certain)
         self._move(arrival, others, arrival.position, arrival.t, arrival.lo)
+        return True
 
-    def begin(self, arrival: Arrival) -> None:
-        """The first delivery that can be placed names the first holder."""
-        self._move(arrival, (), arrival.position, arrival.t, arrival.lo)
+    def resume(self, arrival: Arrival) -> None:
+        """The holder is delivered to after what may have been a late copy elsewhere, or a move there: then it begins anew."""
+        self.contested = False
+        self.start_t = arrival.t
+        self.start_position = min(self.start_position, arrival.position)
 
     def unplaced(self, arrival: Arrival, tracks: Collection[Track]) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
@@ -171,6 +176,16 @@ class HolderCheck:
         self.released = max(self.released, frontier)
         self.owner = None
 
+    def _judge_move(self, arrival: Arrival, others: Collection[Track], certain: list[Certain]) -> None:
+        released = self._released_by(arrival.t) if certain else 0
+        if _unexplained(arrival.position, certain, released):
+            self._split(arrival, certain, released)
+        elif certain or self._maybe_held(others, arrival.t):
+            self._file(arrival, certain, RELEASED)
+            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        else:
+            self._idle_move(arrival)
+
     def _is_late_copy(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
         """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away."""
         if arrival.lo > self.start_t:
@@ -178,13 +193,13 @@ class HolderCheck:
         for track in tracks:
             if track.session.subscriber == arrival.track.session.subscriber:
                 own = arrival.own if track is arrival.track else track.last
-                if own and arrival.position <= own + 1 and self.start_position <= own:
+                if own and self._log.may_follow(arrival.position, own) and self.start_position <= own:
                     return True
         return not arrival.own and last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
 
     def _run_of(self, arrival: Arrival) -> tuple[int, float]:
         """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""
-        if arrival.own and arrival.position == arrival.own + 1:
+        if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
             return arrival.track.run_start, arrival.track.run_start_t
         return 0, LONG_AGO
 
@@ -207,9 +222,7 @@ class HolderCheck:
         ]
 
     def _maybe_held(self, others: Collection[Track], now: float) -> bool:
-        return self.unsettled_until_t > now or any(
-            track.unsettled_until_t > now or any(held.lease_end_max_t > now for held in track.held.values()) for track in others
-        )
+        return self.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
 
     def _released_by(self, now: float) -> int:
         """The highest position that the service may have released by now."""
@@ -271,6 +284,7 @@ class HolderCheck:
     def _move(self, arrival: Arrival, others: Collection[Track], position: int, t: float, lo: float) -> None:
         """The key is now at the arrival's subscriber, whose run began at `position`; later holds of the others are dropped."""
         self.owner = arrival.track.session.subscriber
+        self.contested = False
         self.start_position = position
         self.start_t = t
         self.start_lo = lo

@@ -69,7 +69,7 @@ class KeyChecker:
         self.docket = docket
         self.subscription = subscription
         self.due_t = inf
-        self.log = LearnedLog(subscription.rules.window)
+        self.log = LearnedLog(subscription.rules.window, subscription.rules.dead_letter_max_attempts)
         self._topic_key = topic_key
         self._rules: Rules = subscription.rules
         self._tracks: dict[str, Track] = {}
@@ -86,9 +86,8 @@ class KeyChecker:
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
         order = self._order.epoch(epoch)
-        if order is not None:
-            if self._order.confirmed(order, publication, t):
-                self._received_primary(order.record, publication)
+        if order is not None and self._order.confirmed(order, publication, t):
+            self._received_primary(order.record, publication)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -123,15 +122,14 @@ class KeyChecker:
         if not self._place(arrival, order, publication):
             self._unplaced(arrival)
             return
-        if self._rules.dead_letter_max_attempts:
-            self.log.count_attempt(arrival.position, event.delivery_attempt)
+        self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
             self._received_primary(order.record, publication)
-        self._holder_judges(arrival)
+        certain = self._holder_judges(arrival)
         if rewinds:
             self._rewind(arrival)
-        self._hold(arrival)
+        self._hold(arrival, certain)
 
     def acked(self, event: Acked) -> None:
         """An acknowledgement is on its way: nothing is owed for the message any more."""
@@ -146,26 +144,37 @@ class KeyChecker:
             track.held.pop(position, None)
             self._unsettle(track, event.t)
 
-    def nacked(self, event: Nacked) -> None:
+    def nacked(self, event: Nacked | LeaseModified) -> None:
         """A refusal is on its way: the service may release the key from this message on."""
-        self._refused(event.session, event.message_id, event.t)
+        t = self._last_event_t = event.t
+        position = self.log.find(hash(event.message_id))
+        track = self._tracks.get(event.session)
+        self._holder.release(position or self.log.frontier)
+        if not position or track is None:
+            return
+        held = track.held.pop(position, None)
+        self._unsettle(track, t)
+        if held is not None:
+            self._liveness.refuse(position, t)
+            if self._rules.mode is Mode.PUSH:
+                self._redelivery.nacked(position, held.number)
 
     def lease_modified(self, event: LeaseModified) -> None:
         """A lease is being changed: it may end earlier, or last longer, than it would have."""
         if event.seconds <= 0:
-            self._refused(event.session, event.message_id, event.t)
+            self.nacked(event)
             return
         position = self.log.find(hash(event.message_id))
         track = self._tracks.get(event.session)
-        held = track.held.get(position) if track is not None else None
-        if track is None or held is None:
+        if not position or track is None:
             return
         end_t = event.t + event.seconds
-        if end_t < held.lease_end_min_t:
-            self._holder.shorten(position, end_t, event.t)
-        latest_t = max(held.lease_end_max_t, end_t + self._rules.delivery_delay_max_s)
-        track.held[position] = Held(held.t, held.number, min(held.lease_end_min_t, end_t), latest_t)
+        self._holder.shorten(position, end_t, event.t)
         self._liveness.postpone(position, end_t)
+        held = track.held.get(position)
+        if held is not None:
+            latest_t = max(held.lease_end_max_t, end_t + self._rules.delivery_delay_max_s)
+            track.held[position] = Held(held.number, min(held.lease_end_min_t, end_t), latest_t)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
@@ -315,12 +324,13 @@ class KeyChecker:
         publication.waiting -= 1
         record.settle(publication)
 
-    def _holder_judges(self, arrival: Arrival) -> None:
+    def _holder_judges(self, arrival: Arrival) -> bool:
         holder = self._holder
-        if holder.owner is None:
-            holder.begin(arrival)
-        elif holder.owner != arrival.track.session.subscriber:
-            holder.judge(arrival, self._tracks.values(), self.subscription.last_closed_t)
+        if holder.owner == arrival.track.session.subscriber:
+            if holder.contested:
+                holder.resume(arrival)
+            return True
+        return holder.judge(arrival, self._tracks.values(), self.subscription.last_closed_t)
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
@@ -336,7 +346,8 @@ class KeyChecker:
                 reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
         self._liveness.rewound(arrival.number, arrival.track.session, reached)
 
-    def _hold(self, arrival: Arrival) -> None:
+    def _hold(self, arrival: Arrival, certain: bool) -> None:
+        """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it."""
         rules = self._rules
         t, number, position = arrival.t, arrival.number, arrival.position
         lease_end_t = t + rules.ack_deadline_s
@@ -344,26 +355,12 @@ class KeyChecker:
         track = arrival.track
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1
-        track.held[position] = Held(t, number, lease_end_t - delay, lease_end_t + delay)
+        track.held[position] = Held(number, lease_end_t - delay if certain else LONG_AGO, lease_end_t + delay)
         track.record(position, t, number, t - delay - rules.clock_error_s)
         self._liveness.delivered(position, t, number)
         self._last_position = position
         if not self.log.flags(position) & ACKED and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, number)
-
-    def _refused(self, session: str, message_id: str, t: float) -> None:
-        self._last_event_t = t
-        position = self.log.find(hash(message_id))
-        track = self._tracks.get(session)
-        self._holder.release(position or self.log.frontier)
-        if not position or track is None:
-            return
-        held = track.held.pop(position, None)
-        self._unsettle(track, t)
-        if held is not None:
-            self._liveness.refuse(position, t)
-            if self._rules.mode is Mode.PUSH:
-                self._redelivery.nacked(position, held.number)
 
     def _unsettle(self, track: Track, t: float) -> None:
         until_t = t + self._rules.ack_lag_max_s + self._rules.delivery_delay_max_s
@@ -390,7 +387,7 @@ class KeyChecker:
         idle_t = self._last_event_t + self._rules.idle_after_s
         if now <= idle_t or not self._tracks:
             return idle_t if self._tracks else inf
-        busy_until_t = max(self._busy_until(track) for track in self._tracks.values())
+        busy_until_t = max(track.busy_until_t for track in self._tracks.values())
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
@@ -402,7 +399,3 @@ class KeyChecker:
             order.record.rest()
         self._last_position = ANCIENT
         return inf
-
-    @staticmethod
-    def _busy_until(track: Track) -> float:
-        return max(track.unsettled_until_t, *(held.lease_end_max_t for held in track.held.values()), LONG_AGO)

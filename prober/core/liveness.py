@@ -156,7 +156,7 @@ class LivenessCheck:
         streaming = self._docket.rules.mode is Mode.STREAMING
         if streaming and run.session.closed_t < inf and self._log.flags(run.target) & ACKED:
             return STREAM_BROKE
-        return DEAD_LETTER if self._dead_letter_possible(run.target) else ""
+        return DEAD_LETTER if self._log.may_be_dead_lettered(run.target) else ""
 
     def _judge_owed(self, now: float, quiet_since_t: float) -> float:
         deadline_s = self._docket.rules.unacked_deadline_s
@@ -170,7 +170,7 @@ class LivenessCheck:
         return min((max(owed.due_t, quiet_since_t) + deadline_s for owed in self.owed.values()), default=inf)
 
     def _file_overdue(self, overdue: dict[int, Owed], since_t: float) -> None:
-        doubt = DEAD_LETTER if all(self._dead_letter_possible(position) for position in overdue) else ""
+        doubt = DEAD_LETTER if all(self._log.may_be_dead_lettered(position) for position in overdue) else ""
         seqs = tuple(self._log.seq(position) for position in list(overdue)[:SEQS_SHOWN])
         self._docket.liveness(
             Kind.UNACKED_STALL,
@@ -219,7 +219,3 @@ class LivenessCheck:
             {"seqs": seqs, "count": len(stuck), "epoch": epoch, "since_t": since_t},
         )
         return inf
-
-    def _dead_letter_possible(self, position: int) -> bool:
-        limit = self._docket.rules.dead_letter_max_attempts
-        return bool(limit) and self._log.attempts(position) >= limit - 1

@@ -54,6 +54,7 @@ class LearnedLog:
 
     __slots__ = (
         "_attempts",
+        "_attempts_max",
         "_confirmations",
         "_epochs",
         "_flags",
@@ -72,8 +73,10 @@ class LearnedLog:
         "frontier",
     )
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, attempts_max: int = 0) -> None:
+        """`attempts_max` is the dead-letter policy's limit, 0 without a policy."""
         self._window = window
+        self._attempts_max = attempts_max
         self.frontier = 0
         self.floor = 0
         self._retired: list[int] = []
@@ -181,15 +184,29 @@ class LearnedLog:
         return epoch < len(self._retired) and seq <= self._retired[epoch]
 
     def count_attempt(self, position: int, attempt: int) -> None:
-        """Notes one more delivery of a position; `attempt` is the service's own count, which may run ahead of ours."""
+        """With a dead-letter policy: notes one more delivery of a position.
+
+        `attempt` is the service's own count, which may run ahead of ours.
+        """
+        if not self._attempts_max:
+            return
         attempts = self._attempts = self._attempts or {}
         attempts[position] = max(attempts.get(position, 0) + 1, attempt)
         if len(attempts) > 2 * self._window:
             self._attempts = {p: n for p, n in attempts.items() if p > self.floor}
 
-    def attempts(self, position: int) -> int:
-        """Deliveries of a position as far as `count_attempt` was told."""
-        return self._attempts.get(position, 0) if self._attempts else 0
+    def may_be_dead_lettered(self, position: int) -> bool:
+        """Whether a position was delivered so often that the dead-letter policy may have removed it unseen."""
+        return self._attempts is not None and self._attempts.get(position, 0) >= self._attempts_max - 1
+
+    def between(self, after: int, upto: int) -> list[int]:
+        """The positions strictly between two that are still in the subscription, as far as the window reaches."""
+        lowest, highest = max(after, self.floor) + 1, min(upto, self.frontier + 1)
+        return [position for position in range(lowest, highest) if not self.flags(position) & REMOVED]
+
+    def may_follow(self, position: int, after: int) -> bool:
+        """Whether `position` may be sent right after `after`: it is the next one, an earlier one, or all between may be gone."""
+        return position <= after + 1 or all(self.may_be_dead_lettered(passed) for passed in self.between(after, position))
 
     def confirm(self, position: int, t: float, number: int) -> None:
         """Exactly-once: notes that event `number` confirmed the acknowledgement of a position."""

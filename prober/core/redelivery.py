@@ -25,7 +25,7 @@ from typing import NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track
 
@@ -152,7 +152,7 @@ class RedeliveryCheck:
         return before
 
     def _judge_skip(self, arrival: Arrival, before: Predecessors, alone: bool) -> None:
-        skipped = self._passed_over(before.position, arrival.position)
+        skipped = self._log.between(before.position, arrival.position)
         if not skipped:
             return
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
@@ -185,7 +185,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        skipped = self._passed_over(arrival.own, arrival.position)
+        skipped = self._log.between(arrival.own, arrival.position)
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
@@ -211,19 +211,10 @@ class RedeliveryCheck:
             doubt,
         )
 
-    def _passed_over(self, after: int, upto: int) -> list[int]:
-        """The positions strictly between two that are still in the subscription, as far as the window reaches."""
-        log = self._log
-        lowest = max(after + 1, log.floor + 1)
-        return [position for position in range(lowest, min(upto, log.frontier + 1)) if not log.flags(position) & REMOVED]
-
     def _doubt(self, skipped: list[int]) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT
-        limit = self._docket.rules.dead_letter_max_attempts
-        if limit and all(self._log.attempts(position) >= limit - 1 for position in skipped):
-            return DEAD_LETTER
-        return ""
+        return DEAD_LETTER if all(self._log.may_be_dead_lettered(position) for position in skipped) else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
         after_seq = self._log.seq(after) if self._log.holds(after) else 0

@@ -64,7 +64,6 @@ class Past(NamedTuple):
 class Held(NamedTuple):
     """A delivery whose acknowledgement was not sent: certainly leased before `lease_end_min_t`, perhaps until `lease_end_max_t`."""
 
-    t: float
     number: int
     lease_end_min_t: float
     lease_end_max_t: float
@@ -130,9 +129,23 @@ class Track:
         if len(spans) > SPANS_KEPT:
             self.spans = list(_merged_by_pairs(spans))
 
+    def doubt(self) -> None:
+        """Nothing that is held is held certainly any more."""
+        self.held = {position: held._replace(lease_end_min_t=LONG_AGO) for position, held in self.held.items()}
+
+    @property
+    def held_until_t(self) -> float:
+        """Until when its subscriber may be holding something that it received on the session."""
+        return max((held.lease_end_max_t for held in self.held.values()), default=LONG_AGO)
+
+    @property
+    def busy_until_t(self) -> float:
+        """Until when something received on the session may count as held, by its subscriber or at the service."""
+        return max(self.unsettled_until_t, self.held_until_t)
+
     def is_over(self, t: float) -> bool:
         """Whether the session is closed and its subscriber holds nothing that it received on it."""
-        return self.session.closed_t <= t and not any(held.lease_end_max_t > t for held in self.held.values())
+        return self.session.closed_t <= t and self.held_until_t <= t
 
     def past(self, moment_t: float) -> Past:
         """What this session delivered, seen from a send that cannot have happened before `moment_t`."""

@@ -31,7 +31,7 @@ def acknowledge(feed: Feed, ack_ids: Sequence[str], now: float) -> dict[str, str
             continue  # named twice
         if feed.engine.conduct.lose_ack(feed.name, entry, now):
             failed[ack_id] = errors.TEMPORARY_FAILURE
-        elif exactly_once and entry.lane.key and entry.position != entry.lane.floor:
+        elif exactly_once and entry.lane.key and not _is_first(entry):
             failed[ack_id] = errors.UNORDERED_ACK_ID
         else:
             feed.settle(entry, now)
@@ -40,8 +40,13 @@ def acknowledge(feed: Feed, ack_ids: Sequence[str], now: float) -> dict[str, str
     return failed if exactly_once else {}
 
 
+def _is_first(entry: Entry) -> bool:
+    entry.lane.trim()
+    return entry.position == entry.lane.floor
+
+
 def _remember(feed: Feed, ack_id: str) -> None:
-    """ "Acknowledging a message more than once will not result in an error" (proto, AcknowledgeRequest)."""
+    """Keep an id for a while: "acknowledging a message more than once will not result in an error" (proto, AcknowledgeRequest)."""
     feed.confirmed[ack_id] = None
     if len(feed.confirmed) > _CONFIRMED_KEPT_MAX:
         del feed.confirmed[next(iter(feed.confirmed))]
@@ -58,7 +63,7 @@ def modify(feed: Feed, ack_ids: Sequence[str], seconds: int, now: float) -> dict
             sooner = now + seconds < entry.deadline
             entry.deadline = now + seconds
             if sooner:
-                feed.engine.leases.watch(entry)
+                feed.engine.leases.watch(feed, entry)
     return failed if feed.settings.enable_exactly_once_delivery else {}
 
 

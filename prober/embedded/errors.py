@@ -111,9 +111,7 @@ def failed_ack_ids(reasons: Mapping[str, str]) -> ServiceError:
         )
         return ServiceError(Code.INVALID_ARGUMENT, sentence, reasons)
     if UNORDERED_ACK_ID in reasons.values():
-        return ServiceError(
-            Code.FAILED_PRECONDITION, "Some acknowledgement ids in the request were out of order.", reasons
-        )
+        return ServiceError(Code.FAILED_PRECONDITION, "Some acknowledgement ids in the request were out of order.", reasons)
     return ServiceError(
         Code.UNAVAILABLE, "Some acknowledgement ids in the request failed with a temporary error. Please try again.", reasons
     )

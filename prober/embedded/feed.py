@@ -79,9 +79,12 @@ class Feed:
             self.loose[lane] = None
         entry = lane.append(message)
         self.oldest = min(self.oldest, message.publish_time)
-        if not kept:
+        if kept:
+            self.schedule(lane, now)
+        else:
             self._take_out(entry)
-        self.schedule(lane, now)
+            lane.peek()  # passes what was taken out
+            self.after(lane, now)
 
     # --- lanes wait for their turn ----------------------------------------------------------------------------------------------
 
@@ -115,7 +118,7 @@ class Feed:
         entry.deadline = deadline
         entry.lane.held += 1
         self.leases[ack_id] = entry
-        self.engine.leases.watch(entry)
+        self.engine.leases.watch(self, entry)
         if stream is not None:
             stream.messages += 1
             stream.bytes += entry.message.size

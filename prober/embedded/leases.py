@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prober.embedded.lanes import Entry
+
+if TYPE_CHECKING:
+    from prober.embedded.feed import Feed
 
 _CLEAN_AT_LEAST: Final = 4_096
 
@@ -22,30 +25,30 @@ class LeaseClock:
     __slots__ = ("_clean_at", "_heap", "_serial")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Entry, str]] = []
+        self._heap: list[tuple[float, int, Entry, str, Feed]] = []
         self._serial = 0
         self._clean_at = _CLEAN_AT_LEAST
 
-    def watch(self, entry: Entry) -> None:
+    def watch(self, feed: Feed, entry: Entry) -> None:
         """Remember an entry's deadline, after a delivery or when the deadline came nearer."""
         self._serial += 1
-        heapq.heappush(self._heap, (entry.deadline, self._serial, entry, entry.ack_id))
+        heapq.heappush(self._heap, (entry.deadline, self._serial, entry, entry.ack_id, feed))
         if len(self._heap) >= self._clean_at:
             self._clean()
 
-    def due(self, now: float) -> list[Entry]:
-        """The entries whose time is up, each once, in the order of their deadlines."""
-        late = []
+    def due(self, now: float) -> dict[Feed, list[Entry]]:
+        """The entries whose time is up, by subscription, in the order of their deadlines. The caller ends their leases."""
+        late: dict[Feed, dict[Entry, None]] = {}
         heap = self._heap
         while heap and heap[0][0] <= now:
-            _, serial, entry, ack_id = heapq.heappop(heap)
+            _, serial, entry, ack_id, feed = heapq.heappop(heap)
             if entry.ack_id != ack_id:
                 continue
             if entry.deadline > now:
-                heapq.heappush(heap, (entry.deadline, serial, entry, ack_id))
+                heapq.heappush(heap, (entry.deadline, serial, entry, ack_id, feed))
             else:
-                late.append(entry)
-        return late
+                late.setdefault(feed, {})[entry] = None
+        return {feed: list(entries) for feed, entries in late.items()}
 
     def next_time(self) -> float:
         """No delivery falls due before this; infinity when nothing is outstanding."""

@@ -181,7 +181,7 @@ def _check_push(subscription: resources.Subscription) -> None:
     if not re.match(r"https?://[^/]", subscription.push_config.push_endpoint):
         raise errors.ServiceError(
             errors.Code.INVALID_ARGUMENT,
-            f'Invalid push endpoint given (endpoint={subscription.push_config.push_endpoint}). '
+            f"Invalid push endpoint given (endpoint={subscription.push_config.push_endpoint}). "
             "Refer to https://cloud.google.com/pubsub/docs/subscriber#create for more information.",
         )
     if subscription.enable_exactly_once_delivery:

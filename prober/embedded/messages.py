@@ -17,9 +17,7 @@ class Draft:
     @property
     def size(self) -> int:
         """Bytes of content: data, attributes and ordering key."""
-        return (
-            len(self.data) + len(self.ordering_key) + sum(len(name) + len(value) for name, value in self.attributes.items())
-        )
+        return len(self.data) + len(self.ordering_key) + sum(len(name) + len(value) for name, value in self.attributes.items())
 
 
 @dataclass(slots=True, eq=False)

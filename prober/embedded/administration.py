@@ -1,0 +1,242 @@
+"""Topics, subscriptions and snapshots: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from prober.embedded import dispatch, errors, limits, resources
+from prober.embedded.engine import Engine
+from prober.embedded.feed import Feed
+from prober.embedded.filters import compile_filter
+from prober.embedded.messages import Message
+from prober.embedded.topics import SnapshotState, TopicState, replayable, since_snapshot
+
+_PAGE_DEFAULT: Final = 100
+_PAGE_MAX: Final = 1_000
+DETACHED_MESSAGE: Final = "Subscription is detached from its topic."
+UNSUPPORTED_MESSAGE: Final = "This method is not supported for this subscription type."
+
+# What an update may change, by the field's name in the proto, and the name here.
+_TOPIC_FIELDS: Final = {"labels": "labels", "message_retention_duration": "message_retention_s"}
+_SUBSCRIPTION_FIELDS: Final = {
+    "push_config": "push_config",
+    "ack_deadline_seconds": "ack_deadline_s",
+    "retain_acked_messages": "retain_acked_messages",
+    "message_retention_duration": "message_retention_s",
+    "labels": "labels",
+    "expiration_policy": "expiration_s",
+    "dead_letter_policy": "dead_letter_policy",
+    "retry_policy": "retry_policy",
+    "enable_exactly_once_delivery": "enable_exactly_once_delivery",
+}
+_SNAPSHOT_FIELDS: Final = {"labels": "labels", "expire_time": "expire_time"}
+_IMMUTABLE: Final = frozenset({"name", "topic", "enable_message_ordering", "filter", "detached", "state"})
+
+
+class Administration:
+    """All resources of the service by name, and the operations on them. Times are seconds since the epoch."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.topics: dict[str, TopicState] = {}
+        self.feeds: dict[str, Feed] = {}
+        self.snapshots: dict[str, SnapshotState] = {}
+
+    # --- topics -----------------------------------------------------------------------------------------------------------------
+
+    def create_topic(self, topic: resources.Topic) -> resources.Topic:
+        """ALREADY_EXISTS if there is one of that name, INVALID_ARGUMENT if a setting is not acceptable."""
+        limits.check_topic(topic)
+        if topic.name in self.topics:
+            raise errors.already_exists(topic.name)
+        self.topics[topic.name] = TopicState(topic)
+        return topic
+
+    def topic(self, name: str) -> TopicState:
+        """The topic; NOT_FOUND if there is none."""
+        found = self.topics.get(name)
+        if found is None:
+            limits.check_name(name, "topics")
+            raise errors.not_found(name)
+        return found
+
+    def update_topic(self, wanted: resources.Topic, mask: Sequence[str]) -> resources.Topic:
+        """Take the masked fields from `wanted`."""
+        topic = self.topic(wanted.name)
+        updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
+        limits.check_topic(updated)
+        topic.settings = updated
+        return updated
+
+    def delete_topic(self, name: str) -> None:
+        """Subscriptions stay, with what they have, and show `_deleted-topic_` as their topic (proto, DeleteTopic)."""
+        topic = self.topic(name)
+        del self.topics[name]
+        for feed in topic.feeds.values():
+            feed.settings = dataclasses.replace(feed.settings, topic=resources.DELETED_TOPIC)
+        for snapshot in topic.snapshots.values():
+            snapshot.description = dataclasses.replace(snapshot.description, topic=resources.DELETED_TOPIC)
+
+    # --- subscriptions ----------------------------------------------------------------------------------------------------------
+
+    def create_subscription(self, subscription: resources.Subscription, now: float) -> resources.Subscription:
+        """It gets every message that is published from now on. Errors as for topics; NOT_FOUND if the topic is missing."""
+        limits.check_subscription(subscription)
+        if subscription.name in self.feeds:
+            raise errors.already_exists(subscription.name)
+        topic = self.topic(subscription.topic)
+        self._check_dead_letter_topic(subscription)
+        feed = Feed(subscription, compile_filter(subscription.filter), self._engine, self._engine.serial, now)
+        self.feeds[subscription.name] = topic.feeds[subscription.name] = feed
+        return subscription
+
+    def feed(self, name: str) -> Feed:
+        """The subscription; NOT_FOUND if there is none."""
+        found = self.feeds.get(name)
+        if found is None:
+            limits.check_name(name, "subscriptions")
+            raise errors.not_found(name)
+        return found
+
+    def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
+        """Take the masked fields from `wanted`. Whether there is ordering, and the filter, cannot change."""
+        feed = self.feed(wanted.name)
+        changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
+        updated = dataclasses.replace(feed.settings, **changes)
+        limits.check_subscription(updated)
+        self._check_dead_letter_topic(updated)
+        becomes_push = bool(updated.push_config.push_endpoint) != bool(feed.settings.push_config.push_endpoint)
+        feed.settings = updated
+        if becomes_push:
+            dispatch.end_all(feed, errors.precondition(UNSUPPORTED_MESSAGE), now)
+        self._engine.dirty[feed] = None
+        return updated
+
+    def delete_subscription(self, name: str, now: float) -> None:
+        """Its messages are gone; streams and waiting pulls end with NOT_FOUND."""
+        feed = self.feed(name)
+        del self.feeds[name]
+        topic = self.topics.get(feed.settings.topic)
+        if topic is not None:
+            topic.feeds.pop(name, None)
+        dispatch.end_all(feed, errors.not_found(name), now)
+        feed.reset((), now)
+        self._engine.dirty.pop(feed, None)
+
+    def detach_subscription(self, name: str, now: float) -> None:
+        """It gets nothing any more and loses what it has; pulls end with FAILED_PRECONDITION (proto, Subscription.detached)."""
+        feed = self.feed(name)
+        feed.settings = dataclasses.replace(feed.settings, detached=True)
+        topic = self.topics.get(feed.settings.topic)
+        if topic is not None:
+            topic.feeds.pop(name, None)
+        dispatch.end_all(feed, errors.precondition(DETACHED_MESSAGE), now)
+        feed.reset((), now)
+
+    def _check_dead_letter_topic(self, subscription: resources.Subscription) -> None:
+        policy = subscription.dead_letter_policy
+        if policy is not None and policy.dead_letter_topic not in self.topics:
+            raise errors.not_found(policy.dead_letter_topic)
+
+    # --- snapshots and seek -----------------------------------------------------------------------------------------------------
+
+    def create_snapshot(self, name: str, subscription: str, labels: Mapping[str, str], now: float) -> resources.Snapshot:
+        """It lives 7 days less the age of the oldest unacknowledged message, and is refused below 1 hour (proto, Snapshot)."""
+        limits.check_name(name, "snapshots")
+        limits.check_labels(labels)
+        if name in self.snapshots:
+            raise errors.already_exists(name)
+        feed = self.feed(subscription)
+        unacked = sorted((entry.message for entry in feed.entries()), key=lambda message: message.sequence)
+        age = now - unacked[0].publish_time if unacked else 0.0
+        lifetime = resources.SNAPSHOT_LIFETIME_S - age
+        if lifetime < resources.SNAPSHOT_LIFETIME_MIN_S:
+            raise errors.precondition(
+                "The snapshot would expire in less than 1 hour: its oldest unacknowledged message is too old."
+            )
+        description = resources.Snapshot(name, feed.settings.topic, now + lifetime, labels)
+        snapshot = SnapshotState(description, unacked, self._engine.serial)
+        self.snapshots[name] = snapshot
+        if feed.settings.topic in self.topics:
+            self.topics[feed.settings.topic].snapshots[name] = snapshot
+        return description
+
+    def snapshot(self, name: str) -> SnapshotState:
+        """The snapshot; NOT_FOUND if there is none."""
+        found = self.snapshots.get(name)
+        if found is None:
+            limits.check_name(name, "snapshots")
+            raise errors.not_found(name)
+        return found
+
+    def update_snapshot(self, wanted: resources.Snapshot, mask: Sequence[str]) -> resources.Snapshot:
+        """Take the masked fields from `wanted`."""
+        snapshot = self.snapshot(wanted.name)
+        updated = dataclasses.replace(snapshot.description, **_changes(wanted, mask, _SNAPSHOT_FIELDS, "Snapshot"))
+        limits.check_labels(updated.labels)
+        snapshot.description = updated
+        return updated
+
+    def delete_snapshot(self, name: str) -> None:
+        """What only the snapshot retained is gone."""
+        snapshot = self.snapshot(name)
+        del self.snapshots[name]
+        topic = self.topics.get(snapshot.description.topic)
+        if topic is not None:
+            topic.snapshots.pop(name, None)
+
+    def seek_to_time(self, subscription: str, at: float, now: float) -> None:
+        """Messages published before `at` become acknowledged, the others unacknowledged, as far as they are retained (proto, Seek)."""
+        feed = self.feed(subscription)
+        messages = replayable(self.topics.get(feed.settings.topic), feed, now)
+        feed.reset([message for message in messages if message.publish_time >= at], now)
+
+    def seek_to_snapshot(self, subscription: str, name: str, now: float) -> None:
+        """The backlog becomes what it was when the snapshot was made, and everything published since; same topic only."""
+        feed, snapshot = self.feed(subscription), self.snapshot(name)
+        if snapshot.description.topic != feed.settings.topic:
+            raise errors.invalid("snapshot")
+        messages: list[Message] = list(since_snapshot(self.topics.get(feed.settings.topic), feed, snapshot))
+        feed.reset(messages, now)
+
+    # --- lists ------------------------------------------------------------------------------------------------------------------
+
+    def page(self, names: Iterable[str], page_size: int, page_token: str) -> tuple[list[str], str]:
+        """So many names in alphabetical order, from where the token says, and the token of the next page, empty after the last."""
+        if page_size < 0:
+            raise errors.invalid("page_size")
+        size = min(page_size or _PAGE_DEFAULT, _PAGE_MAX)
+        ordered = sorted(name for name in names if name > page_token)
+        return ordered[:size], ordered[size - 1] if len(ordered) > size else ""
+
+    def in_project(self, names: Iterable[str], project: str) -> list[str]:
+        """Those that belong to `projects/P`."""
+        limits.check_project(project)
+        return [name for name in names if name.startswith(f"{project}/")]
+
+
+def _changes(wanted: object, mask: Sequence[str], fields: Mapping[str, str], kind: str) -> dict[str, Any]:
+    """The masked fields of `wanted`, by their names here. A path inside a message field stands for the whole field."""
+    if not mask:
+        raise errors.ServiceError(
+            errors.Code.INVALID_ARGUMENT,
+            f"The update_mask in the Update{kind}Request must be set, and must contain a non-empty paths list.",
+        )
+    changes = {}
+    for path in mask:
+        field = path.partition(".")[0]
+        if field not in fields:
+            problem = f"the '{path}' field in the {kind} is immutable." if field in _IMMUTABLE else _unknown(path, kind)
+            raise errors.ServiceError(
+                errors.Code.INVALID_ARGUMENT, f"Invalid update_mask provided in the Update{kind}Request: {problem}"
+            )
+        changes[fields[field]] = getattr(wanted, fields[field])
+    return changes
+
+
+def _unknown(path: str, kind: str) -> str:
+    return (
+        f"'{path}' is not a known {kind} field. Note that field paths must be of the form 'push_config' rather than 'pushConfig'."
+    )

@@ -1,0 +1,278 @@
+"""The service as a state machine: requests and the time go in, results and effects come out.
+
+There is no clock, no socket, no thread and no chance in here. Every request takes the time as an argument, in seconds since the epoch
+and never earlier than before; it returns its result or raises `ServiceError`. What has to be done elsewhere piles up as effects:
+
+    state = State(first_serial=...)            # one per server
+    state.admin.create_topic(...)              # resources: see `administration`
+    ids = state.publish(topic, drafts, now)    # requests ...
+    for effect in state.advance(now): ...      # ... then this: deadlines pass, messages are handed out
+    state.next_wakeup()                        # and call `advance` again by then at the latest
+
+The promises that are kept, and the documentation they are from, stand where they are kept: order and consistent redelivery in `lanes`,
+who may get what in `feed`, the choice of a subscriber in `subscribers`, acknowledgements in `answers`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prober.embedded import answers, dispatch, errors, limits
+from prober.embedded.administration import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Administration
+from prober.embedded.conduct import Conduct
+from prober.embedded.deadletter import dead_letter
+from prober.embedded.effects import Confirm, DeadLettered, Effect
+from prober.embedded.engine import Engine
+from prober.embedded.feed import Feed
+from prober.embedded.lanes import Entry, Lane
+from prober.embedded.messages import Draft, Message
+from prober.embedded.subscribers import Client, PullCall, Stream
+
+PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
+_HOUSEKEEPING_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """What opens a stream (proto, StreamingPullRequest). Without a client id the stream is a subscriber of its own."""
+
+    subscription: str
+    ack_deadline_s: int
+    client_id: str = ""
+    messages_max: int = 0
+    bytes_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAnswers:
+    """What a later request on a stream says: acknowledgements, moved deadlines (0 refuses), a new deadline for what is sent next."""
+
+    ack_ids: Sequence[str] = ()
+    modify_ack_ids: Sequence[str] = ()
+    modify_seconds: Sequence[int] = ()
+    ack_deadline_s: int = 0
+
+
+class State:
+    """One Pub/Sub service.
+
+    first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A server that starts anew must pass a
+                  higher one than its predecessor can have reached, or ids repeat.
+    conduct       how it behaves where a fault may strike; honest by default.
+    """
+
+    def __init__(self, first_serial: int = 0, conduct: Conduct | None = None) -> None:
+        self.conduct = conduct or Conduct()
+        self._engine = Engine(self.conduct, first_serial, self._forward)
+        self.admin = Administration(self._engine)
+        self._streams: dict[str, tuple[Feed, Stream]] = {}
+        self._pulls: dict[str, tuple[Feed, PullCall]] = {}
+        self._housekeeping_at = -math.inf
+
+    # --- publish ----------------------------------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, drafts: Sequence[Draft], now: float) -> list[str]:
+        """Store messages; their ids, in the order of the drafts.
+
+        Messages of one request and one key stay together and in order. Raises NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION if
+        keys are mixed; then nothing is stored.
+        """
+        self.admin.topic(topic)
+        limits.check_drafts(drafts)
+        admission = self.conduct.admit(topic, drafts, now)
+        ids = self._store(topic, drafts[: admission.stored], now) if admission.stored else []
+        if admission.error is not None:
+            raise admission.error
+        return ids
+
+    def _store(self, name: str, drafts: Sequence[Draft], now: float) -> list[str]:
+        topic = self.admin.topics[name]
+        messages = [self._message(draft, now) for draft in drafts]
+        stored = self.conduct.store(name, messages, now)
+        topic.remember(stored, now)
+        for feed in topic.feeds.values():
+            for message in stored:
+                feed.enqueue(message, now)
+        return [message.id for message in messages]
+
+    def _message(self, draft: Draft, now: float) -> Message:
+        serial = self._engine.next_serial()
+        return Message(serial, str(serial), now, draft.ordering_key, draft.data, draft.attributes, draft.size)
+
+    def _forward(self, feed: Feed, entry: Entry, now: float) -> bool:
+        """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
+        policy = feed.settings.dead_letter_policy
+        if policy is None or policy.dead_letter_topic not in self.admin.topics:
+            return False
+        (copy_id,) = self._store(policy.dead_letter_topic, [dead_letter(feed, entry)], now)
+        self._engine.effects.append(DeadLettered(feed.name, entry.message, policy.dead_letter_topic, copy_id))
+        return True
+
+    # --- streaming pull ---------------------------------------------------------------------------------------------------------
+
+    def open_stream(self, stream: str, request: StreamRequest, now: float) -> None:
+        """Start a stream under a new id; its messages come as `Send`. NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION."""
+        feed = self._pulled(request.subscription)
+        limits.check_ack_deadline(request.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+        client_id = request.client_id or f"stream {stream}"
+        client = feed.clients.get(client_id) or Client(client_id)
+        opened = Stream(stream, client, float(request.ack_deadline_s), request.messages_max, request.bytes_max)
+        self._streams[stream] = (feed, opened)
+        feed.open_stream(opened, now)
+        feed.active_at = now
+
+    def answer_stream(self, stream: str, said: StreamAnswers, now: float) -> None:
+        """A request on an open stream; one that is over is ignored. INVALID_ARGUMENT ends the stream: the caller closes it."""
+        if stream not in self._streams:
+            return
+        feed, opened = self._streams[stream]
+        if not opened.open:
+            return
+        if len(said.modify_ack_ids) != len(said.modify_seconds):
+            raise errors.invalid("modify_deadline_seconds")
+        if said.ack_deadline_s:
+            limits.check_ack_deadline(said.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+            opened.deadline_s = float(said.ack_deadline_s)
+        failed = answers.acknowledge(feed, said.ack_ids, now) if said.ack_ids else {}
+        modify_failed: dict[str, str] = {}
+        for seconds in dict.fromkeys(said.modify_seconds):
+            ids = [ack_id for ack_id, own in zip(said.modify_ack_ids, said.modify_seconds, strict=True) if own == seconds]
+            modify_failed.update(answers.modify(feed, ids, seconds, now))
+        feed.active_at = now
+        if feed.settings.enable_exactly_once_delivery and (said.ack_ids or said.modify_ack_ids):
+            self._confirm(stream, said, failed, modify_failed)
+
+    def _confirm(self, stream: str, said: StreamAnswers, failed: dict[str, str], modify_failed: dict[str, str]) -> None:
+        acked = tuple(ack_id for ack_id in said.ack_ids if ack_id not in failed)
+        modified = tuple(ack_id for ack_id in said.modify_ack_ids if ack_id not in modify_failed)
+        self._engine.effects.append(Confirm(stream, acked, failed, modified, modify_failed))
+
+    def close_stream(self, stream: str, now: float) -> None:
+        """The client has closed the stream, or it broke: what was outstanding on it comes again. Closing twice is harmless."""
+        feed, opened = self._streams.pop(stream, (None, None))
+        if feed is not None and opened is not None and opened.open:
+            feed.close_stream(opened, now)
+
+    # --- unary pull, acknowledge, modify, push ----------------------------------------------------------------------------------
+
+    def pull(self, pull: str, subscription: str, messages_max: int, now: float, *, wait_s: float = PULL_WAIT_S) -> None:
+        """Ask for messages under a new id; the answer comes as `AnswerPull`, after `wait_s` at the latest, even if it is empty."""
+        feed = self._pulled(subscription)
+        if messages_max <= 0:
+            raise errors.invalid("max_messages")
+        call = PullCall(pull, min(messages_max, limits.PULL_MESSAGES_MAX), now + wait_s)
+        self._pulls[pull] = (feed, call)
+        feed.pulls.append(call)
+        feed.active_at = now
+        self._engine.set_timer(call.deadline, feed, call)
+        self._engine.dirty[feed] = None
+
+    def cancel_pull(self, pull: str) -> None:
+        """Nobody waits for this pull any more. What it was answered with stays outstanding."""
+        feed, call = self._pulls.pop(pull, (None, None))
+        if feed is not None and call is not None and call.open:
+            call.open = False
+            feed.pulls.remove(call)
+
+    def acknowledge(self, subscription: str, ack_ids: Sequence[str], now: float) -> None:
+        """Unary acknowledgement; with exactly-once delivery it raises for ids that failed, with the reasons."""
+        feed = self.admin.feed(subscription)
+        failed = answers.acknowledge(feed, ack_ids, now)
+        feed.active_at = now
+        if failed:
+            raise errors.failed_ack_ids(failed)
+
+    def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
+        """Unary change of deadlines; 0 refuses the messages. Errors as for `acknowledge`."""
+        feed = self.admin.feed(subscription)
+        failed = answers.modify(feed, ack_ids, seconds, now)
+        feed.active_at = now
+        if failed:
+            raise errors.failed_ack_ids(failed)
+
+    def push_answered(self, subscription: str, push: str, now: float, *, accepted: bool) -> None:
+        """An endpoint has answered a `Push`, or could not be reached (not accepted). Late answers have no effect."""
+        feed = self.admin.feeds.get(subscription)
+        if feed is not None:
+            answers.push_answered(feed, push, accepted=accepted, now=now)
+            feed.active_at = now
+
+    def _pulled(self, subscription: str) -> Feed:
+        """The subscription, if it is one that is pulled."""
+        feed = self.admin.feed(subscription)
+        if feed.settings.detached:
+            raise errors.precondition(DETACHED_MESSAGE)
+        if feed.settings.push_config.push_endpoint:
+            raise errors.precondition(UNSUPPORTED_MESSAGE)
+        return feed
+
+    # --- time -------------------------------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> list[Effect]:
+        """Let time pass up to `now`, hand out what may go out, and take all effects since the last call, in order."""
+        self._expire(now)
+        engine = self._engine
+        for feed, what in engine.take_timers(now):
+            self._look_at(feed, what, now)
+        if self.conduct.silent_until(now) <= now:
+            while engine.dirty:
+                feeds, engine.dirty = engine.dirty, {}
+                for feed in feeds:
+                    dispatch.dispatch(feed, now)
+        effects, engine.effects = engine.effects, []
+        return effects
+
+    def next_wakeup(self, now: float) -> float:
+        """When `advance` has something to do next, if no request comes first; infinity: never. It may be early.
+
+        What is a matter of minutes to days (retention, expiration) does not count: any `advance` that comes along sees to it.
+        """
+        times = [self._engine.leases.next_time(), self._engine.next_timer()]
+        silent = self.conduct.silent_until(now)
+        if self._engine.dirty:
+            times.append(silent if silent > now else now)
+        return min(times)
+
+    def reconsider(self, now: float) -> None:
+        """Faults have changed: lanes that one of them has silenced get another chance."""
+        for feed in self.admin.feeds.values():
+            for lane in (*feed.lanes.values(), *feed.loose):
+                if lane.wake_at == math.inf:
+                    lane.wake_at = now
+                    lane.halt_at = 0
+                feed.schedule(lane, now)
+            self._engine.dirty[feed] = None
+
+    def _expire(self, now: float) -> None:
+        for feed, entries in self._engine.leases.due(now).items():
+            feed.fail(entries, now, expired=True)
+        if now >= self._housekeeping_at:
+            self._keep_house(now)
+
+    def _look_at(self, feed: Feed, what: Lane | PullCall, now: float) -> None:
+        if isinstance(what, Lane):
+            if what.timer_at <= now:
+                what.timer_at = 0.0
+            feed.schedule(what, now)
+        else:
+            self._pulls.pop(what.id, None)
+            dispatch.answer_late_pull(feed, what)
+
+    def _keep_house(self, now: float) -> None:
+        """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""
+        self._housekeeping_at = now + _HOUSEKEEPING_S
+        for topic in self.admin.topics.values():
+            topic.forget(now)
+        for name, snapshot in list(self.admin.snapshots.items()):
+            if snapshot.description.expire_time <= now:
+                self.admin.delete_snapshot(name)
+        for name, feed in list(self.admin.feeds.items()):
+            feed.expire(now)
+            ttl = feed.settings.expiration_s
+            if feed.streams or feed.pulls:
+                feed.active_at = now
+            elif ttl is not None and feed.active_at + ttl <= now:
+                self.admin.delete_subscription(name, now)
