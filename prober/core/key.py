@@ -81,8 +81,6 @@ class KeyChecker:
         self._holder = HolderCheck(docket, self.log)
         self._liveness = LivenessCheck(docket, self.log)
 
-    # --- publishing ----------------------------------------------------------------------------------------------------------
-
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
         order = self._order.epoch(epoch)
