@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from prober import cli, judgement, verify
+from prober import judgement, verify
 from prober.cli import main
 from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.history.trace import write_trace
-from prober.history.trace_header import TraceHeader
+from tests.commands import DOUBTFUL, FAILING, MOVED, PASSING, STUCK, VECTORS, Output, broken, rows, run, saved
 from tests.notation import history
-
-ROOT = Path(__file__).parents[2]
-VECTORS = ROOT / "tests" / "vectors"
-PASSING = str(VECTORS / "t01-in-order.jsonl")
-FAILING = str(VECTORS / "t02-gap-then-late.jsonl")
-STUCK = str(VECTORS / "t04-tail-never-delivered.jsonl")
-DOUBTFUL = str(VECTORS / "t33-ack-of-2-sent-just-before-the-move-in-flight.jsonl")
-MOVED = str(VECTORS / "t31-move-with-everything-acked-and-settled.jsonl")
-
-Output = pytest.CaptureFixture[str]
-
-
-def saved(path: Path, events: str | Iterable[Event], rules: Rules | None = None) -> str:
-    """The path of a trace file with these events."""
-    listed = history(events) if isinstance(events, str) else events
-    write_trace(path, TraceHeader("s", "k", rules or Rules()), listed)
-    return str(path)
-
-
-def broken(path: Path, events: str) -> str:
-    """A trace file whose last line is no event."""
-    saved(path, events)
-    with path.open("ab") as stream:
-        stream.write(b'{"t": 1\n')
-    return str(path)
-
-
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The program in a process of its own."""
-    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **options)
-
-
-def rows(output: Output) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in output.readouterr().out.splitlines()]
-
 
 # ----------------------------------------------------------------------------------------------------------------- exit codes
 
@@ -315,90 +274,3 @@ def test_help_and_version(capsys: Output) -> None:
     assert capsys.readouterr().out.startswith("ordering-prober ")
     assert main(["verify", "--help"]) == 0
     assert "--explain" in capsys.readouterr().out
-
-
-# ----------------------------------------------------------------------------------------------------------------- as a process
-
-
-def test_the_process_gives_the_exit_code() -> None:
-    done = run("verify", FAILING, PASSING)
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == f"{PASSING}: PASS (10 events)"
-    assert done.stderr == ""
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(PASSING).read_bytes())))
-    assert main(["verify", "-"]) == 0
-    assert capsys.readouterr().out == "<stdin>: PASS (10 events)\n"
-
-
-def test_standard_input_is_read_once() -> None:
-    with open(PASSING, encoding="utf-8") as stream:
-        done = run("verify", "-", "-", stdin=stream)
-    assert done.returncode == 2
-    assert done.stderr == "<stdin>:1: the file is empty; the first line must be a header\n"
-
-
-def test_standard_input_is_explained_from_where_it_began(tmp_path: Path) -> None:
-    shell = f"read skipped; {sys.executable} -c 'import sys; from prober.cli import main; sys.exit(main())' verify --explain -"
-    prefixed = tmp_path / "prefixed"
-    prefixed.write_text("skipped\n" + Path(FAILING).read_text(encoding="utf-8"), encoding="utf-8")
-    with prefixed.open(encoding="utf-8") as stream:
-        done = subprocess.run(["sh", "-c", shell], cwd=ROOT, stdin=stream, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "X <-- decides" in done.stdout
-
-
-def test_a_key_that_the_terminal_cannot_show(tmp_path: Path) -> None:
-    path = saved(tmp_path / "f.jsonl", history("P1 A<q7(7)@1", key="clé"))
-    done = run("verify", path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 1
-    assert r"key cl\xe9" in done.stdout
-
-
-def test_a_closed_pipe_is_quiet() -> None:
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", "verify", FAILING]
-    done = subprocess.run(command, cwd=ROOT, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(write_end)
-    assert (done.returncode, done.stderr) == (141, "")
-
-
-def test_an_interruption_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "verify_files", interrupted)
-    assert main(["verify", PASSING]) == 130
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
-def test_a_terminal_sees_how_far_a_big_file_is(tmp_path: Path) -> None:
-    events = history(f"P{','.join(map(str, range(1, 26_001)))}")
-    path = saved(tmp_path / "big.jsonl", events)
-    assert os.path.getsize(path) > cli.PROGRESS_BYTES_MIN
-    controller, terminal = os.openpty()
-    command = [sys.executable, "-c", "import sys; from prober.cli import main; sys.exit(main())", "verify", path]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal, env=os.environ | {"TERM": "xterm"}
-    ) as process:
-        os.close(terminal)
-        shown = b""
-        while chunk := _available(controller):
-            shown += chunk
-        assert process.stdout is not None
-        assert process.stdout.read().startswith(path.encode())
-    os.close(controller)
-    assert b"MB" in shown
-    assert b"\x1b[" in shown
-
-
-def _available(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65_536)
-    except OSError:  # how Linux says that the other side of a pseudo-terminal is closed
-        return b""

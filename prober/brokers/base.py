@@ -1,0 +1,204 @@
+"""The ports through which a probe reaches a service. Order is what we are here to find out: no adapter may assume or repair it.
+
+Two vantages implement them. The *wire* speaks gRPC itself and shows what the service does; the *library* goes through Google's client
+library and shows what a customer sees. Where the two disagree, the client library is the culprit.
+
+What every adapter guarantees:
+
+* An outcome is three-valued. A publish is confirmed, rejected (certainly nothing was stored) or unknown, and nothing is retried behind
+  the caller's back that this would not show.
+* Everything is told in the order in which it happened to the adapter: what a session delivers reaches the tap in the order in which it
+  came off the channel, on the event loop, before anything else of that session happens.
+* What the service does wrong is never an exception. What the caller can do something about (no such topic, no permission, nobody
+  answers) is one of the errors in `prober.errors`, translated in one place per adapter.
+* Every wait has an end: each call takes or has a deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message to publish. An empty ordering key means unordered."""
+
+    ordering_key: str
+    data: bytes
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The service stored the message under this id."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The message was certainly not stored: refused on the only attempt, or never sent."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody knows whether the message was stored: deadline, lost reply, broken connection."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Confirmed | Rejected | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message as it came off the channel. `publish_time` is the service's wall clock, seconds since 1970."""
+
+    message_id: str
+    ack_id: str
+    ordering_key: str
+    data: bytes
+    attributes: Mapping[str, str]
+    delivery_attempt: int
+    publish_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What a topic is created with. `labels` mark it as ours."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionSettings:
+    """What a subscription is created with; times in seconds. `dead_letter_topic` empty means no dead-letter policy."""
+
+    topic: str
+    ordering: bool = True
+    ack_deadline_s: int = 60
+    exactly_once: bool = False
+    filter: str = ""
+    dead_letter_topic: str = ""
+    dead_letter_max_attempts: int = 0
+    retry_minimum_backoff_s: float | None = None
+    retry_maximum_backoff_s: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """How much one stream may have outstanding before the service stops delivering on it."""
+
+    messages_max: int = 1000
+    bytes_max: int = 100 * 1024 * 1024
+
+
+class Session(Protocol):
+    """One channel that delivered messages: a stream, a pull response. What is sent through it is best effort and never blocks.
+
+    After the session is closed, sending does nothing. The order of calls is the order of sending.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+
+    @property
+    def subscriber(self) -> str:
+        """Who owns it: the client id of streaming pull, or the session's own name."""
+
+    def ack(self, received: Received) -> None:
+        """Sends an acknowledgement."""
+
+    def nack(self, received: Received) -> None:
+        """Sends a refusal: the message may come again at once."""
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Sends a lease modification."""
+
+
+class Tap(Protocol):
+    """Who is told what a subscriber sees. Called on the event loop, in order, never concurrently; must not block or raise."""
+
+    def opened(self, session: Session, invoked_t: float | None) -> None:
+        """A session began; `invoked_t` is when a unary pull was sent, on the monotonic clock."""
+
+    def received(self, session: Session, received: Received) -> None:
+        """A message came off the channel. Nothing was acknowledged on the caller's behalf."""
+
+    def ack_confirmed(self, session: Session, message_id: str) -> None:
+        """Exactly-once: the service confirmed an acknowledgement."""
+
+    def closed(self, session: Session, reason: str) -> None:
+        """A session ended."""
+
+
+class Publisher(Protocol):
+    """Publishes to one topic."""
+
+    async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
+        """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
+
+        At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order; its
+        forced retries may put a message into the log more than once, and what is not answered in time is unknown.
+        """
+
+    async def resume(self, ordering_key: str) -> None:
+        """Allows publishing on a key again after a publish on it was not confirmed. Does nothing where keys are not paused."""
+
+    async def close(self) -> None:
+        """Lets go of everything; publishes without an answer end unknown."""
+
+
+class Subscriber(Protocol):
+    """Consumes one subscription under one client id. Streams that break are opened again, as new sessions, until it is closed."""
+
+    async def start(self, tap: Tap) -> None:
+        """Opens the stream and returns when it is open, or raises why it cannot be."""
+
+    async def break_stream(self) -> None:
+        """Cuts the connection without a goodbye, as a network would; it is opened again like any broken stream."""
+
+    async def close(self) -> None:
+        """Ends consumption; messages that are not acknowledged stay outstanding until their leases end."""
+
+
+class Admin(Protocol):
+    """Creates and deletes what probes need. Deletes only what carries all of the labels it is given."""
+
+    async def create_topic(self, topic: str, settings: TopicSettings) -> None:
+        """Creates a topic, or finds it there already with these labels; anything else of that name is an error."""
+
+    async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
+        """Creates a subscription, or finds it there already with these settings and labels; anything else is an error."""
+
+    async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Deletes a topic or subscription if it carries these labels; False, and nothing deleted, if it does not or is not there."""
+
+    async def owned(self, labels: Mapping[str, str]) -> Sequence[str]:
+        """The full names of topics and subscriptions that carry these labels."""
+
+    async def seek(self, subscription: str, to_time: float) -> None:
+        """Seeks a subscription to a wall-clock time, seconds since 1970."""
+
+
+class Broker(Protocol):
+    """One vantage on one target: makes the other ports. Topics and subscriptions are named in full, `projects/p/topics/t`."""
+
+    @property
+    def admin(self) -> Admin:
+        """Control plane of the target."""
+
+    def publisher(self, topic: str) -> Publisher:
+        """A publisher to a topic."""
+
+    def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
+        """A subscriber under a client id of its own."""
+
+    async def close(self) -> None:
+        """Lets go of all connections."""

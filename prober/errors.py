@@ -1,0 +1,34 @@
+"""What can go wrong that a user or operator can do something about. Each is one clear line; none is ever the service's misbehaviour.
+
+What the service did wrong is a finding, what we did wrong is a bug; neither is one of these.
+"""
+
+from __future__ import annotations
+
+
+class ProberError(Exception):
+    """The text says what is wrong and what to do, in one line."""
+
+
+class ConfigError(ProberError):
+    """The configuration cannot be used; the text lists every problem."""
+
+
+class BrokerError(ProberError):
+    """The target did not do what was asked."""
+
+
+class BrokerUnavailable(BrokerError):
+    """Nobody answers at the target's address, or not in time."""
+
+
+class PermissionRefused(BrokerError):
+    """The target knows us and says no, or does not know us."""
+
+
+class NotThere(BrokerError):
+    """A topic, subscription or snapshot does not exist."""
+
+
+class NotOurs(BrokerError):
+    """Something of that name exists, but it is not ours or not what was asked for."""
