@@ -112,8 +112,6 @@ class KeyChecker:
             return
         publication = order.record.open.get(event.seq)
         lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
-        if publication is not None and publication.invoked_t > lo:
-            lo = publication.invoked_t
         arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id)
         if event.defect is not None or not event.matches_filter:
             judge_content(self.docket, arrival, event.defect, event.matches_filter)
@@ -268,20 +266,23 @@ class KeyChecker:
         position = log.find(arrival.token)
         if position:
             arrival.position = position
+            arrival.lo = max(arrival.lo, log.invoked_t(position))
             self._count_redelivery(arrival)
             judge_known_id(self.docket, log, arrival, order, self._order.epochs)
             judge_redelivery(self.docket, log, arrival)
-        else:
-            is_primary = publication is not None and publication.token == arrival.token
-            if not is_primary and log.is_retired(order.index, arrival.seq):
-                return False
-            arrival.new = True
-            arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t)
-            self.docket.counters["deliveries_first"] += 1
-            judge_origin(self.docket, arrival, publication, order)
-            self._topic_key.learned(self, arrival)
-            if publication is not None and publication.invoked_t <= self._order.excused_until_t:
-                self._redelivery.sought_frontier = arrival.position
+            return True
+        is_primary = publication is not None and publication.token == arrival.token
+        if not is_primary and log.is_retired(order.index, arrival.seq):
+            return False
+        invoked_t = publication.invoked_t if publication is not None else LONG_AGO
+        arrival.new = True
+        arrival.lo = max(arrival.lo, invoked_t)
+        arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t, invoked_t)
+        self.docket.counters["deliveries_first"] += 1
+        judge_origin(self.docket, arrival, publication, order)
+        self._topic_key.learned(self, arrival)
+        if LONG_AGO < invoked_t <= self._order.excused_until_t:
+            self._redelivery.sought_frontier = arrival.position
         return True
 
     def _count_redelivery(self, arrival: Arrival) -> None:

@@ -10,7 +10,7 @@ not allowed the learned order may differ from the log; then another rule fires a
 Only the last `window` positions are kept. What has left the window is *retired*: a delivery of it can no longer be placed, so it
 begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
 
-A position is kept in 38 bytes: columns in arrays and a chained hash table over them. Chains lead from newer to older positions and
+A position is kept in 38 bytes (46 once numbers outgrow 32 bits): columns in arrays and a chained hash table over them. Chains lead from newer to older positions and
 simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo 2^16; a link so old that it
 points to a wrong position leads through records whose tokens do not match, and always downwards.
 """
@@ -59,6 +59,7 @@ class LearnedLog:
         "_epochs",
         "_flags",
         "_heads",
+        "_invoked",
         "_links",
         "_mask",
         "_numbers",
@@ -111,10 +112,10 @@ class LearnedLog:
             position -= back
         return 0
 
-    def learn(self, token: int, epoch: int, seq: int, number: int, t: float) -> int:
+    def learn(self, token: int, epoch: int, seq: int, number: int, t: float, invoked_t: float) -> int:
         """Appends a message id seen for the first time and returns its position.
 
-        `epoch` is a small index, `number` the event that delivered it, `t` when.
+        `epoch` is a small index, `number` the event that delivered it, `t` when; `invoked_t` is when its publish was invoked.
         """
         position = self.frontier + 1
         if position - self.floor > self._room:
@@ -129,9 +130,15 @@ class LearnedLog:
         heads[bucket] = position & self._wrap
         self._tokens[slot] = token
         self._epochs[slot] = epoch & _LOW_8_BITS
-        self._seqs[slot] = seq & _LOW_63_BITS
-        self._numbers[slot] = number
+        try:
+            self._seqs[slot] = seq
+            self._numbers[slot] = number
+        except OverflowError:
+            self._widen()
+            self._seqs[slot] = seq & _LOW_63_BITS
+            self._numbers[slot] = number
         self._times[slot] = t
+        self._invoked[slot] = invoked_t
         self._flags[slot] = 0
         return position
 
@@ -154,6 +161,10 @@ class LearnedLog:
     def number(self, position: int) -> int:
         """The number of the event that first delivered a position inside the window."""
         return self._numbers[position & self._mask]
+
+    def invoked_t(self, position: int) -> float:
+        """When the publish of a position inside the window was first invoked."""
+        return self._invoked[position & self._mask]
 
     def flags(self, position: int) -> int:
         """The flags of a position inside the window."""
@@ -235,13 +246,18 @@ class LearnedLog:
         self.retire(self._epochs[slot], self._seqs[slot])
 
     def _grow(self) -> None:
-        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._times, self._flags)
+        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._times, self._invoked, self._flags)
         rows = [[column[p & self._mask] for column in columns] for p in range(self.floor + 1, self.frontier + 1)]
         self._allocate(max(_SMALLEST, 2 * (self._mask + 1)))
         self.frontier = self.floor
-        for token, epoch, seq, number, t, flags in rows:
-            position = self.learn(int(token), int(epoch), int(seq), int(number), t)
+        for token, epoch, seq, number, t, invoked_t, flags in rows:
+            position = self.learn(int(token), int(epoch), int(seq), int(number), t, invoked_t)
             self._flags[position & self._mask] = int(flags)
+
+    def _widen(self) -> None:
+        """Makes room for sequence and event numbers beyond 32 bits."""
+        self._seqs = array("q", self._seqs)
+        self._numbers = array("q", self._numbers)
 
     def _empty(self) -> None:
         self._room = 0
@@ -249,7 +265,7 @@ class LearnedLog:
         self._wrap = 0
         self._tokens = self._seqs = self._numbers = _NO_NUMBERS
         self._heads = self._links = self._epochs = self._flags = _NO_SMALL_NUMBERS
-        self._times = _NO_TIMES
+        self._times = self._invoked = _NO_TIMES
 
     def _allocate(self, slots: int) -> None:
         self._room = min(slots, self._window)
@@ -261,7 +277,8 @@ class LearnedLog:
         self._heads = array(small, bytes(size * slots))
         self._links = array(small, bytes(size * slots))
         self._epochs = array("B", bytes(slots))
-        self._seqs = array("q", bytes(8 * slots))
-        self._numbers = array("q", bytes(8 * slots))
+        self._seqs = array("I", bytes(4 * slots))
+        self._numbers = array("I", bytes(4 * slots))
         self._times = array("d", bytes(8 * slots))
+        self._invoked = array("d", bytes(8 * slots))
         self._flags = array("B", bytes(slots))
