@@ -101,7 +101,7 @@ def _publish(reader: Reader, given: Given) -> None:
 
 def _publish_time(reader: Reader, seq: int) -> float:
     if reader.received:
-        first = re.search(rf"<{seq}[,@][\d,@]*?([\d.]+)(?: |$)", reader.text)
+        first = re.search(rf"<{seq}@([\d.]+)", reader.text)
         assert first, f"P{seq} needs a time"
         return float(first[1]) - PUBLISHED_BEFORE_DELIVERY_S
     return reader.publish_t

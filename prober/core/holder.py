@@ -187,15 +187,22 @@ class HolderCheck:
             self._idle_move(arrival)
 
     def _is_late_copy(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
-        """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away."""
+        """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away.
+
+        What a session delivered before a seek had settled is forgotten, so its first delivery after that may continue anything.
+        """
         if arrival.lo > self.start_t:
             return False
         for track in tracks:
             if track.session.subscriber == arrival.track.session.subscriber:
                 own = arrival.own if track is arrival.track else track.last
-                if own and self._log.may_follow(arrival.position, own) and self.start_position <= own:
+                rewound_to_it = self.start_position <= max(own, arrival.position)
+                if own and rewound_to_it and self._log.may_follow(arrival.position, own):
                     return True
-        return not arrival.own and last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
+        if arrival.own:
+            return False
+        forgotten = arrival.track.session.opened_t < self._docket.amnesty_until_t
+        return forgotten or last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
 
     def _run_of(self, arrival: Arrival) -> tuple[int, float]:
         """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""

@@ -7,12 +7,12 @@ FILTER_LEAK   a message is delivered that the subscription's filter excludes.
 EOD_REDELIVERY_AFTER_ACK   with exactly-once delivery, a message comes again after its acknowledgement was confirmed; certain
               only when the redelivery cannot have been sent before the confirmation.
 PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that retries by itself makes such records, so they
-              are informational; they are a violation only where every attempt is on record and there was just one.
+              are informational; they are a violation only where every attempt is on record and there are more records than attempts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prober.core.docket import Docket
 from prober.core.findings import Facts, Kind
@@ -61,19 +61,28 @@ def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
     docket.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
 
 
-def judge_origin(docket: Docket, arrival: Arrival, publication: Publication | None, order: EpochOrder) -> None:
-    """Judges whether a message id received for the first time can stem from the recorded publishes."""
+def judge_origin(
+    docket: Docket, arrival: Arrival, publication: Publication | None, early: Sequence[Early], order: EpochOrder
+) -> None:
+    """Judges whether a message id received for the first time can stem from the recorded publishes.
+
+    `early`: what this subscription received of the same sequence number so far, the primary left out.
+    """
+    attempts_observed = docket.rules.attempts_observed
     if publication is None:
         record = order.record
         predates = not docket.rules.subscription_predates_first_publish and arrival.seq < record.first
         if not record.was_invoked(arrival.seq) and not predates:
             docket.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
         elif arrival.seq < (order.next or 0):
-            _judge_duplicate(docket, arrival, order)
+            certain = attempts_observed and record.was_attempted_once(arrival.seq)
+            _file_duplicate(docket, arrival, order, certain=certain)
     elif publication.certainly_unsent:
         docket.violation(Kind.GHOST, arrival.t, (publication.invoked_number, arrival.number), _record_of(arrival))
-    elif publication.early or (publication.confirmed and publication.token != arrival.token):
-        _judge_duplicate(docket, arrival, order)
+    elif early or (publication.confirmed and publication.token != arrival.token):
+        records = publication.records_beside(arrival.token) + 1
+        certain = attempts_observed and order.record.complete and records > publication.attempts
+        _file_duplicate(docket, arrival, order, certain=certain)
 
 
 def judge_failure(docket: Docket, publication: Publication, early: Iterable[Early], epoch: str, t: float, number: int) -> None:
@@ -85,13 +94,11 @@ def judge_failure(docket: Docket, publication: Publication, early: Iterable[Earl
         docket.violation(Kind.GHOST, t, witnesses, {"seq": publication.seq, "epoch": epoch})
 
 
-def _judge_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder) -> None:
+def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
     late = order.next is not None and arrival.seq < order.next - 1
     kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
     docket.counters["publisher_duplicates"] += 1
-    file = docket.info
-    if docket.rules.attempts_observed and order.record.was_attempted_once(arrival.seq):
-        file = docket.violation
+    file = docket.violation if certain else docket.info
     file(kind, arrival.t, (arrival.number,), _record_of(arrival))
 
 

@@ -23,7 +23,7 @@ from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import ANCIENT, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
+from prober.core.sessions import ANCIENT, NO_TRACKS, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
 from prober.core.subscription import Subscription
 
 
@@ -72,12 +72,12 @@ class KeyChecker:
         self.log = LearnedLog(subscription.rules.window, subscription.rules.dead_letter_max_attempts)
         self._topic_key = topic_key
         self._rules: Rules = subscription.rules
-        self._tracks: dict[str, Track] = {}
+        self._tracks = NO_TRACKS
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
         self._redelivery = RedeliveryCheck(docket, self.log)
-        self._order = OrderCheck(docket, subscription.index, topic_key.epochs)
+        self._order = OrderCheck(docket, self.log, subscription.index, topic_key.epochs)
         self._holder = HolderCheck(docket, self.log)
         self._liveness = LivenessCheck(docket, self.log)
 
@@ -116,7 +116,7 @@ class KeyChecker:
         if event.defect is not None or not event.matches_filter:
             judge_content(self.docket, arrival, event.defect, event.matches_filter)
         if not self._place(arrival, order, publication):
-            self._unplaced(arrival)
+            self._unplaced(arrival, publication)
             return
         self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
@@ -180,12 +180,15 @@ class KeyChecker:
 
     def dead_lettered(self, event: DeadLettered) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
-        position = self.log.find(hash(event.message_id))
-        if position:
-            self.log.mark(position, REMOVED)
-            self._liveness.release(position)
-            for track in self._tracks.values():
-                track.held.pop(position, None)
+        token = hash(event.message_id)
+        position = self.log.find(token)
+        if not position:
+            self._order.dismiss(token)
+            return
+        self.log.mark(position, REMOVED)
+        self._liveness.release(position)
+        for track in self._tracks.values():
+            track.held.pop(position, None)
 
     # --- control and time ----------------------------------------------------------------------------------------------------
 
@@ -195,7 +198,7 @@ class KeyChecker:
         What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
         same happens once more when it has settled.
         """
-        self.docket.amnesty_until_t = self._order.excused_until_t = until_t
+        self.docket.amnesty_until_t = until_t
         self._unsettled = True
         self._start_over()
         self.due_t = min(self.due_t, until_t)
@@ -203,8 +206,8 @@ class KeyChecker:
     def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
         self.log.forget()
-        self._tracks.clear()
-        self._order.interrupt(self.log)
+        self._tracks = NO_TRACKS
+        self._order.interrupt()
 
     def wake(self, now: float) -> None:
         """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
@@ -213,7 +216,7 @@ class KeyChecker:
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
-        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._order.epochs, self._order.excused_until_t)
+        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._order)
         if coming_t == inf:
             coming_t = self._sleep(now)
         if self.subscription.up_since_t == inf and self.owes():
@@ -232,7 +235,7 @@ class KeyChecker:
 
     def owes(self) -> bool:
         """Whether the service still owes this subscription a delivery."""
-        return self._liveness.owes() or any(any(order.missing()) or order.undelivered() for order in self._order.epochs)
+        return self._liveness.owes() or any(owed or any(order.missing()) for order, owed in self._order.undelivered())
 
     # --- steps of a delivery -------------------------------------------------------------------------------------------------
 
@@ -244,6 +247,8 @@ class KeyChecker:
             self._tracks[f"{session.name} before {number}"] = track
         if len(self._tracks) >= (TRACKS_KEPT if self._rules.mode is Mode.STREAMING else UNARY_TRACKS_KEPT):
             self._forget_tracks(t)
+        if self._tracks is NO_TRACKS:
+            self._tracks = {}
         track = self._tracks[session.name] = Track(session)
         return track
 
@@ -271,15 +276,16 @@ class KeyChecker:
             judge_known_id(self.docket, log, arrival, order, self._order.epochs)
             judge_redelivery(self.docket, log, arrival)
             return True
-        is_primary = publication is not None and publication.token == arrival.token
-        if not is_primary and log.is_retired(order.index, arrival.seq):
+        primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(arrival.seq)
+        if not primary_awaited and log.is_retired(order.index, arrival.seq):
             return False
+        early = publication.early_on(self.subscription.index) if publication is not None else []
         invoked_t = publication.invoked_t if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t, invoked_t)
         self.docket.counters["deliveries_first"] += 1
-        judge_origin(self.docket, arrival, publication, order)
+        judge_origin(self.docket, arrival, publication, early, order)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -293,8 +299,9 @@ class KeyChecker:
         counters["redeliveries_of_acked"] += bool(self.log.flags(arrival.position) & ACKED)
         counters["lease_expiries"] += owed is not None and not owed.refused and owed.due_t <= arrival.t
 
-    def _unplaced(self, arrival: Arrival) -> None:
+    def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
+        self._order.unplaced(publication, arrival)
         self.docket.counters["deliveries_unplaced"] += 1
         self._holder.unplaced(arrival, self._tracks.values())
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -343,7 +350,8 @@ class KeyChecker:
             if track is not arrival.track:
                 after = arrival.lo - self._rules.clock_error_s
                 reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
-        self._liveness.rewound(arrival.number, arrival.track.session, reached)
+        if self.log.frontier > self._redelivery.sought_frontier:
+            self._liveness.rewound(arrival.number, arrival.track.session, reached)
 
     def _hold(self, arrival: Arrival, certain: bool) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it."""
@@ -368,6 +376,7 @@ class KeyChecker:
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
+        self._order.excuse(self.docket.amnesty_until_t)
         self._redelivery.reset(self.log.frontier)
         self._holder.reset(self.log.frontier)
         self._liveness.reset()
@@ -390,7 +399,7 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
-        self._tracks = {}
+        self._tracks = NO_TRACKS
         self._holder.release(self.log.frontier)
         self._redelivery.rest()
         self._liveness.rest()

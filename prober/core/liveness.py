@@ -7,6 +7,9 @@
     UNACKED_STALL     V3: a message that was never acknowledged is not delivered again after its refusal or the end of its lease,
                       and the key stood still, for `unacked_deadline_s`.
 
+Each is told once per standstill, as of the moment when its first deadline passed, so that it makes no difference when the clock was
+looked at.
+
 "Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not
 stuck. Clocks run only while a subscriber is there to deliver to: for streaming pull an open stream, for pull and push once anything
 was ever delivered or asked for.
@@ -19,20 +22,21 @@ UNACKED_STALL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
-from prober.core.order import EpochOrder
+from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import Mode
 from prober.core.sessions import Session
 
-_NOTHING: frozenset[str] = frozenset()
+_NOTHING: frozenset[str | Kind] = frozenset()
+_UNACKED = Kind.UNACKED_STALL
 
 STREAM_BROKE = "the stream that carried the run broke, and what it lost may have been acknowledged before"
 
@@ -57,7 +61,7 @@ class Run(NamedTuple):
 class LivenessCheck:
     """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
 
-    __slots__ = ("_docket", "_log", "_stuck", "last_delivery_number", "last_delivery_t", "owed", "run")
+    __slots__ = ("_docket", "_log", "_told", "last_delivery_number", "last_delivery_t", "owed", "run")
 
     def __init__(self, docket: Docket, log: LearnedLog) -> None:
         self._docket = docket
@@ -66,13 +70,13 @@ class LivenessCheck:
         self.run: Run | None = None
         self.last_delivery_t = LONG_AGO
         self.last_delivery_number = 0
-        self._stuck = _NOTHING
+        self._told = _NOTHING
 
     def delivered(self, position: int, t: float, number: int) -> None:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
-        self._stuck = _NOTHING
+        self._told = _NOTHING
         if self.run is not None:
             self._advance(self.run, max(position, self.run.reached), self.run.target)
 
@@ -113,10 +117,10 @@ class LivenessCheck:
         """Gives back the memory of what was owed."""
         self.owed = {}
 
-    def judge(self, now: float, up_since_t: float, orders: Iterable[EpochOrder], excused_until_t: float) -> float:
+    def judge(self, now: float, up_since_t: float, orders: OrderCheck) -> float:
         """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running.
 
-        `up_since_t` says since when a subscriber is there, `inf` if none is; `excused_until_t` is as in `OrderCheck`.
+        `up_since_t` says since when a subscriber is there, `inf` if none is.
         """
         quiet_since_t = max(self.last_delivery_t, up_since_t)
         if quiet_since_t == inf:
@@ -124,10 +128,9 @@ class LivenessCheck:
         if now <= self._docket.amnesty_until_t:
             return self._docket.amnesty_until_t
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t))
-        for order in orders:
-            lost_t = self._judge_lost(now, order)
-            stuck_t = self._judge_stuck(now, quiet_since_t, order, excused_until_t)
-            coming_t = min(coming_t, lost_t, stuck_t)
+        for order, undelivered in orders.undelivered():
+            lost_t = self._judge_lost(now, up_since_t, order)
+            coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
         return coming_t
 
     def owes(self) -> bool:
@@ -160,62 +163,57 @@ class LivenessCheck:
 
     def _judge_owed(self, now: float, quiet_since_t: float) -> float:
         deadline_s = self._docket.rules.unacked_deadline_s
-        if deadline_s == inf or not self.owed:
+        if deadline_s == inf or _UNACKED in self._told:
             return inf
-        late = sorted(p for p, owed in self.owed.items() if now > max(owed.due_t, quiet_since_t) + deadline_s)
-        overdue = {position: self.owed.pop(position) for position in late}
-        overdue = {position: owed for position, owed in overdue.items() if position > self._log.floor}
-        if overdue:
-            self._file_overdue(overdue, min(max(owed.due_t, quiet_since_t) for owed in overdue.values()))
-        return min((max(owed.due_t, quiet_since_t) + deadline_s for owed in self.owed.values()), default=inf)
-
-    def _file_overdue(self, overdue: dict[int, Owed], since_t: float) -> None:
-        doubt = DEAD_LETTER if all(self._log.may_be_dead_lettered(position) for position in overdue) else ""
-        seqs = tuple(self._log.seq(position) for position in list(overdue)[:SEQS_SHOWN])
+        since = {p: max(owed.due_t, quiet_since_t) for p, owed in self.owed.items() if p > self._log.floor}
+        since_t = min(since.values(), default=inf)
+        if now <= since_t + deadline_s:
+            return since_t + deadline_s
+        self._told |= {_UNACKED}
+        overdue = sorted(position for position, t in since.items() if t == since_t)
         self._docket.liveness(
             Kind.UNACKED_STALL,
-            since_t + self._docket.rules.unacked_deadline_s,
-            [owed.number for owed in overdue.values()][:5],
-            {"seqs": seqs, "count": len(overdue), "since_t": since_t},
-            doubt,
+            since_t + deadline_s,
+            [self.owed[position].number for position in overdue[:5]],
+            {"seqs": tuple(map(self._log.seq, overdue[:SEQS_SHOWN])), "count": len(overdue), "since_t": since_t},
+            DEAD_LETTER if all(map(self._log.may_be_dead_lettered, overdue)) else "",
         )
+        return inf
 
-    def _judge_lost(self, now: float, order: EpochOrder) -> float:
+    def _judge_lost(self, now: float, up_since_t: float, order: EpochOrder) -> float:
         deadline_s = self._docket.rules.delivery_deadline_s
         coming_t = inf
         for overtaken in order.missing():
+            since_t = max(overtaken.t, up_since_t)
             if overtaken.reported_lost:
                 continue
-            if now <= overtaken.t + deadline_s:
-                coming_t = min(coming_t, overtaken.t + deadline_s)
+            if now <= since_t + deadline_s:
+                coming_t = min(coming_t, since_t + deadline_s)
                 continue
             overtaken.reported_lost = True
             publication = overtaken.publication
             self._docket.liveness(
                 Kind.LOST_OVERTAKEN,
-                overtaken.t + deadline_s,
+                since_t + deadline_s,
                 (publication.invoked_number, publication.confirmed_number, overtaken.by.number),
                 {"seq": publication.seq, "by": overtaken.by.seq, "epoch": order.record.name, "since_t": overtaken.t},
             )
         return coming_t
 
-    def _judge_stuck(self, now: float, quiet_since_t: float, order: EpochOrder, excused_until_t: float) -> float:
+    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: list[Publication]) -> float:
         deadline_s = self._docket.rules.delivery_deadline_s
-        epoch = order.record.name
-        if epoch in self._stuck:
+        if not undelivered or epoch in self._told:
             return inf
-        owed = [publication for publication in order.undelivered() if publication.invoked_t > excused_until_t]
-        stuck = [publication for publication in owed if now > max(publication.confirmed_t, quiet_since_t) + deadline_s]
-        if not stuck:
-            return min((max(publication.confirmed_t, quiet_since_t) + deadline_s for publication in owed), default=inf)
-        self._stuck |= {epoch}
-        first = stuck[0]
+        first = min(undelivered, key=lambda publication: publication.confirmed_t)
         since_t = max(first.confirmed_t, quiet_since_t)
-        seqs = tuple(publication.seq for publication in stuck[:SEQS_SHOWN])
+        if now <= since_t + deadline_s:
+            return since_t + deadline_s
+        self._told |= {epoch}
+        stuck = [publication.seq for publication in undelivered if publication.confirmed_t <= since_t + deadline_s]
         self._docket.liveness(
             Kind.STUCK,
             since_t + deadline_s,
             (first.invoked_number, first.confirmed_number, self.last_delivery_number),
-            {"seqs": seqs, "count": len(stuck), "epoch": epoch, "since_t": since_t},
+            {"seqs": tuple(stuck[:SEQS_SHOWN]), "count": len(stuck), "epoch": epoch, "since_t": since_t},
         )
         return inf

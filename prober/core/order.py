@@ -35,6 +35,12 @@ from prober.core.sessions import Arrival
 OVERTAKEN_MAX = 4096
 """Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
 
+GONE_MAX = 256
+"""Sequence numbers remembered per epoch that were dead-lettered before they were received."""
+
+_NOTHING: frozenset[int] = frozenset()
+
+FILTERED = "the subscription's filter may exclude what is missing"
 SOUGHT = "published before a seek, which may have passed over it"
 
 
@@ -80,9 +86,10 @@ class EpochOrder:
     next        the sequence number expected next; None until an adopted baseline is known.
     last        the primary that stands furthest in the log.
     overtaken   sequence numbers below `next` that have not been received.
+    gone        sequence numbers that were dead-lettered before they were received.
     """
 
-    __slots__ = ("index", "last", "next", "overtaken", "record")
+    __slots__ = ("gone", "index", "last", "next", "overtaken", "record")
 
     def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
         self.index = index
@@ -90,6 +97,7 @@ class EpochOrder:
         self.next = baseline
         self.last = BEFORE_ALL
         self.overtaken: dict[int, Overtaken] = {}
+        self.gone = _NOTHING
 
     def between(self, low: int, high: int) -> list[Publication]:
         """The recorded publications from `low` up to, not including, `high`, ascending; settled ones are no longer recorded."""
@@ -98,11 +106,28 @@ class EpochOrder:
             return [recorded[seq] for seq in range(low, high) if seq in recorded]
         return [recorded[seq] for seq in sorted(recorded) if low <= seq < high]
 
-    def undelivered(self) -> list[Publication]:
-        """Confirmed publishes that nothing overtook and whose primary was not received; none before a baseline is known."""
-        if self.next is None:
-            return []
-        return [p for p in self.record.open.values() if p.confirmed and (p.seq >= self.next or self._is_unbound(p.seq))]
+    def awaits(self, seq: int) -> bool:
+        """Whether the primary of `seq` has not been received; False before a baseline is known."""
+        return self.next is not None and (seq >= self.next or seq in self.overtaken)
+
+    def undelivered(self, excused_until_t: float) -> list[Publication]:
+        """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
+        return [
+            publication
+            for publication in self.record.open.values()
+            if publication.confirmed
+            and publication.invoked_t > excused_until_t
+            and self.awaits(publication.seq)
+            and publication.seq not in self.gone
+            and not self._is_bound(publication.seq)
+        ]
+
+    def dismiss(self, token: int) -> None:
+        """The record of that token left the subscription before it was received."""
+        for publication in self.record.open.values():
+            if publication.token == token and self.awaits(publication.seq):
+                self.overtaken.pop(publication.seq, None)
+                self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
 
     def missing(self) -> Iterator[Overtaken]:
         """Confirmed publishes that had to come before what overtook them, and have not come."""
@@ -123,9 +148,9 @@ class EpochOrder:
         if len(self.overtaken) < OVERTAKEN_MAX:
             self.overtaken[publication.seq] = Overtaken(publication, by, t, bound)
 
-    def _is_unbound(self, seq: int) -> bool:
+    def _is_bound(self, seq: int) -> bool:
         overtaken = self.overtaken.get(seq)
-        return overtaken is not None and not overtaken.bound
+        return overtaken is not None and overtaken.bound
 
 
 class OrderCheck:
@@ -136,10 +161,11 @@ class OrderCheck:
     excused_until_t     publishes invoked up to this time may have been passed over by a seek.
     """
 
-    __slots__ = ("_docket", "_records", "_subscription", "epochs", "excused_until_t", "latest")
+    __slots__ = ("_docket", "_log", "_records", "_subscription", "epochs", "excused_until_t", "latest")
 
-    def __init__(self, docket: Docket, subscription: int, records: Mapping[str, EpochRecord]) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, subscription: int, records: Mapping[str, EpochRecord]) -> None:
         self._docket = docket
+        self._log = log
         self._subscription = subscription
         self._records = records
         self.epochs: tuple[EpochOrder, ...] = ()
@@ -160,11 +186,30 @@ class OrderCheck:
         self.epochs = (*known, EpochOrder(index, record, baseline))
         return self.epochs[-1]
 
-    def interrupt(self, log: LearnedLog) -> None:
+    def interrupt(self) -> None:
         """The record has a hole: what was published before it can no longer be placed, and every baseline is adopted anew."""
+        for name, record in self._records.items():
+            order = self.epoch(name)
+            if order is not None:
+                order.interrupt()
+                self._log.retire(order.index, record.last)
+
+    def excuse(self, until_t: float) -> None:
+        """A seek: what was invoked up to `until_t` may have been passed over, and is owed no more."""
+        self.excused_until_t = until_t
         for order in self.epochs:
-            order.interrupt()
-            log.retire(order.index, order.record.last)
+            order.overtaken.clear()
+
+    def dismiss(self, token: int) -> None:
+        """A record left the subscription before it was received."""
+        for order in self.epochs:
+            order.dismiss(token)
+
+    def undelivered(self) -> Iterator[tuple[EpochOrder, list[Publication]]]:
+        """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
+        if not self._docket.rules.filtered:
+            for order in self.epochs:
+                yield order, order.undelivered(self.excused_until_t)
 
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         """Judges a message id received for the first time; True when it is its sequence number's primary."""
@@ -174,13 +219,21 @@ class OrderCheck:
         if publication.token == arrival.token:
             self._primary(order, publication, arrival.position, arrival.number, before, arrival.t)
             return True
-        if publication.token is None and not publication.abandoned:
+        if not publication.abandoned:
             publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number, before))
         return False
+
+    def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
+        """A delivery that can no longer be placed may still be the primary that its publish names later."""
+        if publication is not None and not publication.confirmed:
+            publication.delivered_early(Early(self._subscription, arrival.token, 0, arrival.number, NEVER))
 
     def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> bool:
         """Judges a confirmation: its record may have been received already (then True), or overtaken."""
         for seen in publication.early_on(self._subscription):
+            if seen.token == publication.token and not seen.position:
+                order.overtaken.pop(publication.seq, None)
+                return True
             if seen.token == publication.token:
                 self._primary(order, publication, seen.position, seen.number, seen.before, t)
                 return True
@@ -197,6 +250,7 @@ class OrderCheck:
             self._realtime_inversion(publication, number, before, t)
         if order.next is None:
             order.next = seq
+            self._log.retire(order.index, seq - 1)
         if seq >= order.next:
             if order.last.inverts(this):
                 self._inversion(publication, this, order.last, t)
@@ -218,6 +272,8 @@ class OrderCheck:
         """Sorts what lies between the expected sequence number and the higher one that came instead."""
         gap = []
         for earlier in order.between(order.next or 0, publication.seq):
+            if earlier.seq in order.gone:
+                continue
             if earlier.confirmed and earlier.ordered_t <= publication.ordered_t:
                 gap.append(earlier)
             elif not earlier.abandoned:
@@ -236,8 +292,10 @@ class OrderCheck:
             "missing": tuple(publication.seq for publication in shown),
             "missing_count": len(certain or gap),
         }
-        self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, "" if certain else SOUGHT)
-        if t > self._docket.amnesty_until_t:
+        filtered = self._docket.rules.filtered
+        doubt = FILTERED if filtered else "" if certain else SOUGHT
+        self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
+        if t > self._docket.amnesty_until_t and not filtered:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
 

@@ -10,9 +10,9 @@ not allowed the learned order may differ from the log; then another rule fires a
 Only the last `window` positions are kept. What has left the window is *retired*: a delivery of it can no longer be placed, so it
 begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
 
-A position is kept in 38 bytes (46 once numbers outgrow 32 bits): columns in arrays and a chained hash table over them. Chains lead from newer to older positions and
-simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo 2^16; a link so old that it
-points to a wrong position leads through records whose tokens do not match, and always downwards.
+A position is kept in 38 bytes (46 once numbers outgrow 32 bits): columns in arrays, and a chained hash table over them. Chains lead
+from newer to older positions and simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo
+2^16; a link so old that it points to a wrong position leads through records whose tokens do not match, and always downwards.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class LearnedLog:
         self._attempts_max = attempts_max
         self.frontier = 0
         self.floor = 0
+        self._seqs: array[int]
+        self._numbers: array[int]
         self._retired: list[int] = []
         self._attempts: dict[int, int] | None = None
         self._confirmations: dict[int, Confirmation] | None = None

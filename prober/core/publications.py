@@ -19,8 +19,8 @@ EPOCHS_KEPT = 64
 """Epochs remembered per key; messages of older ones count as foreign."""
 OPEN_KEPT = 65_536
 """Unsettled sequence numbers remembered per epoch; beyond that the oldest are given up and no longer judged."""
-EARLY_KEPT = 16
-"""Deliveries remembered per sequence number while its publish has no outcome."""
+DUPLICATES_KEPT = 16
+"""Records of one sequence number besides its primary remembered per subscription; beyond that it is no longer judged."""
 EXCEPTIONS_KEPT = 64
 """Holes in the numbering, and repeated sequence numbers, remembered per epoch; beyond that they prove nothing any more."""
 
@@ -38,7 +38,10 @@ class Latest(NamedTuple):
 
 
 class Early(NamedTuple):
-    """A delivery on the subscription of that index, before its publish had an outcome; `before` was known before it."""
+    """A delivery on the subscription of that index that was not (yet) known to be the primary; `before` was known before it.
+
+    `position` is 0 when the delivery could no longer be placed.
+    """
 
     subscription: int
     token: int
@@ -109,6 +112,8 @@ class Publication:
     def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
         """Notes a confirmation; True when it names the primary, which only the first one does."""
         self.open = max(0, self.open - 1)
+        if self.abandoned:
+            self.unknown = True
         if self.token is not None or self.abandoned:
             return False
         self.token = token
@@ -118,13 +123,20 @@ class Publication:
         return True
 
     def delivered_early(self, early: Early) -> None:
-        """Notes a delivery whose meaning depends on the outcome."""
-        if len(self.early) < EARLY_KEPT:
+        """Notes a delivery whose meaning depends on the outcome, or that is a duplicate."""
+        if len(self.early_on(early.subscription)) < DUPLICATES_KEPT:
             self.early += (early,)
+        else:
+            self.abandoned = True
 
     def early_on(self, subscription: int) -> list[Early]:
-        """The deliveries on one subscription that came before an outcome."""
+        """The deliveries on one subscription that were not known to be the primary when they came."""
         return [early for early in self.early if early.subscription == subscription]
+
+    def records_beside(self, token: int) -> int:
+        """How many records of this sequence number are known besides the one of that token."""
+        known = {early.token for early in self.early} | {self.token}
+        return len(known - {None, token})
 
     def close_attempt(self, *, unknown: bool) -> None:
         """Notes the end of an attempt without a confirmation."""
@@ -140,11 +152,11 @@ class EpochRecord:
 
     __slots__ = ("_repeated", "_skipped", "complete", "first", "given_up", "last", "name", "open")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, complete: bool = True) -> None:
         self.name = name
         self.first = 0
         self.last = 0
-        self.complete = True
+        self.complete = complete
         self.given_up = 0
         self.open: dict[int, Publication] = {}
         self._skipped: tuple[tuple[int, int], ...] = ()
@@ -157,11 +169,8 @@ class EpochRecord:
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
     def was_attempted_once(self, seq: int) -> bool:
-        """Whether exactly one attempt to publish `seq` is on record and nothing speaks for more."""
-        publication = self.open.get(seq)
-        if publication is not None:
-            return self.complete and publication.attempts == 1
-        return self.complete and seq not in self._repeated and self.was_invoked(seq)
+        """Whether exactly one attempt to publish a settled `seq` was recorded and nothing speaks for more."""
+        return self.complete and not self.given_up and seq not in self._repeated and self.was_invoked(seq)
 
     def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int) -> None:
         """Notes an invocation of `seq`; `waiting` subscriptions will want its primary."""
@@ -229,18 +238,34 @@ class EpochRecord:
 
 
 class Publications:
-    """The publisher's record of one key, by epoch; the oldest epochs are forgotten beyond `EPOCHS_KEPT`."""
+    """The publisher's record of one key, by epoch; the oldest epochs are forgotten beyond `EPOCHS_KEPT`.
 
-    __slots__ = ("epochs",)
+    An epoch is known from its first recorded invocation on. `holed` says that invocations may be missing from the record so far.
+    """
+
+    __slots__ = ("epochs", "holed")
 
     def __init__(self) -> None:
         self.epochs: dict[str, EpochRecord] = {}
+        self.holed = False
 
-    def epoch(self, name: str) -> EpochRecord:
-        """The record of an epoch, begun when it is new."""
-        record = self.epochs.get(name)
+    def invoke(self, epoch: str, seq: int, generation: int, t: float, number: int, waiting: int) -> None:
+        """Notes an invocation; see `EpochRecord.invoke`. The first one begins the epoch, which is whole if it is number 1."""
+        record = self.epochs.get(epoch)
         if record is None:
             if len(self.epochs) >= EPOCHS_KEPT:
                 del self.epochs[next(iter(self.epochs))]
-            record = self.epochs[name] = EpochRecord(name)
-        return record
+            record = self.epochs[epoch] = EpochRecord(epoch, complete=seq == 1 or not self.holed)
+        record.invoke(seq, generation, t, number, waiting)
+
+    def find(self, epoch: str, seq: int) -> tuple[EpochRecord, Publication] | None:
+        """The record of a sequence number whose outcome is still of interest."""
+        record = self.epochs.get(epoch)
+        publication = record.open.get(seq) if record is not None else None
+        return None if record is None or publication is None else (record, publication)
+
+    def interrupt(self) -> None:
+        """The record has a hole: what is open is given up."""
+        self.holed = True
+        for record in self.epochs.values():
+            record.forget()

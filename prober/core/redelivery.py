@@ -25,7 +25,7 @@ from typing import NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import ACKED, LearnedLog
+from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track
 
@@ -46,7 +46,7 @@ class Predecessors(NamedTuple):
     number: int
 
 
-NONE = Predecessors(-1, 0)
+NONE = Predecessors(0, 0)
 
 
 class Skip(NamedTuple):
@@ -83,7 +83,7 @@ class RedeliveryCheck:
             self._judge_batch(arrival)
             return False
         before = self._predecessors(arrival, tracks)
-        if before.position < 0:
+        if not before.position:
             return False
         if arrival.position > before.position + 1:
             self._judge_skip(arrival, before, alone)
@@ -198,8 +198,11 @@ class RedeliveryCheck:
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
             return
+        flags = self._log.flags(position)
+        if flags & REMOVED:
+            return
         doubt = ""
-        if self._log.flags(position) & ACKED:
+        if flags & ACKED:
             doubt = ACKED_BEFORE
         elif self._docket.rules.dead_letter_max_attempts:
             doubt = DEAD_LETTER

@@ -168,6 +168,10 @@ class Track:
             self.unsettled_until_t = max(self.unsettled_until_t, min(held.lease_end_max_t, until_t))
 
 
+NO_TRACKS: dict[str, Track] = {}
+"""The sessions of a key that has seen none, shared by all such keys; never written to."""
+
+
 def take_over(tracks: dict[str, Track], t: float) -> list[Track]:
     """Takes out of `tracks` those whose session is over; if none is, the older ones down to half of `TRACKS_KEPT`.
 

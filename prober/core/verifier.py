@@ -158,17 +158,16 @@ class Verifier:
 
     def _invoked(self, event: PublishInvoked) -> None:
         group = self._group(event.key)
-        record = group.epoch(event.epoch)
-        record.invoke(event.seq, event.generation, event.t, self._number, len(group.checkers))
+        group.invoke(event.epoch, event.seq, event.generation, event.t, self._number, len(group.checkers))
         self.counters["publishes_invoked"] += 1
 
     def _published(self, event: Published) -> None:
-        group = self._group(event.key)
-        record = group.epoch(event.epoch)
-        publication = record.open.get(event.seq)
         self.counters["publishes_confirmed"] += 1
-        if publication is None:
+        group = self._group(event.key)
+        found = group.find(event.epoch, event.seq)
+        if found is None:
             return
+        record, publication = found
         if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
             for checker in group.checkers:
                 checker.published(event.epoch, publication, event.t)
@@ -176,30 +175,31 @@ class Verifier:
         record.settle(publication)
 
     def _failed(self, event: PublishFailed) -> None:
-        group = self._group(event.key)
-        record = group.epoch(event.epoch)
-        publication = record.open.get(event.seq)
         self.counters["publishes_rejected"] += 1
-        if publication is not None:
-            publication.close_attempt(unknown=False)
-            for checker in group.checkers:
-                checker.publish_failed(event.epoch, publication, event.t, self._number)
-            record.settle(publication)
+        group = self._group(event.key)
+        found = group.find(event.epoch, event.seq)
+        if found is None:
+            return
+        record, publication = found
+        publication.close_attempt(unknown=False)
+        for checker in group.checkers:
+            checker.publish_failed(event.epoch, publication, event.t, self._number)
+        record.settle(publication)
 
     def _unknown(self, event: PublishUnknown) -> None:
-        record = self._group(event.key).epoch(event.epoch)
-        publication = record.open.get(event.seq)
         self.counters["publishes_unknown"] += 1
-        if publication is not None:
+        found = self._group(event.key).find(event.epoch, event.seq)
+        if found is not None:
+            record, publication = found
             publication.close_attempt(unknown=True)
             record.settle(publication)
 
     def _abandoned(self, event: PublishAbandoned) -> None:
-        group = self._group(event.key)
-        publication = group.epoch(event.epoch).open.get(event.seq)
         self.counters["publishes_abandoned"] += 1
-        if publication is not None and not publication.confirmed:
-            publication.abandoned = True
+        group = self._group(event.key)
+        found = group.find(event.epoch, event.seq)
+        if found is not None and not found[1].confirmed:
+            found[1].abandoned = True
             for checker in group.checkers:
                 checker.abandoned(event.epoch, event.seq)
 
@@ -215,14 +215,18 @@ class Verifier:
         self.counters["acks"] += 1
 
     def _nacked(self, event: Nacked) -> None:
-        self._checker(event.subscription, event.key).nacked(event)
+        checker = self._checker(event.subscription, event.key)
+        checker.nacked(event)
+        self._watch(checker, event.t)
         self.counters["nacks"] += 1
 
     def _ack_confirmed(self, event: AckConfirmed) -> None:
         self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
 
     def _lease_modified(self, event: LeaseModified) -> None:
-        self._checker(event.subscription, event.key).lease_modified(event)
+        checker = self._checker(event.subscription, event.key)
+        checker.lease_modified(event)
+        self._watch(checker, event.t)
 
     def _dead_lettered(self, event: DeadLettered) -> None:
         self._checker(event.subscription, event.key).dead_lettered(event)
@@ -249,14 +253,14 @@ class Verifier:
 
     def _interrupted(self, event: Interrupted) -> None:
         for subscription in self._subscriptions.values():
+            rules = subscription.rules
             subscription.close_all(event.t)
-            subscription.settles_until_t = event.t + subscription.rules.delivery_delay_max_s
+            subscription.settles_until_t = event.t + min(rules.delivery_delay_max_s, rules.ack_deadline_s)
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.interrupted()
                 self._unsettle(checker)
-            for record in group.epochs.values():
-                record.forget()
+            group.interrupt()
         self.counters["interruptions"] += 1
 
     def _ended(self, event: Ended) -> None:

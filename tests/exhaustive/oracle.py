@@ -12,19 +12,20 @@ deliveries legal? All permutations of the delivered records are tried. A record 
 a delivered one, because the sends would have to step over it (what was sent and lost was not acknowledged, hence is sent again before
 its successors); so the log may be taken to be the delivered records followed by the rest, and this loses nothing.
 
-`service_legal(history, limits)`: the holder rule (D4) as well. The service's side is searched: the order of the sends and, for each,
-the time of the send. Every constraint on the time of a send is a lower bound that grows with the times of earlier sends (it was not
-sent before `not_before`, nor before its predecessor, nor before every message of another owner was released), and the only upper bound
-is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes the search exact.
-A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its position or below. A rewind
-of its owner may have any reason or none. A rewind that takes the key to another owner begins at or below a message that was *dropped*:
-negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close - Delta_close, and
-nothing is sent on that session later). An acknowledgement may be lost, and then the lease of its message may end too; but one delivery
-is not both acknowledged, to let a successor go elsewhere, and dropped, to restart below it, nor dropped twice. In push a rewind cannot end a request: only its own answer or deadline does.
+`service_legal(history, limits)`: the holder rule (D4) as well. The service's side is searched: the order of the sends and, for
+each, the time of the send. Every constraint on the time of a send is a lower bound that grows with the times of earlier sends (it
+was not sent before `not_before`, nor before its predecessor, nor before every message of another owner was released), and the only
+upper bound is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes
+the search exact. A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its
+position or below. A rewind of its owner may have any reason or none. A rewind that takes the key to another owner begins at or
+below a message that was *dropped*: negatively acknowledged, at the end of its lease (not before send + D0), or lost with its
+session (not before close - Delta_close, and nothing is sent on that session later). An acknowledgement may be lost, and then the
+lease of its message may end too; but one delivery is not both acknowledged, to let a successor go elsewhere, and dropped, to
+restart below it, nor dropped twice. In push a rewind cannot end a request: only its own answer or deadline does.
 
 That a dropped message means a restart at or below it, before anybody else gets anything above it, is the reading of Lemma 1 ("by a
-release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only then
-take 1 to B; both receipts may then come in either order, and B seems to hold 1 while C gets 2.
+release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only
+then take 1 to B; both receipts may then come in either order, and B seems to hold 1 while C gets 2.
 
 **Which log?** `step_legal` needs positions, the checker learns them from first receipts. By Lemma 1 of the specification both agree on
 every history that obeys D1 to D4; without D4 they need not (message 1 to one subscriber, 2 to another at once, 2 arrives first: D1 to

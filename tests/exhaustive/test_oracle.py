@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import inf
 
 import pytest
 
@@ -63,8 +64,12 @@ def test_nothing_precedes_what_had_completed_before_its_invocation() -> None:
 
 def held(text: str, gap: float = 0.1, **ends: dict[int, float]) -> list[Sent]:
     """Deliveries with the ends of their holds: `acked={0: 100.05}`."""
+
+    def end(name: str, place: int) -> float:
+        return ends.get(name, {}).get(place, inf)
+
     return [
-        Sent(receipt, receipt.session, **{name: times[place] for name, times in ends.items() if place in times})
+        Sent(receipt, receipt.session, end("acked", place), end("nacked", place), end("closed", place))
         for place, receipt in enumerate(run(text, gap))
     ]
 

@@ -42,7 +42,7 @@ class Case:
 
 def cases(keys: int | None = None) -> st.SearchStrategy[Case]:
     pairs = [(mode, fault) for mode in Mode for fault in (None, *FAULTS[mode])]
-    return st.builds(lambda pair, seed: Case(*pair, seed, keys), st.sampled_from(pairs), st.integers(0, 10_000))
+    return st.builds(lambda pair, seed: Case(pair[0], pair[1], seed, keys), st.sampled_from(pairs), st.integers(0, 10_000))
 
 
 def essence(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[Verdict]:
@@ -108,7 +108,9 @@ def test_what_is_decided_stays_decided(case: Case, share: float) -> None:
 def test_the_passing_of_time_decides_nothing_else(case: Case, seed: int, pace: float) -> None:
     """Events of a key of its own in between only make the checker look at its clock more often."""
     run = case.run()
-    ticks = [ev.PublishInvoked(pace * number + seed / 101, "tick", "e", number) for number in range(1, int(run.events[-1].t / pace))]
+    ticks = [
+        ev.PublishInvoked(pace * number + seed / 101, "tick", "e", number) for number in range(1, int(run.events[-1].t / pace))
+    ]
     ticked = sorted([*run.events[:-1], *ticks[:5000]], key=lambda event: event.t)
     ticked.append(run.events[-1])
     assert safety_and_kinds(judge(run.rules, run.events), run.events) == safety_and_kinds(judge(run.rules, ticked), ticked)

@@ -129,7 +129,7 @@ class Lane:
         """The bug of not sending again what was not acknowledged."""
         if position in self.acked or not self.world.broken(Fault.NO_REDELIVER, 0.6):
             return False
-        self.world.fire()
+        self.world.fire(f"{self.log[position].message_id} kept back")
         return True
 
     def rewind(self, position: int) -> None:

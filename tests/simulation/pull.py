@@ -94,7 +94,7 @@ class Service:
         if lane.cursor >= len(lane.log):
             return False
         if lane.holds and self.world.broken(Fault.OVERLAP, 0.3):
-            self.world.fire()
+            self.world.fire(f"{lane.key} overlap")
             return True
         return not lane.holds
 
@@ -118,16 +118,16 @@ class Service:
     def _broken(self, lane: PullLane, positions: list[int], first: bool) -> list[int]:
         world = self.world
         if first and len(positions) > 2 and world.broken(Fault.HOLE, 0.3):
-            world.fire()
-            del positions[world.random.randrange(1, len(positions) - 1)]
+            left_out = positions.pop(world.random.randrange(1, len(positions) - 1))
+            world.fire(f"{lane.log[left_out].message_id} left out")
         if len(positions) > 1 and world.broken(Fault.BATCH_REVERSE, 0.3):
-            world.fire()
+            world.fire(f"{lane.log[positions[0]].message_id} last")
             positions.reverse()
         if not first and world.fault is Fault.REDELIVER_UNACKED_ONLY and any(p in lane.acked for p in positions):
-            world.fire()
+            world.fire(f"{[lane.log[p].message_id for p in positions if p in lane.acked]} left out")
             positions = [position for position in positions if position not in lane.acked]
         if not first and lane.cursor < lane.frontier and world.broken(Fault.STALL_RUN, 0.5):
-            world.fire()
+            world.fire(f"{lane.key} frozen")
             lane.frozen = True
         return positions
 

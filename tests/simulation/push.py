@@ -54,7 +54,7 @@ class Service:
         if lane.holds:
             if not world.broken(Fault.OVERLAP, 0.5):
                 return
-            world.fire()
+            world.fire(f"{lane.key} overlap")
         position = lane.cursor
         lane.cursor += 1
         lane.owed = False
@@ -77,7 +77,7 @@ class Service:
             lane.acknowledge(hold)
             self._wake(lane)
         elif self.world.broken(Fault.PAST_NACK, 0.6):
-            self.world.fire()
+            self.world.fire(f"{lane.log[hold.position].message_id} passed")
             del lane.holds[hold.position]
             self._wake(lane)
         else:

@@ -30,11 +30,11 @@ LONGEST_DRAIN_OF_A_BROKEN_SERVICE_S = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a run. `fired` counts how often the service's bug made a difference, `seen` what else happened."""
+    """What came of a run. `fired` tells what the service's bug did and when, `seen` counts what else happened."""
 
     rules: Rules
     events: list[Event]
-    fired: int
+    fired: list[str]
     seen: Counter[str]
 
 
@@ -51,13 +51,25 @@ def simulate_run(seed: int, mode: Mode, fault: Fault | None = None, options: Opt
 
 
 def _for_fault(seed: int, options: Options, fault: Fault | None) -> Options:
-    """A bug must have the occasion to show: what it needs is switched on, and what would excuse it is switched off."""
+    """A bug must have the occasion to show: what it needs is switched on, and what would excuse or hide it is off or rarer.
+
+    A message left out is invisible where it was a publisher's duplicate, one not sent again where its acknowledgement was only lost,
+    acknowledged ones left out where the run begins with them, having gone further back than it had to.
+    """
     if fault is None:
         return options
     random = Random(f"occasion {seed}")
     return replace(
         options,
+        request_loss=0.3 * options.request_loss,
+        reply_loss=0.3 * options.reply_loss,
+        partial=0.3 * options.partial,
+        zombie=0.3 * options.zombie,
+        ack_loss=0.3 * options.ack_loss,
+        deeper_rewind=0.0,
+        spontaneous_every_s=NEVER if fault is Fault.REDELIVER_UNACKED_ONLY else options.spontaneous_every_s,
         seek=False,
+        exactly_once=options.exactly_once and random.random() < 0.3,
         dead_letter=0,
         bursts=max(4, options.bursts),
         burst_max=max(3, options.burst_max),

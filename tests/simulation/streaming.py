@@ -90,7 +90,7 @@ class Service:
             return
         self.world.note("break with holds")
         if self.world.broken(Fault.RESUME_PAST, 0.8):
-            self.world.fire()
+            self.world.fire(f"{lane.key} resumes past {[lane.log[position].message_id for position in held]}")
             for position in held:
                 lane.holds.pop(position, None)
             return
@@ -119,15 +119,15 @@ class Service:
     def misbehave(self) -> None:
         """The bugs that need no occasion."""
         lane = self.world.random.choice(list(self.lanes.values()))
-        if lane.stream is None or not lane.stream.up_at_service or lane.frontier < 2:
+        if lane.stream is None or not (lane.stream.up_at_service and lane.stream.up_at_client) or lane.frontier < 2:
             return
         if self.world.broken(Fault.DUP_ALONE, 0.6):
             position = self.world.random.randrange(lane.cursor - 1) if lane.cursor > 1 else None
             if position is not None and not lane.log[position].removed:
-                self.world.fire()
+                self.world.fire(f"{lane.log[position].message_id} alone")
                 self._send(lane, position, lane.stream)
         elif self.world.broken(Fault.PHANTOM, 0.6):
-            self.world.fire()
+            self.world.fire("ghost")
             ghost = Record(lane.key, lane.log[-1].epoch, 100_000 + self.world.number(), 0, f"ghost-{self.world.number()}")
             self.client.receive(lane.stream, lane, ghost, None, 0)
 
@@ -138,7 +138,7 @@ class Service:
             self._wake(lane)
         elif self.world.broken(Fault.REDELIVER_SINGLE, 0.7) and lane.stream and lane.stream.up_at_service:
             if lane.cursor > hold.position + 1:
-                self.world.fire()
+                self.world.fire(f"only {lane.log[hold.position].message_id}")
             self._send(lane, hold.position, lane.stream)
         elif self.world.chance(self.world.options.lazy_rewind):
             lane.pending = min(hold.position, hold.position if lane.pending is None else lane.pending)
@@ -219,10 +219,10 @@ class Service:
         if not (lane.holds and others):
             return None
         if self.world.broken(Fault.SPLIT, 0.15):
-            self.world.fire()
+            self.world.fire(f"{lane.key} split")
             return self.world.random.choice(others)
         if self.world.broken(Fault.LOST_TRACK, 0.1):
-            self.world.fire()
+            self.world.fire(f"{lane.key} moved")
             lane.stream = self.world.random.choice(others)
             lane.owner = lane.stream.owner
             return lane.stream
@@ -239,27 +239,27 @@ class Service:
 
     def _next_first(self, lane: StreamLane, at: int) -> list[int]:
         if at + 1 < len(lane.log) and self.world.broken(Fault.SKIP_FIRST, 0.15):
-            self.world.fire()
+            self.world.fire(f"{lane.log[at].message_id} skipped")
             lane.cursor = at + 2
             if self.world.random.random() < 0.5:
                 self.world.after(self.world.between(0, 2), lambda: self._send_late(lane, at))
             return [at + 1]
         if at + 1 < len(lane.log) and self.world.broken(Fault.SWAP_FIRST, 0.2):
-            self.world.fire()
+            self.world.fire(f"{lane.log[at].message_id} swapped")
             lane.cursor = at + 2
             return [at + 1, at]
         return [at]
 
     def _next_again(self, lane: StreamLane, at: int) -> list[int]:
         if at in lane.acked and self.world.broken(Fault.REDELIVER_UNACKED_ONLY, 1.0):
-            self.world.fire()
+            self.world.fire(f"{lane.log[at].message_id} left out")
             return []
         if at + 1 < lane.frontier and self.world.broken(Fault.REORDER_RUN, 0.4):
-            self.world.fire()
+            self.world.fire(f"{lane.log[at].message_id} swapped")
             lane.cursor = at + 2
             return [at + 1, at]
         if at + 1 < lane.frontier and self.world.broken(Fault.STALL_RUN, 0.3):
-            self.world.fire()
+            self.world.fire(f"{lane.key} frozen after {lane.log[at].message_id}")
             lane.frozen = True
         return [at]
 

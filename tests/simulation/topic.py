@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from prober.core.events import Published, PublishAbandoned, PublishFailed, PublishInvoked, PublishUnknown
+from prober.core.events import PublishAbandoned, Published, PublishFailed, PublishInvoked, PublishUnknown
 from tests.simulation.options import Fault
 from tests.simulation.world import World
 
@@ -50,17 +50,15 @@ class Topic:
 
     def accept(self, key: str, epoch: str, items: list[Item], confirmed: bool) -> list[str]:
         """Store a batch, tell its ids. The two bugs of the write path are here."""
-        records = [
-            Record(key, epoch, item.seq, item.generation, f"{epoch}-{item.seq}-{self.world.number()}") for item in items
-        ]
+        records = [Record(key, epoch, item.seq, item.generation, f"{epoch}-{item.seq}-{self.world.number()}") for item in items]
         ids = [record.message_id for record in records]
         if confirmed and len(records) > 1 and self.world.broken(Fault.BATCH_SWAP, 0.4):
             place = self.world.random.randrange(len(records) - 1)
             records[place], records[place + 1] = records[place + 1], records[place]
-            self.world.fire()
+            self.world.fire(f"{records[place + 1].message_id} after {records[place].message_id}")
         if confirmed and self.world.broken(Fault.LOST_WRITE, 0.15):
-            del records[self.world.random.randrange(len(records))]
-            self.world.fire()
+            lost = records.pop(self.world.random.randrange(len(records)))
+            self.world.fire(f"{lost.message_id} lost")
         for record in records:
             self.append(record)
         return ids

@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--key", default="k1")
     args = parser.parse_args()
     run = simulate_run(args.seed, args.mode, args.fault)
-    print(run.rules, dict(run.seen), f"fired {run.fired}", show(run.events, args.key), sep="\n")
+    print(run.rules, dict(run.seen), "\n".join(run.fired), show(run.events, args.key), sep="\n")
     for finding in judge(run.rules, run.events):
         if finding.status in FAILURES:
             print(finding)

@@ -30,7 +30,7 @@ class World:
     draining: bool = False
     events: list[Event] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
-    fired: int = 0
+    fired: list[str] = field(default_factory=list)
     _timers: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
 
@@ -68,9 +68,9 @@ class World:
         """Whether the service's bug is `fault` and shows now. What it then does must be told by `fire`."""
         return self.fault is fault and self.random.random() < probability
 
-    def fire(self) -> None:
+    def fire(self, what: str) -> None:
         """The bug made a difference."""
-        self.fired += 1
+        self.fired.append(f"{what}@{self.now:.3f}")
 
     def number(self) -> int:
         return next(self._numbers)

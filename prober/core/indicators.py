@@ -1,0 +1,70 @@
+"""What is measured about a service: the indicators (SLIs), what each of them counts, and when a counted thing is bad.
+
+Every indicator counts things that end good, bad or undecided. Some count messages, some count slices of time; those that compare a
+duration with a threshold need one. What an indicator is expected to reach is an objective (`slo`), never part of the indicator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+SLICE_S: Final = 60.0  # indicators of time are counted in slices of this length
+
+
+class Indicator(StrEnum):
+    """The indicators by name."""
+
+    ORDER = "order"
+    REDELIVERY = "redelivery"
+    AFFINITY = "affinity"
+    COMPLETENESS = "completeness"
+    PUBLISH_AVAILABILITY = "publish_availability"
+    PUBLISH_LATENCY = "publish_latency"
+    END_TO_END_LATENCY = "end_to_end_latency"
+    REDELIVERY_LATENCY = "redelivery_latency"
+    CONTROL_PLANE_LATENCY = "control_plane_latency"
+    OLDEST_UNACKED_MESSAGE_AGE = "oldest_unacked_message_age"
+    STALLED_KEYS = "stalled_keys"
+
+
+class Unit(StrEnum):
+    """What one counted thing is."""
+
+    MESSAGE = "message"
+    CALL = "call"
+    REDELIVERY = "redelivery"
+    SLICE = "minute"
+    KEY_SLICE = "key-minute"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What an indicator counts. `thresholded`: bad means "longer than the objective's threshold"."""
+
+    unit: Unit
+    bad: str
+    thresholded: bool = False
+
+
+MEANINGS: Final = MappingProxyType(
+    {
+        Indicator.ORDER: Meaning(Unit.MESSAGE, "it was first received out of order"),
+        Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have come again"),
+        Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another certainly held its key"),
+        Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
+        Indicator.PUBLISH_AVAILABILITY: Meaning(Unit.MESSAGE, "its publish was rejected"),
+        Indicator.PUBLISH_LATENCY: Meaning(Unit.MESSAGE, "its confirmation took longer", thresholded=True),
+        Indicator.END_TO_END_LATENCY: Meaning(
+            Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True
+        ),
+        Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it came again later", thresholded=True),
+        Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it took longer", thresholded=True),
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(
+            Unit.SLICE, "the oldest message without an acknowledgement was older", thresholded=True
+        ),
+        Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stood still although something was owed"),
+    }
+)

@@ -1,0 +1,85 @@
+"""One line per case: what it is about, a history in the one-line notation, what the checker has to say about it.
+
+What it says is written as in the specification: `V:` violation, `L:` liveness, `I:` indeterminate, `N:` informational, then the kind;
+with `@t` in an expectation the times are compared as well. Informational findings are compared only where one is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from prober.core.events import Event
+from prober.core.findings import Finding, Status
+from prober.core.rules import Mode, Rules
+from prober.core.verifier import Verifier
+from tests.judging import SUBSCRIPTION, judge
+from tests.notation import history
+
+PULL, PUSH = Mode.PULL, Mode.PUSH
+LETTERS = {Status.VIOLATION: "V", Status.LIVENESS: "L", Status.INDETERMINATE: "I", Status.INFO: "N"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One history, its rules, and the findings that are expected, separated by spaces."""
+
+    history: str
+    expected: str
+    rules: Rules
+
+    def check(self) -> None:
+        expected = set(self.expected.split())
+        found = words(findings(self.history, self.rules), times="@" in self.expected, notes="N:" in self.expected)
+        assert found == expected, f"said {sorted(found)}, expected {sorted(expected)}"
+
+
+def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet:
+    return pytest.param(Case(line, expected, Rules(**rules)), id=what)
+
+
+def findings(line: str, rules: Rules) -> list[Finding]:
+    return judge(rules, history(line, rules.mode))
+
+
+def words(found: Iterable[Finding], *, times: bool = False, notes: bool = False) -> set[str]:
+    return {
+        f"{LETTERS[finding.status]}:{finding.kind}" + (f"@{finding.t:g}" if times else "")
+        for finding in found
+        if notes or finding.status is not Status.INFO
+    }
+
+
+def say(line: str, **rules: Any) -> set[str]:
+    """What the checker says about a history, without times."""
+    return words(findings(line, Rules(**rules)))
+
+
+def only(line: str, kind: str, **rules: Any) -> Finding:
+    """The one finding of that kind."""
+    (finding,) = (finding for finding in findings(line, Rules(**rules)) if finding.kind == kind)
+    return finding
+
+
+def observe(verifier: Verifier, events: Iterable[Event]) -> list[Finding]:
+    """What is found while the events are taken, before the end."""
+    return [finding for event in events for finding in verifier.observe(event)]
+
+
+def merged(*lines: Iterable[Event]) -> list[Event]:
+    """The events of several histories, in the order of their times."""
+    return sorted((event for line in lines for event in line), key=lambda event: event.t)
+
+
+def across(*lines: tuple[str, str], rules: Rules | None = None, by_subscription: dict[str, Rules] | None = None) -> list[Finding]:
+    """Judges histories of several subscriptions of one topic, each `(subscription, line)`; publish events in one of them suffice."""
+    verifier = Verifier(rules or Rules(), subscriptions=[name for name, _ in lines], rules_by_subscription=by_subscription)
+    found = observe(verifier, merged(*(history(line, subscription=name) for name, line in lines)))
+    return [*found, *verifier.finish()]
+
+
+__all__ = ["PULL", "PUSH", "SUBSCRIPTION", "Case", "across", "case", "findings", "merged", "observe", "only", "say", "words"]

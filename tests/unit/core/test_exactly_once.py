@@ -1,0 +1,43 @@
+"""Exactly-once delivery: a confirmed acknowledgement is final."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.core.integrity import RACING
+from tests.unit.core.cases import PULL, Case, case, only
+
+EOD = {"exactly_once": True}
+CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("delivered again", f"{CONFIRMED} A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
+        case("each time", f"{CONFIRMED} A<1,2@30 A<1,2@40", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@40", **EOD),
+        case("on another stream", f"{CONFIRMED} B<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("perhaps sent before the confirmation", f"{CONFIRMED} A<1,2@6.5", "I:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("certainly sent after the confirmation", f"{CONFIRMED} A<1,2@6.6", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("within the clock error", f"{CONFIRMED} A<1,2@7", "I:EOD_REDELIVERY_AFTER_ACK", clock_error_s=1, **EOD),
+        case("on a stream that opened after the confirmation", f"{CONFIRMED} close A@1.6 open B of client A@1.7 B<1,2@2", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("the first confirmation counts", f"{CONFIRMED} A ackOK 1@20 A<1,2@22", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("pull: asked for after the confirmation", "P1 pull b1@0.9 b1<1@1 b1 ack 1@1.1 b1 ackOK 1@1.2 pull b2@20 b2<1@20.1", "V:EOD_REDELIVERY_AFTER_ACK", mode=PULL, **EOD),
+        case("not confirmed", "P1,2 A<1,2@1 A ack 1,2@1.3 A<1,2@30", **EOD),
+        case("another one is confirmed", f"{CONFIRMED} A<2@30", **EOD),
+        case("without exactly-once delivery", f"{CONFIRMED} A<1,2@30"),
+        case("beyond the window", "P1,2,3 A<1@1 A ack 1@1.3 A ackOK 1@1.5 A<2,3@2 A<1@30 A<2,3@30.1", window=1, **EOD),
+        case("a seek back unconfirms", f"{CONFIRMED} seek 10@3 A<1,2@30", **EOD),
+        case("a confirmation while it settles may be of before", "P1,2 A<1,2@1 A ack 1,2@1.3 seek 10@2 A ackOK 1@3 A<1,2@30", **EOD),
+        case("a confirmation when it has settled", "P1,2 A<1,2@1 A ack 1,2@1.3 seek 10@2 A<1@13 A<2@13.1 A ack 1@14 A ackOK 1@15 A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
+    ],
+)  # fmt: skip
+def test_redelivery_after_confirmation(one: Case) -> None:
+    one.check()
+
+
+def test_it_names_the_message_and_its_proof() -> None:
+    finding = only(f"{CONFIRMED} A<1,2@30", "EOD_REDELIVERY_AFTER_ACK", exactly_once=True)
+    assert finding.facts == {"seq": 1, "message_id": "m1", "confirmed_t": 1.5}
+    assert finding.witnesses == (6, 10, 11)  # delivered, confirmed, delivered again
+    assert only(f"{CONFIRMED} A<1,2@6.5", "EOD_REDELIVERY_AFTER_ACK", exactly_once=True).doubt == RACING

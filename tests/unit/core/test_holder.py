@@ -1,0 +1,224 @@
+"""Promise 3: while something is outstanding, the key stays at one subscriber. Three answers: certain, perhaps, no."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from prober.core import holder
+from prober.core.events import Closed, Delivered, Opened
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from tests.notation import history
+from tests.unit.core.cases import Case, case, findings, observe, only, say, words
+
+ONE_ACKED = "P1,2,3 A<1,2@1 A ack 1@1.4"  # 2 is outstanding at A
+ALL_ACKED = "P1,2,3 A<1,2@1 A ack 1,2@1.4"
+NONE_ACKED = "P1,2,3 A<1,2,3@1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("something below it is held", f"{ONE_ACKED} B<3@2", "V:AFFINITY_SPLIT@2"),
+        case("nothing was released that it could begin with", f"{NONE_ACKED} B<1@2", "V:AFFINITY_SPLIT"),
+        case("it begins above what was refused", f"{NONE_ACKED} A nack 1@1.5 B<2@2", "V:AFFINITY_SPLIT"),
+        case("something below what was refused is held", f"{NONE_ACKED} A nack 3@1.5 B<2@2 A ack 1@9", "V:AFFINITY_SPLIT"),
+        case("the lease still runs", f"{ONE_ACKED} B<3@56", "V:AFFINITY_SPLIT"),
+        case("the acknowledgement of another is no release", f"{NONE_ACKED} A ack 1,3@1.5 B<2@2", "V:AFFINITY_SPLIT"),
+        case("the other stream of its client is still open", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 close A1@1.5 B<3@8", "V:AFFINITY_SPLIT"),
+        case("a lease that was shortened to what it is", f"{ONE_ACKED} A modack 2 60s@1.3 B<3@50", "V:AFFINITY_SPLIT"),
+        case("short leases still run", f"{NONE_ACKED} A modack 1 10s@1.3 A modack 2 10s@1.3 A modack 3 10s@1.3 B<1@11", "V:AFFINITY_SPLIT"),
+        case("and back again", f"{ONE_ACKED} B<3@8 A<3@16", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@16"),
+        case("a third subscriber", "P1,2,3 A<1@1 A ack 1@1.1 B<2@20 C<3@28", "V:AFFINITY_SPLIT@28"),
+    ],
+)  # fmt: skip
+def test_a_split(one: Case) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("a refusal", f"{NONE_ACKED} A nack 1@1.5 B<1,2,3@2", "I:AFFINITY_SPLIT"),
+        case("a refusal of a later one", f"{NONE_ACKED} A nack 3@1.5 B<1@2", "I:AFFINITY_SPLIT"),
+        case("a lease modification to nothing", f"{NONE_ACKED} A modack 1 0s@1.5 B<1,2,3@2", "I:AFFINITY_SPLIT"),
+        case("an acknowledgement under way", f"{ALL_ACKED} B<3@1.6", "I:AFFINITY_SPLIT"),
+        case("an acknowledgement that may be just applied", f"{ALL_ACKED} B<3@16.4", "I:AFFINITY_SPLIT"),
+        case("a refusal under way", "P1,2 A<1@1 A nack 1@1.4 B<1@16.3", "I:AFFINITY_SPLIT"),
+        case("a lease that may be over", f"{ONE_ACKED} B<2,3@58", "I:AFFINITY_SPLIT"),
+        case("a lease that may not be over", f"{ONE_ACKED} B<3@66", "I:AFFINITY_SPLIT"),
+        case("a lease prolonged, which may be unheard", f"{ONE_ACKED} A modack 2 120s@1.3 B<2@100", "I:AFFINITY_SPLIT"),
+        case("short leases", "P1,2,3 A<1,2@1 A modack 2 10s@1.2 A modack 1 10s@1.2 B<3@12", "I:AFFINITY_SPLIT"),
+        case("the short lease of a later one", f"{NONE_ACKED} A modack 3 10s@1.3 B<1@12", "I:AFFINITY_SPLIT"),
+        case("the short lease of one acknowledged since", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 B<1@20", "I:AFFINITY_SPLIT"),
+        case("the short lease of one acknowledged before", f"{NONE_ACKED} A ack 3@1.3 A modack 3 10s@1.4 B<1@20", "I:AFFINITY_SPLIT"),
+        case("the lease of an acknowledged one", "P1,2 A<1@1 A<2@10 A ack 1@10.1 B<1@58", "I:AFFINITY_SPLIT"),
+        case("a closed stream", "P1,2,3 A<1,2@1 close A@1.6 B<1@2", "I:AFFINITY_SPLIT"),
+        case("a closed stream, skipping what it held", "P1,2,3,4 A<1,2,3@1 A ack 1@1.4 close A@1.6 B<3@2", "I:AFFINITY_SPLIT"),
+        case("what a closed stream had delivered", "open A1 of client A open A2 of client A P1,2,3 A1<1,2,3@1 A1 ack 1,2,3@1.4 close A1@2 A2<1,2,3@2.5 B<1@3", "I:AFFINITY_SPLIT"),
+        case("a rewind had dropped what was held", "P1,2,3 A<1,2,3@1 A<1@1.5 A ack 1@1.6 B<2@20", "I:AFFINITY_SPLIT"),
+        case("the run of a move had dropped what was held", "P1,2,3 A<1,2,3@1 A nack 1@1.4 B<1@1.5 B ack 1@1.6 C<2@20", "I:AFFINITY_SPLIT"),
+        case("a foreign message may have rewound the key", "P1,2,3 A<1,2@1 A<9[e9]@1.5 B<1@2", "I:AFFINITY_SPLIT"),
+        case("what was held left the window", "P1,2,3,4 A<1,2,3@1 B<4@2", "I:AFFINITY_SPLIT", window=1),
+        case("what is refused beyond the window", "P1,2,3,4 A<1,2,3@1 A nack 1@1.4 B<3@2", "I:AFFINITY_SPLIT", window=1),
+    ],
+)  # fmt: skip
+def test_a_release_may_explain_the_move(one: Case) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("all settled", f"{ALL_ACKED} B<3@16.5", "N:AFFINITY_MOVE@16.5"),
+        case("every lease certainly over", f"{ONE_ACKED} B<2@66.2 B<3@66.3", "N:AFFINITY_MOVE@66.2"),
+        case("a prolonged lease over as well", "P1,2 A<1,2@1 A ack 1@1.4 A modack 2 120s@1.3 B<2@126.4", "N:AFFINITY_MOVE@126.4"),
+        case("settled, and back again", f"{ALL_ACKED} B<3@20 B ack 3@20.1 A<1@40", "N:AFFINITY_MOVE@20 N:AFFINITY_MOVE@40"),
+        case("refused and settled", "P1,2 A<1@1 A nack 1@1.4 B<1@16.5", "N:AFFINITY_MOVE@16.5"),
+        case("dead-lettered", "P1,2 A<1@1 dlq m1@1.4 B<2@2", "N:AFFINITY_MOVE@2"),
+        case("two streams of one client", "open A1 of client A open A2 of client A P1,2,3 A1<1,2@1 A2<3@2"),
+        case("reconnected", "open A1 of client A P1,2,3 A1<1@1 close A1@1.5 open A2 of client A@1.6 A2<1,2@2"),
+        case("the first delivery", "open A of client A open B of client B P1 B<1@1"),
+    ],
+)  # fmt: skip
+def test_nothing_is_outstanding(one: Case) -> None:
+    one.check()
+
+
+CONFIRMED = {"exactly_once": True}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("the lease of a confirmed one is no release", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "V:AFFINITY_SPLIT V:EOD_REDELIVERY_AFTER_ACK", **CONFIRMED),
+        case("the lease of one below may be", "P1,2,3 A<1@1 A<2@2 A<3@10 A ack 2@10.1 A ackOK 2@10.2 B<1@58", "I:AFFINITY_SPLIT", **CONFIRMED),
+        case("nor is its short lease", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 A ackOK 3@1.5 B<1@20", "V:AFFINITY_SPLIT", **CONFIRMED),
+        case("without exactly-once delivery a confirmation means nothing", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT"),
+    ],
+)  # fmt: skip
+def test_confirmed_acknowledgements(one: Case) -> None:
+    one.check()
+
+
+RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("the tail of the old run", f"{RUN_ON_B} A<3@1.35 B<2,3,4@1.4", "I:AFFINITY_SPLIT"),
+        case("a late copy does not move the key", f"{RUN_ON_B} B ack 1@1.32 A<3@1.35 B<2,3@1.4 C<4@8", "I:AFFINITY_SPLIT@1.3 I:AFFINITY_SPLIT@1.35 V:AFFINITY_SPLIT@8"),
+        case("a copy within Delta", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13", "I:AFFINITY_SPLIT"),
+        case("too late for a copy", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13.1", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
+        case("a copy on the client's other stream", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A1 nack 1@1.15 B<1@1.3 A2<3@1.35 B<2@1.4", "I:AFFINITY_SPLIT"),
+        case("a copy of nothing that is held", "P1,2,3 A<1,2@1 A ack 1,2@1.1 close A@1.2 B<3@20 B ack 3@20.1 open A of client A@19.9 A<1@40", ""),
+        case("late on a stream that had delivered nothing, after another had closed", "P1,2,3 open C of client C A<1,2@1 close A@1.2 B<1@1.3 C<1@1.4", "I:AFFINITY_SPLIT"),
+        case("late on a stream that had delivered nothing, none had closed", "P1,2,3 open C of client C A<1,2@1 A nack 1@1.2 B<1@1.3 C<2@1.4", "I:AFFINITY_SPLIT@1.3 V:AFFINITY_SPLIT@1.4"),
+        case("its run began before the holder's can have", "P1,2,3 A<1@1 A ack 1@1.1 B<1@1.2 B ack 1@1.3 A<2@1.4 A<3@1.5", "I:AFFINITY_SPLIT"),
+        case("its run may have begun earlier", "P1,2,3,4 B<1@1 B ack 1@1.1 A<2@30 A ack 2@30.05 B<1@30.1 A<3@36 B<2@36.1", "I:AFFINITY_SPLIT"),
+    ],
+)  # fmt: skip
+def test_late_copies(one: Case) -> None:
+    one.check()
+
+
+HALF_OPEN = {"close_detection_max_s": 3.0}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("its stream breaks soon after", f"{ONE_ACKED} B<3@2 close A@5", "I:AFFINITY_SPLIT@2", **HALF_OPEN),
+        case("its stream breaks later", f"{ONE_ACKED} B<3@2 close A@5.1", "V:AFFINITY_SPLIT@2", **HALF_OPEN),
+        case("its stream does not break", f"{ONE_ACKED} B<3@2", "V:AFFINITY_SPLIT@2", **HALF_OPEN),
+        case("the new stream breaks soon after", f"{ONE_ACKED} B<3@2 close B@5", "I:AFFINITY_SPLIT", **HALF_OPEN),
+        case("one of its two streams breaks", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 B<3@2 close A1@3", "V:AFFINITY_SPLIT", **HALF_OPEN),
+        case("the one that breaks releases what the other holds", "open A1 of client A open A2 of client A P1,2,3 A1<1,2@1 A1 ack 1@1.2 A2<3@1.3 B<2@2 close A1@3", "I:AFFINITY_SPLIT", **HALF_OPEN),
+        case("both break", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 B<3@2 close A1@3 close A2@4", "I:AFFINITY_SPLIT", **HALF_OPEN),
+        case("it was closed already", "P1,2,3 A<1,2@1 close A@1.5 B<1@2", "I:AFFINITY_SPLIT", **HALF_OPEN),
+    ],
+)  # fmt: skip
+def test_streams_that_look_open_and_are_not(one: Case) -> None:
+    one.check()
+
+
+def test_a_split_waits_until_its_streams_have_proven_to_be_alive() -> None:
+    verifier = Verifier(Rules(close_detection_max_s=3.0))
+    assert observe(verifier, history(f"{ONE_ACKED} B<3@2")) == []
+    assert list(verifier.observe(Opened(5.0, "s", "C", "C"))) == []
+    assert words(verifier.observe(Closed(5.1, "s", "A")), times=True) == {"V:AFFINITY_SPLIT@2"}
+
+
+def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
+    """At the client's callbacks only what no clock is needed for can be said."""
+    assert say(f"{ONE_ACKED} B<3@2", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}
+    assert say("P1,2 A<1,2@1 A ack 1,2@1.4 B<2@4000", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}
+
+
+def test_a_split_names_the_holder_and_what_is_held() -> None:
+    finding = only("P1,2,3,4 A<1,2,3@1 A ack 1@1.4 B<4@2", "AFFINITY_SPLIT")
+    assert finding.facts == {"seq": 4, "subscriber": "B", "holder": "A", "held": (2, 3)}
+    assert finding.witnesses == (11, 12, 13, 15)  # A began with 1, holds 2 and 3; B gets 4
+    assert set(finding.assumptions) == {
+        "delivery_delay_max_s",
+        "clock_error_s",
+        "ack_deadline_s",
+        "ack_lag_max_s",
+        "close_detection_max_s",
+    }
+
+
+def test_a_move_of_an_idle_key_is_noted() -> None:
+    finding = only(f"{ALL_ACKED} B<3@20", "AFFINITY_MOVE")
+    assert finding.facts == {"seq": 3, "subscriber": "B", "holder": "A"}
+    assert finding.witnesses == (9, 13)
+    assert finding.assumptions == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "counted"),
+    [(f"{ALL_ACKED} B<3@20", "no"), (f"{ONE_ACKED} B<3@2", "yes"), (f"{ALL_ACKED} B<3@2", "unknown"), (f"{NONE_ACKED} A nack 1@1.5 B<1@2", "unknown")],
+)  # fmt: skip
+def test_moves_are_counted_by_what_was_outstanding(line: str, counted: str) -> None:
+    verifier = Verifier(Rules())
+    observe(verifier, history(line))
+    moves = {name: count for name, count in verifier.counters.items() if name.startswith("affinity_moves_")}
+    assert moves == {f"affinity_moves_outstanding_{counted}": 1}
+
+
+def test_too_many_short_leases_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two, the earlier end and the higher position: that may only explain more."""
+    leases = "A modack 1 40s@1.3 A modack 2 10s@1.4 A modack 3 20s@1.5"
+    later = f"{NONE_ACKED} A ack 1@1.25 {leases} B<3@12"
+    assert say(later) == {"V:AFFINITY_SPLIT"}
+    monkeypatch.setattr(holder, "SHORT_LEASES_MAX", 2)
+    assert say(later) == {"I:AFFINITY_SPLIT"}
+    assert say(f"{NONE_ACKED} {leases} B<1@12") == {"I:AFFINITY_SPLIT"}
+    assert say(f"{NONE_ACKED} {leases} B<2@12") == {"V:AFFINITY_SPLIT"}
+    assert say(f"{NONE_ACKED} {leases} B<1@10") == {"V:AFFINITY_SPLIT"}
+
+
+def test_when_too_many_splits_wait_the_oldest_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holder, "SPLITS_MAX", 1)
+    verifier = Verifier(Rules(close_detection_max_s=100.0))
+    found = observe(verifier, history(f"{ONE_ACKED} B<3@8 A<3@16"))
+    assert words(found, times=True) == {"V:AFFINITY_SPLIT@8"}
+    assert words(verifier.finish(), times=True) == {"V:AFFINITY_SPLIT@16"}
+
+
+def test_a_forgotten_stream_may_still_hold() -> None:
+    """Of too many streams the oldest are forgotten: then it is not certain any more that one holds, nor that it does not."""
+    events = history("P1,2,3 old<1,2@1")
+    for n in range(70):
+        events += [Opened(2.0 + n / 100, "s", f"S{n}", "old"), Delivered(2.0 + n / 100, "s", "k", f"S{n}", "e1", 2, "m2")]
+        events += history(f"S{n} ack 2@{2.001 + n / 100}")
+    for t, expected in ((20.0, "I:AFFINITY_SPLIT"), (70.0, "N:AFFINITY_MOVE")):
+        found = observe(Verifier(Rules()), [*events, *history(f"B<3@{t}")])
+        assert expected in words(found, notes=True)
+
+
+def test_the_key_is_where_a_message_beyond_the_window_arrives() -> None:
+    assert findings("P1,2,3 A<1,2@1 A<3@1.2 B<1@2 B<3@2.1", Rules(window=1)) == []

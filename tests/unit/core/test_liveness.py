@@ -1,0 +1,175 @@
+"""What has to happen at all: accepted messages arrive, runs are finished, unacknowledged messages come back. Deadlines are 120 s."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from prober.core.liveness import STREAM_BROKE
+from prober.core.redelivery import DEAD_LETTER
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from tests.notation import history
+from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, words
+
+FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("the tail never comes", f"{FIRST_DONE} end @500", "L:STUCK@121"),
+        case("nothing ever comes", "open A of client A P1 end @500", "L:STUCK@120.05"),
+        case("not yet", f"{FIRST_DONE} end @121"),
+        case("just now", f"{FIRST_DONE} end @121.1", "L:STUCK@121"),
+        case("another deadline", f"{FIRST_DONE} end @121.1", delivery_deadline_s=200),
+        case("slow, but moving", f"{FIRST_DONE} A<2@110 A ack 2@110.1 A<3@220 A ack 3@220.1 end @500"),
+        case("redeliveries are movement", f"{FIRST_DONE} A<1@100 A<1@200 A<2,3@300 A ack 1,2,3@301 end @400"),
+        case("confirmed later than the last movement", "P1 A<1@1 A ack 1@1.1 P2@50 ok2=m2@100 end @230", "L:STUCK@220"),
+        case("stuck again after some movement", f"{FIRST_DONE} A<2@200 A ack 2@200.1 end @500", "L:STUCK@121 L:STUCK@320"),
+        case("nobody was there", "P1 end @500"),
+        case("nobody is there any more", f"{FIRST_DONE} close A@2 end @500"),
+        case("somebody came back just now", f"{FIRST_DONE} close A@2 open B of client B@400 end @500"),
+        case("somebody came back long ago", f"{FIRST_DONE} close A@2 open B of client B@300 end @500", "L:STUCK@420"),
+        case("one of two is still there", f"{FIRST_DONE} open B of client B close A@2 end @500", "L:STUCK@121"),
+        case("not confirmed", "P1 A<1@1 A ack 1@1.1 P2@0.5 end @500"),
+        case("unknown", "P1 A<1@1 A ack 1@1.1 P2@0.5 info2@0.6 end @500"),
+        case("failed", "P1 A<1@1 A ack 1@1.1 P2@0.5 fail2@0.6 end @500"),
+        case("republished, confirmed and never delivered", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 A<2@1 A ack 2@1.1 P1'gen1@2 ok1'gen1=m1@2.1 end @500", "L:STUCK"),
+        case("the end was not waited for", f"{FIRST_DONE} stop @500"),
+        case("a later event shows it as well", f"{FIRST_DONE} open B of client B@300", "L:STUCK@121"),
+        case("settling comes first", f"{FIRST_DONE} P4@1.2 ok4=m4@600 seek 600@2 end @500"),
+        case("pull: once asked for", "pull b1@1 close b1@2 P1@3 ok1=m1@3.1 end @500", "L:STUCK", mode=PULL),
+        case("push: once anything came", "P1,2 r1<1@1 r1 ack 1@1.1 close r1@1.2 end @500", "L:STUCK@121", mode=PUSH),
+        case("push: never heard of", "P1 end @500", mode=PUSH),
+    ],
+)  # fmt: skip
+def test_stuck(one: Case) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("it never comes", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @500", "V:ORDER_GAP@1.1 L:LOST_OVERTAKEN@121.1"),
+        case("though the others move", "P1,2,3,4 A<1@1 A<3@1.1 A ack 1,3@1.2 A<4@100 A ack 4@100.1 end @130", "V:ORDER_GAP@1.1 L:LOST_OVERTAKEN@121.1"),
+        case("it comes late", "P1@0 P2@0 ok1=m1@0.3 ok2=m2@0.3 A<2@1 A<1@100 A ack 1,2@101 end @500", "V:ORDER_GAP V:ORDER_INVERSION"),
+        case("not yet", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @121", "V:ORDER_GAP"),
+        case("given up, it is not missed", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.3 A<2@1 A ack 2@1.1 abandon1@2 end @500"),
+        case("nobody is there", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 close A@2 end @500", "V:ORDER_GAP"),
+    ],
+)  # fmt: skip
+def test_lost(one: Case) -> None:
+    one.check()
+
+
+STALLED = "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A ack 2@2.1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("the run stops short", f"{STALLED} end @500", "L:REDELIVERY_STALL@122"),
+        case("not yet", f"{STALLED} end @122"),
+        case("it is finished", f"{STALLED} A<3@2.2 end @500"),
+        case("it is finished late", f"{STALLED} A<3@100 end @500"),
+        case("it is finished by a new message", "P1,2,3 A<1,2@1 A ack 1,2@1.4 A<1@2 A<2@2.1 A<3@2.2 A ack 3@2.3 end @500"),
+        case("restarted, stops short of the first target", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 A<1@2 A<2@2.1 A<1@2.2 A<2@2.3 end @500", "L:REDELIVERY_STALL"),
+        case("its last has left for the dead letters", f"{STALLED} dlq m3@3 end @500"),
+        case("its last had left before", "P1,2,3 A<1,2,3@1 A ack 1@1.4 A nack 2@1.5 dlq m3@1.6 A<2@2 A ack 2@2.1 end @500"),
+        case("something else has left for the dead letters", f"{STALLED} dlq m1@3 end @500", "L:REDELIVERY_STALL"),
+        case("its last may have left for the dead letters", f"{STALLED} end @500", "I:REDELIVERY_STALL", dead_letter_max_attempts=2),
+        case("its last cannot have left yet", f"{STALLED} end @500", "L:REDELIVERY_STALL", dead_letter_max_attempts=5),
+        case("its stream broke, the rest was acknowledged", f"{STALLED} close A@3 open A of client A@4 end @500", "I:REDELIVERY_STALL"),
+        case("its stream broke, the rest was not acknowledged", "P1,2,3 A<1,2,3@1 A ack 1@1.4 A<2@2 A ack 2@2.1 close A@3 open A of client A@4 end @500", "L:REDELIVERY_STALL L:UNACKED_STALL"),
+        case("pull: that the response is over is no excuse", "P1,2,3 pull b1@0.9 b1<1,2,3@1 b1 ack 1,2,3@1.1 pull b2@20 b2<2@20.1 b2 ack 2@20.2 close b2@20.3 end @500", "L:REDELIVERY_STALL", mode=PULL),
+        case("the end of the run had come elsewhere", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 B<2,3@21 B ack 2,3@21.2 A<1@21.3 A ack 1@21.4 end @500", "I:AFFINITY_SPLIT"),
+        case("the end of the run had come elsewhere before it began", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 B<2,3@21 B ack 2,3@21.2 A<1@30 A ack 1@30.1 end @500", "I:AFFINITY_SPLIT L:REDELIVERY_STALL"),
+        case("nobody is there", f"{STALLED} close A@3 end @500"),
+        case("after a seek nothing is owed", f"{STALLED} seek 1@3 end @500"),
+    ],
+)  # fmt: skip
+def test_a_run_stalls(one: Case) -> None:
+    one.check()
+
+
+UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("its lease is over", f"{UNACKED} end @500", "L:UNACKED_STALL@181"),
+        case("its lease is not over long enough", f"{UNACKED} end @181"),
+        case("refused", f"{UNACKED} A nack 1@1.5 end @130", "L:UNACKED_STALL@121.5"),
+        case("refused by a lease modification", f"{UNACKED} A modack 1 0s@1.5 end @130", "L:UNACKED_STALL@121.5"),
+        case("refused, and come again", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 1,2@2.2 end @500"),
+        case("refused, come again and left alone", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 2@2.2 end @500", "L:UNACKED_STALL@182"),
+        case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
+        case("acknowledged once, it is never owed again", "P1 A<1@1 A ack 1@1.1 A<1@5 end @500"),
+        case("acknowledged once, then refused", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
+        case("acknowledged on another stream", "P1 A<1@1 B<1@70 B ack 1@70.1 end @500"),
+        case("the key moves", f"{UNACKED} P3@100 ok3=m3@100.1 A<3@150 A ack 3@150.1 P4@200 ok4=m4@200.1 A<4@250 A ack 4@250.1 end @369"),
+        case("the key moved, and stands still", f"{UNACKED} P3@100 ok3=m3@100.1 A<3@150 A ack 3@150.1 P4@200 ok4=m4@200.1 A<4@250 A ack 4@250.1 end @371", "L:UNACKED_STALL@370"),
+        case("its lease was prolonged", f"{UNACKED} A modack 1 100s@1.5 end @221"),
+        case("its prolonged lease is over", f"{UNACKED} A modack 1 100s@1.5 end @222", "L:UNACKED_STALL@221.5"),
+        case("a shorter lease proves nothing", f"{UNACKED} A modack 1 10s@1.5 end @181"),
+        case("dead-lettered", f"{UNACKED} dlq m1@2 end @500"),
+        case("perhaps dead-lettered", f"{UNACKED} end @500", "I:UNACKED_STALL", dead_letter_max_attempts=2),
+        case("too early for a dead letter", f"{UNACKED} end @500", "L:UNACKED_STALL", dead_letter_max_attempts=5),
+        case("nobody is there", f"{UNACKED} close A@2 end @500"),
+        case("beyond the window", "P1,2,3 A<1,2,3@1 A ack 2,3@1.2 end @500", window=2),
+        case("after a seek nothing is owed", f"{UNACKED} seek 1@3 end @500"),
+        case("not judged", f"{UNACKED} end @500", unacked_deadline_s=inf),
+    ],
+)  # fmt: skip
+def test_unacknowledged_messages_come_again(one: Case) -> None:
+    one.check()
+
+
+def test_a_stall_is_told_once_per_standstill() -> None:
+    verifier = Verifier(Rules())
+    ticks = " ".join(f"open T{t} of client A@{t}" for t in range(100, 1000, 50))
+    found = observe(verifier, history(f"{STALLED} {ticks}"))
+    assert words(found, times=True) == {"L:REDELIVERY_STALL@122"}
+    assert len(found) == 1
+
+
+def test_stuck_and_lost_are_told_once() -> None:
+    ticks = " ".join(f"open T{t} of client A@{t}" for t in range(100, 1000, 50))
+    found = findings(f"P1,2,3,4 A<1@1 A<3@1.1 A ack 1,3@1.2 {ticks}", Rules())
+    assert sorted(f.kind for f in found) == ["LOST_OVERTAKEN", "ORDER_GAP", "STUCK"]
+
+
+def test_what_is_stuck_and_its_proof() -> None:
+    finding = only(f"{FIRST_DONE} end @500", "STUCK")
+    assert finding.facts == {"seqs": (2, 3), "count": 2, "epoch": "e1", "since_t": 1.0}
+    assert finding.witnesses == (4, 5, 8)  # 2 invoked and confirmed, the last delivery
+    assert finding.assumptions == {"delivery_deadline_s": 120.0}
+
+
+def test_what_is_lost_and_its_proof() -> None:
+    finding = only("P1,2,3 A<1@1 A<3@1.1 end @500", "LOST_OVERTAKEN", unacked_deadline_s=inf)
+    assert finding.facts == {"seq": 2, "by": 3, "epoch": "e1", "since_t": 1.1}
+    assert finding.witnesses == (4, 5, 9)
+
+
+def test_what_a_stalled_run_owes_and_its_proof() -> None:
+    finding = only(f"{STALLED} end @500", "REDELIVERY_STALL")
+    assert finding.facts == {"target": 3, "since_t": 2.0}
+    assert finding.witnesses == (10, 14)
+    assert (finding.doubt, finding.assumptions) == ("", {"stall_deadline_s": 120.0})
+
+
+def test_what_is_overdue_and_its_proof() -> None:
+    finding = only("P1,2,3 A<1,2,3@1 A ack 2@1.3 end @500", "UNACKED_STALL")
+    assert finding.facts == {"seqs": (1, 3), "count": 2, "since_t": 61.0}
+    assert finding.witnesses == (8, 10)
+    assert finding.assumptions == {"ack_deadline_s": 60.0, "unacked_deadline_s": 120.0}
+
+
+def test_why_a_stall_is_in_doubt() -> None:
+    broke = only(f"{STALLED} close A@3 open A of client A@4 end @500", "REDELIVERY_STALL")
+    removed = only(f"{STALLED} end @500", "REDELIVERY_STALL", dead_letter_max_attempts=2)
+    assert (broke.doubt, removed.doubt) == (STREAM_BROKE, DEAD_LETTER)

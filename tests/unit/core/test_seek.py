@@ -1,0 +1,105 @@
+"""Control operations: a seek, a purge, a filter change or a hole in the record may explain what happens until they have settled."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from prober.core.docket import AMNESTY
+from prober.core.order import SOUGHT
+from prober.core.redelivery import SOUGHT as PASSED_OVER
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from tests.notation import history
+from tests.unit.core.cases import PUSH, Case, across, case, observe, only, words
+
+THREE = "P1,2,3,4,5 A<1,2,3@1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("forward over what was received", f"{THREE} seek 60@2 A<1@10 A<3@10.1", "I:REDELIVERY_SKIP"),
+        case("forward over what was not received", f"{THREE} seek 60@2 A<1,2,3@10 A<5@10.3", "I:ORDER_GAP"),
+        case("the same when it has settled", f"{THREE} seek 5@2 A<1,2,3@10 A<5@10.3", "I:ORDER_GAP"),
+        case("published since", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 P7@10.1 ok7=m7@10.2 A<7@11", "V:ORDER_GAP"),
+        case("published while it settled", f"{THREE} seek 5@2 P6@6 ok6=m6@6.1 P7@6.2 ok7=m7@6.3 A<7@11", "I:ORDER_GAP"),
+        case("published since, with some from before", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 P7@10.1 ok7=m7@10.2 A<4@10.5 A<7@11", "V:ORDER_GAP"),
+        case("back", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 seek 60@2 A<1,2,3@10"),
+        case("back, in another order while it settles", "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5 seek 60@2 A<1@10 A<3@10.1 A<2@10.2", "I:REDELIVERY_SKIP"),
+        case("a skip since", "P1,2,3,4 A<1,2,3@1 A ack 1,2,3@1.4 seek 5@2 P5@10 ok5=m5@10.1 P6@10.1 ok6=m6@10.2 P7@10.2 ok7=m7@10.3 A<4@11 A<5,6,7@11.1 A<5@12 A<7@12.1", "V:REDELIVERY_SKIP"),
+        case("a message from before that comes first since", f"{THREE} seek 5@2 A<4,5@10 A<1@11 A<5@11.1", "I:REDELIVERY_SKIP"),
+        case("what was on hold", "open B of client B P1,2,3,4 A<1,2,3,4@1 A<2@2 A<4@2.1 seek 5@3", "I:REDELIVERY_SKIP"),
+        case("a split on hold", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@2 seek 5@3", "I:AFFINITY_SPLIT", close_detection_max_s=3),
+        case("holds are gone", "P1,2,3 A<1,2@1 A ack 1@1.4 seek 5@2 B<3@10"),
+        case("a split while it settles", "P1,2,3,4 A<1,2@1 seek 60@2 A<3@3 B<4@9", "I:AFFINITY_SPLIT"),
+        case("an inversion of what was published before", "P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 seek 5@0.5 A<2@10 A<1@10.1", "I:ORDER_GAP"),
+        case("an inversion in real time of what was published before", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 seek 5@0.5 A<a2(2)@10 A<b1(1)@10.1", "I:REALTIME_INVERSION"),
+        case("nothing is owed of what was before", f"{THREE} seek 5@2 end @500"),
+        case("what is published since is owed", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 end @500", "L:STUCK"),
+        case("a hole of before is no loss any more", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 seek 10@5 end @500", "V:ORDER_GAP"),
+        case("what is received while it settles is not owed again", f"{THREE} seek 60@2 A<1@10 end @500"),
+        case("a filter change is no different", f"{THREE} filter 60@2 A<1,2,3@10 A<5@10.3", "I:ORDER_GAP"),
+        case("a leak while the filter changes", "P1,2 A<1@1 filter 60@2 A<2!filter@10", "I:FILTER_LEAK"),
+        case("a leak when it has changed", "P1,2 A<1@1 filter 5@2 A<2!filter@10", "V:FILTER_LEAK"),
+        case("the last moment of settling counts", "P1,2 A<1@1 filter 5@2 A<2!filter@7", "I:FILTER_LEAK"),
+        case("two seeks, the later end counts", "P1,2 A<1@1 filter 50@2 filter 5@3 A<2!filter@20", "I:FILTER_LEAK"),
+        case("push: refused before", "P1,2 r1<1@1 r1 nack 1@1.1 seek 0@2 r2<1@20 r3<2@40", "V:PUSH_OVERLAP", mode=PUSH),
+    ],
+)  # fmt: skip
+def test_seek(one: Case) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("what is missing may be in the hole", "P1,2,3,4 A<1@1 hole @5 A<4@11"),
+        case("what was held may be settled in the hole", "P1,2,3 A<1,2@1 hole @5 B<3@11"),
+        case("what was owed may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
+        case("what was sent in the hole is not known", "P1,2,3,4 A<1,2,3@1 hole @5 A<1@11 A<3@11.1"),
+        case("an unknown outcome from before", "P1,2 A<1,2@1 P3@2 hole @5 P4@11 ok4=m4@11.1 ok3=m3@11.2 A<4@12 A<3@12.1"),
+        case("a hole in the numbering", "P1 A<1@1 hole @5 P9@11 ok9=m9@11.1 A<9@12 A<8@12.1"),
+        case("a rewind to what was published in the hole", "P1,2 A<1,2@1 hole @5 P9@11 ok9=m9@11.05 P10@11.1 ok10=m10@11.15 A<9@12 A<8@12.1 A<9@12.2 A<10@12.3"),
+        case("an epoch that began in the hole", "P1,2 A<1,2@1 hole @5 P4[e2]@11 ok4=f4@11.05 A<f4(4)@12 A<f3(3)[e2]@13"),
+        case("published since", "P1,2 A<1,2@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 P5@11.4 ok5=m5@11.5 A<3@12 A<5@12.1", "V:ORDER_GAP"),
+        case("published since, at once", "P1,2 A<1,2@1 hole @5 P3@5.1 ok3=m3@5.2 P4@5.3 ok4=m4@5.4 P5@5.5 ok5=m5@5.6 A<3@6 A<5@6.1", "I:ORDER_GAP"),
+        case("a skip since", "P1 A<1@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 P5@11.4 ok5=m5@11.5 A<3,4,5@12 A<3@13 A<5@13.1", "V:REDELIVERY_SKIP"),
+        case("a split since", "P1 A<1@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 A<3@12 B<4@18", "V:AFFINITY_SPLIT"),
+        case("stuck since", "P1 A<1@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 A<3@12 A ack 3@12.1 end @500", "L:STUCK"),
+        case("the past is foreign to nobody", "P1,2 A<1@1 hole @5 A<2@11 A ack 2@11.1 A<2@12"),
+    ],
+)  # fmt: skip
+def test_interrupted(one: Case) -> None:
+    one.check()
+
+
+def test_why_it_is_in_doubt() -> None:
+    assert only("P1,2 A<1@1 filter 60@2 A<2!filter@10", "FILTER_LEAK").doubt == AMNESTY
+    assert only(f"{THREE} seek 5@2 A<1,2,3@10 A<5@10.3", "ORDER_GAP").doubt == SOUGHT
+    assert only(f"{THREE} seek 60@2 A<1@10 A<3@10.1", "REDELIVERY_SKIP").doubt == PASSED_OVER
+
+
+def test_a_drained_record_after_a_purge_owes_nothing() -> None:
+    verifier = Verifier(Rules())
+    observe(verifier, history("P1,2,3 A<1@1 A ack 1@1.2 seek 10@5 end @500"))
+    assert not verifier.owed
+
+
+def test_a_key_that_appears_while_a_seek_settles_is_excused_as_well() -> None:
+    verifier = Verifier(Rules())
+    found = observe(verifier, history("seek 60@2") + history("P1@3 P2@3 ok1=x1@3.1 ok2=x2@3.1 A<x2(2)@4", key="late"))
+    assert words(found) == {"I:ORDER_GAP"}
+
+
+def test_a_seek_concerns_its_subscription_alone() -> None:
+    found = across(("s", "P1,2,3 A<1@1 seek 60@2 A<3@3"), ("t", "A<1@1 A<3@3"))
+    assert {(f.subscription, f.status.value) for f in found if f.kind == "ORDER_GAP"} == {("s", "indeterminate"), ("t", "violation")}
+
+
+def test_without_a_bound_on_the_delay_a_hole_is_over_after_a_lease() -> None:
+    since = "P3@{0}.1 ok3=m3@{0}.2 P4@{0}.3 ok4=m4@{0}.4 P5@{0}.5 ok5=m5@{0}.6 open A of client A@{0}.7 A<3@{0}.8 A<5@{0}.9"
+    rules = Rules(delivery_delay_max_s=inf)
+    assert words(observe(Verifier(rules), history("P1 A<1@1 hole @5 " + since.format(64)))) == {"I:ORDER_GAP"}
+    assert words(observe(Verifier(rules), history("P1 A<1@1 hole @5 " + since.format(66)))) == {"V:ORDER_GAP"}
