@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from prober.core.events import Ended, Event
+from prober.core.events import Event
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
@@ -86,17 +86,15 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
     the verdict unknown, whatever it said before. Memory is bounded by the checker and the kept findings.
     """
     verifier = Verifier(header.rules, subscriptions=(header.subscription,))
-    tally, count, drained = Tally(), 0, False
+    tally, count = Tally(), 0
     malformed = crash = ""
     try:
         for count, event in enumerate(events, 1):
             tally.add(verifier.observe(event), count)
-            if isinstance(event, Ended):
-                drained = event.drained
         tally.add(verifier.finish(), count)
     except TraceError as wrong:
         malformed = str(wrong)
     except Exception as fault:  # a fault of ours is neither the service's nor a pass
         crash = f"{path}: the checker failed at event {count}: {fault!r}; please report this with the file"
-    verdict = Verdict.UNKNOWN if crash else verdict_of(tally.failed, drained, owed=bool(malformed) or verifier.owed)
+    verdict = Verdict.UNKNOWN if crash else verdict_of(failed=tally.failed, owed=bool(malformed) or verifier.owed)
     return Judgement(path, verdict, tuple(tally.kept), tally.counts, dict(verifier.counters), count, malformed, crash)

@@ -207,7 +207,7 @@ class BurnAlert:
         return self._factor(objective) * objective.budget_exact
 
 
-# The workbook's table 5-8, and its tickets in two steps, as Sloth and the Kubernetes mixin have them.
+# The workbook's recommendation, with its tickets in two steps as Sloth and the Kubernetes mixin have them.
 POLICY: Final = (
     BurnAlert(Severity.PAGE, 0.02, HOUR_S),
     BurnAlert(Severity.PAGE, 0.05, 6 * HOUR_S),

@@ -89,7 +89,6 @@ class Verifier:
         rules_by_subscription: Mapping[str, Rules] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()
-        self.drained = False
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._number = 0
@@ -264,7 +263,6 @@ class Verifier:
         self.counters["interruptions"] += 1
 
     def _ended(self, event: Ended) -> None:
-        self.drained = event.drained
         if event.drained:
             self._pass_time(event.t)
 

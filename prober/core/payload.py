@@ -1,0 +1,60 @@
+"""What one probe message carries: who wrote it, its place, and a checksum over all of that.
+
+Attributes name the epoch, the sequence number and the generation; the ordering key is the message's own. The checksum (CRC-32) covers
+epoch, ordering key, sequence number, generation and the data, so a message that was changed, cut or moved to another key shows. The
+data itself is arbitrary: probes use it for size only.
+
+Attributes that clients add on the way (those beginning with `googclient_`) are none of ours and are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+EPOCH = "okp_epoch"
+SEQ = "okp_seq"
+GENERATION = "okp_generation"
+CHECKSUM = "okp_checksum"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The identity of a probe message; sequence numbers count from 1 per epoch and key."""
+
+    epoch: str
+    seq: int
+    generation: int = 0
+
+    def attributes(self, ordering_key: str, data: bytes) -> dict[str, str]:
+        """The attributes to publish the message with."""
+        return {
+            EPOCH: self.epoch,
+            SEQ: str(self.seq),
+            GENERATION: str(self.generation),
+            CHECKSUM: _checksum(self, ordering_key, data),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A received probe message: its stamp, and what is wrong with it ("checksum"), None if it is as it was published."""
+
+    stamp: Stamp
+    defect: str | None
+
+
+def read(ordering_key: str, data: bytes, attributes: Mapping[str, str]) -> Read | None:
+    """The stamp of a received message; None if it carries none and so is not a probe's."""
+    try:
+        stamp = Stamp(attributes[EPOCH], int(attributes[SEQ]), int(attributes[GENERATION]))
+        claimed = attributes[CHECKSUM]
+    except (KeyError, ValueError):
+        return None
+    return Read(stamp, None if claimed == _checksum(stamp, ordering_key, data) else "checksum")
+
+
+def _checksum(stamp: Stamp, ordering_key: str, data: bytes) -> str:
+    identity = f"{stamp.epoch}\n{ordering_key}\n{stamp.seq}\n{stamp.generation}\n"
+    return f"{crc32(data, crc32(identity.encode())):08x}"
