@@ -69,9 +69,9 @@ class Split(NamedTuple):
 class HolderCheck:
     """Judges who holds one key; see the head of this file.
 
-    `owner` holds the key since `start_t` (earliest `start_lo`), beginning at `start_position`; `contested` after a late copy elsewhere
-    that may have been a move. `released` is the highest position that a refusal, a broken stream or a control operation may have
-    released.
+    `owner` holds the key since some time between `start_lo` and `start_t`, beginning at `start_position`; `contested` after a late
+    copy elsewhere that may have been a move. `released` is the highest position that a refusal, a broken stream or a control
+    operation may have released.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class HolderCheck:
         `last_closed_t` is when a session of the subscription was last closed. True when the key is certainly there now.
         """
         if self.owner is None:
-            self._move(arrival, (), arrival.position, arrival.t, arrival.lo)
+            self._move(arrival, (), arrival.position, arrival.lo)
             return True
         others = [track for track in tracks if track.session.subscriber != arrival.track.session.subscriber]
         self._notice_closed(others, arrival.t)
@@ -124,12 +124,12 @@ class HolderCheck:
             self._file(arrival, certain, EARLIER_RUN)
             self._docket.counters["affinity_moves_outstanding_unknown"] += 1
             run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
-            self._move(arrival, others, min(run_start, arrival.position), run_start_t, run_lo)
+            self._move(arrival, others, min(run_start, arrival.position), run_lo)
             for track in tracks:
-                track.doubt()
+                track.doubt_all()
             return False
         self._judge_move(arrival, others, certain)
-        self._move(arrival, others, arrival.position, arrival.t, arrival.lo)
+        self._move(arrival, others, arrival.position, arrival.lo)
         return True
 
     def resume(self, arrival: Arrival) -> None:
@@ -143,7 +143,7 @@ class HolderCheck:
         self.released = max(self.released, self._log.frontier)
         for track in tracks:
             track.let_go(0, inf)
-        self._move(arrival, (), 0, arrival.t, arrival.lo)
+        self._move(arrival, (), 0, arrival.lo)
 
     def release(self, position: int) -> None:
         """The service may have released everything up to a position."""
@@ -288,12 +288,15 @@ class HolderCheck:
         }
         return witnesses, facts
 
-    def _move(self, arrival: Arrival, others: Collection[Track], position: int, t: float, lo: float) -> None:
-        """The key is now at the arrival's subscriber, whose run began at `position`; later holds of the others are dropped."""
+    def _move(self, arrival: Arrival, others: Collection[Track], position: int, lo: float) -> None:
+        """The key is now at the arrival's subscriber; its period began at `position`, not before `lo` and not after this delivery.
+
+        What the others hold at or above `position` is dropped.
+        """
         self.owner = arrival.track.session.subscriber
         self.contested = False
         self.start_position = position
-        self.start_t = t
+        self.start_t = arrival.t
         self.start_lo = lo
         self.start_number = arrival.number
         for track in others:

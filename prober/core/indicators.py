@@ -55,7 +55,7 @@ MEANINGS: Final = MappingProxyType(
         Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have come again"),
         Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another certainly held its key"),
         Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
-        Indicator.PUBLISH_AVAILABILITY: Meaning(Unit.MESSAGE, "its publish was rejected"),
+        Indicator.PUBLISH_AVAILABILITY: Meaning(Unit.MESSAGE, "its publish was rejected, or nobody answered"),
         Indicator.PUBLISH_LATENCY: Meaning(Unit.MESSAGE, "its confirmation took longer", thresholded=True),
         Indicator.END_TO_END_LATENCY: Meaning(
             Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True

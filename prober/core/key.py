@@ -13,6 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import Protocol
 
+from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import Docket
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -44,6 +45,7 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_acked_t",
         "_holder",
         "_last_event_t",
         "_last_position",
@@ -75,6 +77,7 @@ class KeyChecker:
         self._tracks = NO_TRACKS
         self._unsettled = False
         self._last_event_t = LONG_AGO
+        self._acked_t = LONG_AGO
         self._last_position = ANCIENT
         self._redelivery = RedeliveryCheck(docket, self.log)
         self._order = OrderCheck(docket, self.log, subscription.index, topic_key.epochs)
@@ -98,8 +101,6 @@ class KeyChecker:
         order = self._order.epoch(epoch)
         if order is not None:
             order.forget(seq)
-
-    # --- delivery ------------------------------------------------------------------------------------------------------------
 
     def delivered(self, event: Delivered, number: int) -> None:
         """Judges one delivery; see the head of this file for the order of the checks."""
@@ -134,11 +135,15 @@ class KeyChecker:
         if not position:
             return
         self.log.mark(position, ACKED)
+        self._acked_t = event.t
         self._liveness.release(position)
-        track = self._tracks.get(event.session)
-        if track is not None:
-            track.held.pop(position, None)
-            self._unsettle(track, event.t)
+        acking = self._tracks.get(event.session)
+        if acking is not None:
+            acking.held.pop(position, None)
+            acking.unsettle(event.t + self._rules.ack_settled_s)
+        if len(self._tracks) > 1:
+            for track in self._tracks.values():
+                track.doubt(position)
 
     def nacked(self, event: Nacked | LeaseModified) -> None:
         """A refusal is on its way: the service may release the key from this message on."""
@@ -149,7 +154,7 @@ class KeyChecker:
         if not position or track is None:
             return
         held = track.held.pop(position, None)
-        self._unsettle(track, t)
+        track.unsettle(t + self._rules.ack_settled_s)
         if held is not None:
             self._liveness.refuse(position, t)
             if self._rules.mode is Mode.PUSH:
@@ -189,8 +194,6 @@ class KeyChecker:
         self._liveness.release(position)
         for track in self._tracks.values():
             track.held.pop(position, None)
-
-    # --- control and time ----------------------------------------------------------------------------------------------------
 
     def unsettle(self, until_t: float) -> None:
         """A seek, purge or filter change settles until `until_t`: until then everything may be explained by it.
@@ -237,8 +240,6 @@ class KeyChecker:
         """Whether the service still owes this subscription a delivery."""
         return self._liveness.owes() or any(owed or any(order.missing()) for order, owed in self._order.undelivered())
 
-    # --- steps of a delivery -------------------------------------------------------------------------------------------------
-
     def _track(self, session: Session, t: float, number: int) -> Track:
         track = self._tracks.get(session.name)
         if track is not None and track.session is session:
@@ -272,12 +273,13 @@ class KeyChecker:
         if position:
             arrival.position = position
             arrival.lo = max(arrival.lo, log.invoked_t(position))
-            self._count_redelivery(arrival)
+            count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
             judge_known_id(self.docket, log, arrival, order, self._order.epochs)
             judge_redelivery(self.docket, log, arrival)
             return True
         primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(arrival.seq)
-        if not primary_awaited and log.is_retired(order.index, arrival.seq):
+        in_the_hole = publication is None and not order.record.complete
+        if in_the_hole or (log.is_retired(order.index, arrival.seq) and not primary_awaited):
             return False
         early = publication.early_on(self.subscription.index) if publication is not None else []
         invoked_t = publication.invoked_t if publication is not None else LONG_AGO
@@ -290,14 +292,6 @@ class KeyChecker:
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
         return True
-
-    def _count_redelivery(self, arrival: Arrival) -> None:
-        """Counts what a run has to have met to mean anything (section 7 of the specification)."""
-        counters = self.docket.counters
-        owed = self._liveness.owed.get(arrival.position)
-        counters["deliveries_redelivery"] += 1
-        counters["redeliveries_of_acked"] += bool(self.log.flags(arrival.position) & ACKED)
-        counters["lease_expiries"] += owed is not None and not owed.refused and owed.due_t <= arrival.t
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -340,10 +334,7 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        counters = self.docket.counters
-        counters["rewinds"] += 1
-        counters["rewinds_to_acked"] += bool(self.log.flags(arrival.position) & ACKED)
-        counters["rewinds_inside_a_run"] += self._liveness.run is not None
+        count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
         for track in self._tracks.values():
             track.let_go(arrival.position, inf)
@@ -354,25 +345,26 @@ class KeyChecker:
             self._liveness.rewound(arrival.number, arrival.track.session, reached)
 
     def _hold(self, arrival: Arrival, certain: bool) -> None:
-        """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it."""
+        """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
+
+        It is also in doubt while an acknowledgement of an earlier delivery may be under way: applied now, it ends this hold too.
+        """
         rules = self._rules
         t, number, position = arrival.t, arrival.number, arrival.position
         lease_end_t = t + rules.ack_deadline_s
         delay = rules.delivery_delay_max_s
         track = arrival.track
+        acked_before = self.log.flags(position) & ACKED
+        if acked_before and self._acked_t + rules.ack_lag_max_s >= arrival.lo:
+            certain = False
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1
         track.held[position] = Held(number, lease_end_t - delay if certain else LONG_AGO, lease_end_t + delay)
         track.record(position, t, number, t - delay - rules.clock_error_s)
         self._liveness.delivered(position, t, number)
         self._last_position = position
-        if not self.log.flags(position) & ACKED and position > self._redelivery.sought_frontier:
+        if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, number)
-
-    def _unsettle(self, track: Track, t: float) -> None:
-        until_t = t + self._rules.ack_lag_max_s + self._rules.delivery_delay_max_s
-        if until_t > track.unsettled_until_t:
-            track.unsettled_until_t = until_t
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()

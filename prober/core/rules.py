@@ -65,6 +65,11 @@ class Rules:
             raise ValueError("window must be at least 1 position")
 
     @property
+    def ack_settled_s(self) -> float:
+        """How long after it was sent an acknowledgement or refusal has certainly been applied, as far as anybody can see."""
+        return self.ack_lag_max_s + self.delivery_delay_max_s
+
+    @property
     def shortest_deadline_s(self) -> float:
         """The soonest that anything about a key has to be looked at when nothing happens."""
         return min(self.delivery_deadline_s, self.stall_deadline_s, self.unacked_deadline_s, self.idle_after_s)

@@ -80,7 +80,6 @@ class Track:
     """
 
     __slots__ = (
-        "acked_t",
         "closed_seen",
         "held",
         "highest",
@@ -97,7 +96,6 @@ class Track:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.held: dict[int, Held] = {}
-        self.acked_t = LONG_AGO
         self.unsettled_until_t = LONG_AGO
         self.closed_seen = False
         self.highest = 0
@@ -129,9 +127,20 @@ class Track:
         if len(spans) > SPANS_KEPT:
             self.spans = list(_merged_by_pairs(spans))
 
-    def doubt(self) -> None:
+    def unsettle(self, until_t: float) -> None:
+        """Something let go may still count as held at the service until `until_t`."""
+        self.unsettled_until_t = max(self.unsettled_until_t, until_t)
+
+    def doubt(self, position: int) -> None:
+        """A position is no longer held certainly."""
+        held = self.held.get(position)
+        if held is not None:
+            self.held[position] = held._replace(lease_end_min_t=LONG_AGO)
+
+    def doubt_all(self) -> None:
         """Nothing that is held is held certainly any more."""
-        self.held = {position: held._replace(lease_end_min_t=LONG_AGO) for position, held in self.held.items()}
+        for position in self.held:
+            self.doubt(position)
 
     @property
     def held_until_t(self) -> float:
@@ -165,7 +174,7 @@ class Track:
         gone = [position for position in self.held if position >= floor]
         for position in gone:
             held = self.held.pop(position)
-            self.unsettled_until_t = max(self.unsettled_until_t, min(held.lease_end_max_t, until_t))
+            self.unsettle(min(held.lease_end_max_t, until_t))
 
 
 NO_TRACKS: dict[str, Track] = {}

@@ -52,6 +52,9 @@ from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
+_TIMELESS = (Ended, Interrupted)
+"""Events that do not say what happened until then: an end that did not drain, a hole in the record."""
+
 
 class KeyGroup(Publications):
     """One key of the topic: what its publisher recorded, and its checker on each subscription, by the subscription's index."""
@@ -125,7 +128,7 @@ class Verifier:
         t = event.t
         self._number += 1
         queue = self._queue
-        if queue and queue[0][0] < t and type(event) is not Ended:
+        if queue and queue[0][0] < t and type(event) not in _TIMELESS:
             self._pass_time(t)
         if t > self._now:
             self._now = t

@@ -1,13 +1,17 @@
 """Dead letters: what has left the subscription may be passed over; what may have left makes a skip doubtful."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from prober.core.redelivery import DEAD_LETTER
 from tests.unit.core.cases import PUSH, Case, case, only
 
-POLICY = {"dead_letter_max_attempts": 3}
+POLICY: dict[str, Any] = {"dead_letter_max_attempts": 3}
 TWICE = "P1,2,3 A<1,2,3@1 A<1,2@1.3"  # one attempt short of the policy's limit for 2
 
 

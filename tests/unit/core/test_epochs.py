@@ -1,6 +1,10 @@
 """Several writers, restarted writers, writers that nobody knows, and checkers that start in the middle."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,7 @@ from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, observe, words
 
-ADOPTED = {"subscription_predates_first_publish": False}
+ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
 
 
 @pytest.mark.parametrize(

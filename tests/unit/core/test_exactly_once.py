@@ -1,13 +1,17 @@
 """Exactly-once delivery: a confirmed acknowledgement is final."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from prober.core.integrity import RACING
 from tests.unit.core.cases import PULL, Case, case, only
 
-EOD = {"exactly_once": True}
+EOD: dict[str, Any] = {"exactly_once": True}
 CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
 
 

@@ -1,8 +1,11 @@
 """Promise 3: while something is outstanding, the key stays at one subscriber. Three answers: certain, perhaps, no."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -87,7 +90,7 @@ def test_nothing_is_outstanding(one: Case) -> None:
     one.check()
 
 
-CONFIRMED = {"exactly_once": True}
+CONFIRMED: dict[str, Any] = {"exactly_once": True}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_late_copies(one: Case) -> None:
     one.check()
 
 
-HALF_OPEN = {"close_detection_max_s": 3.0}
+HALF_OPEN: dict[str, Any] = {"close_detection_max_s": 3.0}
 
 
 @pytest.mark.parametrize(

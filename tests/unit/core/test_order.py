@@ -1,12 +1,14 @@
 """Promise 1: first deliveries come in the order of the log, as far as the publisher's record tells it."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 import pytest
 
 from prober.core import order as order_module
-from tests.unit.core.cases import Case, case, findings, only, say
 from prober.core.rules import Rules
+from tests.unit.core.cases import Case, case, findings, only, say
 
 TOGETHER = "P1@0 P2@0"  # two publishes at once: no real-time order between them
 REPUBLISHED = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1'gen1=m1@0.35"

@@ -1,5 +1,7 @@
 """Unary pull: one response at a time, consecutive inside, and no hole between responses."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 import pytest
@@ -89,5 +91,8 @@ def test_a_hole_in_a_response_names_what_is_missing_and_its_proof() -> None:
 def test_nothing_in_a_response_was_sent_before_the_pull_was_sent() -> None:
     """The pull comes after a rewind elsewhere was received: so its message certainly followed that rewind."""
     before = f"{DONE} pull b2@20 b2<1@20.1 b2 ack 1@20.2"
-    assert {f.kind for f in findings(f"{before} pull b3@20.15 b3<4@20.3", Rules(mode=Mode.PULL))} == {"PULL_OVERLAP", "REDELIVERY_SKIP"}
+    assert {f.kind for f in findings(f"{before} pull b3@20.15 b3<4@20.3", Rules(mode=Mode.PULL))} == {
+        "PULL_OVERLAP",
+        "REDELIVERY_SKIP",
+    }
     assert {f.kind for f in findings(f"{before} pull b3@1.2 b3<4@20.3", Rules(mode=Mode.PULL))} == {"PULL_OVERLAP"}

@@ -1,5 +1,7 @@
 """Push: one request at a time, and after a failed one the same message or an earlier one."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 import pytest

@@ -1,14 +1,20 @@
 """Promise 2: a run of redeliveries leaves nothing out; what was sent before what is judged by what can have been."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
 from prober.core import redelivery
+from prober.core.docket import Docket
 from prober.core.events import Acked, Closed, Delivered, Event, Opened
 from prober.core.findings import Status
+from prober.core.positions import LearnedLog
 from prober.core.rules import Rules
-from prober.core.sessions import TRACKS_KEPT
+from prober.core.sessions import TRACKS_KEPT, Span
 from prober.core.verifier import Verifier
 from tests.notation import history
 from tests.unit.core.cases import Case, case, findings, observe, only, words
@@ -147,10 +153,12 @@ def one_message_each(streams: int) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(("rewound_t", "expected"), [(84.5, set()), (100.0, {"V:REDELIVERY_SKIP"})], ids=["perhaps sent before", "certainly sent after"])
+@pytest.mark.parametrize(
+    ("rewound_t", "expected"), [(84.5, set()), (100.0, {"V:REDELIVERY_SKIP"})], ids=["perhaps sent before", "certainly sent after"]
+)
 def test_streams_that_are_no_longer_remembered_still_came_before(rewound_t: float, expected: set[str]) -> None:
     """All streams are forgotten at once when the last one opens; what they delivered is still what it follows."""
-    rewound = [
+    rewound: list[Event] = [
         Opened(84.1, "s", "rewound", "client"),
         Delivered(rewound_t, "s", "k", "rewound", "e1", 5, "m5"),
         Acked(rewound_t + 0.1, "s", "k", "rewound", "m5"),
@@ -168,12 +176,12 @@ def test_when_too_many_skips_wait_the_oldest_is_told_as_indeterminate(monkeypatc
 
 
 def test_the_past_of_forgotten_streams_is_bounded_and_errs_towards_silence() -> None:
-    check = redelivery.RedeliveryCheck.__new__(redelivery.RedeliveryCheck)
-    check._past = ()
-    spans = [redelivery.Span(float(t), float(t), 100 - t, t) for t in range(40)]
+    docket = Docket("s", "k", Rules(), lambda finding: None, Counter())
+    check = redelivery.RedeliveryCheck(docket, LearnedLog(4))
+    spans = [Span(float(t), float(t), 100 - t, t) for t in range(40)]
     check.remember(spans)
     assert len(check._past) == redelivery.PAST_MAX
     assert check._past[0].position == 100  # the highest, with a time that makes it possible for longer
     assert check._past[0].last_t == float(40 - redelivery.PAST_MAX)
-    check.remember([redelivery.Span(50.0, 50.0, 200, 1)])
+    check.remember([Span(50.0, 50.0, 200, 1)])
     assert [span.position for span in check._past] == [200]  # later and higher than all others

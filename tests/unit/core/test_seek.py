@@ -1,5 +1,7 @@
 """Control operations: a seek, a purge, a filter change or a hole in the record may explain what happens until they have settled."""
 
+# ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 from math import inf
@@ -95,7 +97,10 @@ def test_a_key_that_appears_while_a_seek_settles_is_excused_as_well() -> None:
 
 def test_a_seek_concerns_its_subscription_alone() -> None:
     found = across(("s", "P1,2,3 A<1@1 seek 60@2 A<3@3"), ("t", "A<1@1 A<3@3"))
-    assert {(f.subscription, f.status.value) for f in found if f.kind == "ORDER_GAP"} == {("s", "indeterminate"), ("t", "violation")}
+    assert {(f.subscription, f.status.value) for f in found if f.kind == "ORDER_GAP"} == {
+        ("s", "indeterminate"),
+        ("t", "violation"),
+    }
 
 
 def test_without_a_bound_on_the_delay_a_hole_is_over_after_a_lease() -> None:

@@ -1,0 +1,57 @@
+"""`affinity`: while messages of a key are outstanding, the key stays at one subscriber.
+
+Subscribers join and leave while bursts are published. Each message is held for a while before it is acknowledged, so that most of the
+time something is outstanding on every key; now and then a key falls idle, which is when it may move.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from prober.brokers.base import Subscriber
+from prober.probes.base import Probe, Workload
+from prober.stage import Decide, Delivery, Stage
+
+JOIN_SHARE = 0.6
+
+
+async def act(stage: Stage, workload: Workload) -> None:
+    """Publishes on all keys while subscribers come and go."""
+
+    def acknowledge_late(delivery: Delivery) -> None:
+        stage.later(stage.random.uniform(0.5, 1.5) * workload.ack_after_s, delivery.ack)
+
+    members = [await stage.subscribe(acknowledge_late) for _ in range(2)]
+    publishing = asyncio.gather(*(_bursts(stage, f"affinity-{number}", workload) for number in range(workload.keys)))
+    try:
+        while not publishing.done():
+            await asyncio.sleep(2 * workload.ack_after_s)
+            await _change(stage, members, acknowledge_late, workload.subscribers)
+    finally:
+        await publishing
+
+
+async def _change(stage: Stage, members: list[Subscriber], decide: Decide, members_max: int) -> None:
+    """One subscriber joins, or the oldest leaves."""
+    if len(members) < members_max and stage.random.random() < JOIN_SHARE:
+        members.append(await stage.subscribe(decide))
+    elif len(members) > 1:
+        await members.pop(0).close()
+
+
+async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
+    for _ in range(workload.bursts):
+        await stage.publish(key, workload.burst_messages, workload.message_bytes)
+        await asyncio.sleep(stage.random.choice((0.5, 1.0, 3.0)) * workload.ack_after_s)
+
+
+PROBE = Probe(
+    name="affinity",
+    promise="While messages of a key are outstanding, the key stays at one subscriber.",
+    act=act,
+    workload=Workload(bursts=8, burst_messages=4, subscribers=4, ack_after_s=0.2),
+    requires={
+        "deliveries_among_several": "there were never two subscribers at once",
+        "sessions_closed": "no subscriber left",
+    },
+)

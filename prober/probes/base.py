@@ -1,0 +1,44 @@
+"""What a probe is: an experiment on a stage, and what has to have happened for its outcome to mean anything."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from prober.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much a run does. Times in seconds, sizes in bytes.
+
+    keys            ordering keys of the run.
+    bursts          how often each key is published on.
+    burst_messages  messages per burst, published together.
+    message_bytes   size of a message.
+    subscribers     subscribers that share the subscription.
+    ack_after_s     how long a subscriber takes to acknowledge.
+    """
+
+    keys: int = 8
+    bursts: int = 5
+    burst_messages: int = 10
+    message_bytes: int = 64
+    subscribers: int = 3
+    ack_after_s: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One kind of experiment.
+
+    promise     the promise under test, in one sentence.
+    act         does it: publishes and consumes on the stage, and returns when publishing is over.
+    requires    counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
+    """
+
+    name: str
+    promise: str
+    act: Callable[[Stage, Workload], Awaitable[None]]
+    workload: Workload = field(default_factory=Workload)
+    requires: Mapping[str, str] = field(default_factory=dict)

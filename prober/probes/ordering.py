@@ -1,0 +1,41 @@
+"""`ordering`: messages of a key are received in the order in which the service received them; none is lost, doubled or made up.
+
+Several subscribers share a subscription. On each key, bursts are published faster than they are acknowledged, so that something is
+always outstanding while more arrives. Every message is acknowledged after a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from prober.probes.base import Probe, Workload
+from prober.stage import Delivery, Stage
+
+
+async def act(stage: Stage, workload: Workload) -> None:
+    """Publishes bursts on all keys at once, and acknowledges what comes."""
+
+    def acknowledge_soon(delivery: Delivery) -> None:
+        stage.later(workload.ack_after_s, delivery.ack)
+
+    for _ in range(workload.subscribers):
+        await stage.subscribe(acknowledge_soon)
+    await asyncio.gather(*(_bursts(stage, f"ordering-{number}", workload) for number in range(workload.keys)))
+
+
+async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
+    for _ in range(workload.bursts):
+        await stage.publish(key, workload.burst_messages, workload.message_bytes)
+        await asyncio.sleep(stage.random.uniform(0, workload.ack_after_s / 2))
+
+
+PROBE = Probe(
+    name="ordering",
+    promise="Messages of a key are received in the order in which the service received them, and all of them are.",
+    act=act,
+    requires={
+        "publishes_confirmed": "nothing was published",
+        "deliveries_first": "nothing was delivered",
+        "deliveries_among_several": "there were never two subscribers at once",
+    },
+)

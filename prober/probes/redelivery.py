@@ -1,0 +1,130 @@
+"""`redelivery`: when a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.
+
+For each cause of a redelivery and each place in a run there is a key of its own. A burst is published; the message in question is held
+back while every later one is acknowledged, and then made to come again:
+
+    refused     it is refused (nack)
+    expired     its lease ends
+    broken      the stream that carried it breaks
+    killed      its subscriber goes away; another takes over
+
+What comes again is acknowledged, and a second burst follows, so that a skip after the run shows as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import StrEnum
+from itertools import product
+
+from prober.brokers.base import Subscriber
+from prober.probes.base import Probe, Workload
+from prober.stage import Delivery, Stage
+
+LEASE_S = 1
+HOLD_S = 1.5
+"""How long a message is held back for the later ones to be acknowledged. A client library delivers them only after it is answered."""
+AGAIN_S = 10.0
+"""How long to wait for it to come again before publishing goes on."""
+
+
+class Cause(StrEnum):
+    """What makes the message come again."""
+
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    BROKEN = "broken"
+    KILLED = "killed"
+
+
+class Trial:
+    """One key: which message is to come again and why."""
+
+    def __init__(self, cause: Cause, seq: int, length: int) -> None:
+        self.cause = cause
+        self.key = f"redelivery-{cause}-{seq}"
+        self.seq = seq
+        self.length = length
+        self.held: Delivery | None = None
+        self.later_acked = 0
+        self.ready = asyncio.Event()
+        self.again = asyncio.Event()
+
+    def decide(self, delivery: Delivery) -> None:
+        """Holds the chosen message back the first time; acknowledges everything else, and the chosen one when it comes again."""
+        if delivery.seq == self.seq and not delivery.again and self.held is None:
+            self.held = delivery
+        else:
+            delivery.ack()
+            self.later_acked += delivery.seq > self.seq
+            if delivery.seq == self.seq:
+                self.again.set()
+        if self.held is not None and self.later_acked >= self.length - self.seq:
+            self.ready.set()
+
+
+async def act(stage: Stage, workload: Workload) -> None:
+    """Runs every trial; those that break streams go one after the other, since a stream carries all keys of its subscriber."""
+    length = max(3, workload.burst_messages)
+    trials = {trial.key: trial for trial in _trials(length)}
+
+    def decide(delivery: Delivery) -> None:
+        trials[delivery.key].decide(delivery)
+
+    subscribers = [await stage.subscribe(decide) for _ in range(max(1, workload.subscribers))]
+    gentle = [trial for trial in trials.values() if trial.cause in (Cause.REFUSED, Cause.EXPIRED)]
+    await asyncio.gather(*(_provoke(stage, trial, workload, ()) for trial in gentle))
+    for trial in trials.values():
+        if trial.cause is Cause.BROKEN:
+            await _provoke(stage, trial, workload, subscribers)
+        if trial.cause is Cause.KILLED:
+            await _provoke(stage, trial, workload, subscribers)
+            subscribers = [await stage.subscribe(decide) for _ in subscribers]
+
+
+def _trials(length: int) -> list[Trial]:
+    places = (1, (length + 1) // 2, length)
+    return [Trial(cause, seq, length) for cause, seq in product(Cause, places)]
+
+
+async def _provoke(stage: Stage, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
+    await stage.publish(trial.key, trial.length, workload.message_bytes)
+    await _within(HOLD_S, trial.ready)
+    if trial.held is not None:
+        await _cause(trial.cause, trial.held, subscribers)
+        if trial.cause is not Cause.KILLED:
+            await _within(AGAIN_S, trial.again)
+    await stage.publish(trial.key, trial.length, workload.message_bytes)
+
+
+async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]) -> None:
+    match cause:
+        case Cause.REFUSED:
+            held.nack()
+        case Cause.EXPIRED:
+            held.shorten_lease(LEASE_S)
+        case Cause.BROKEN:
+            await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
+        case Cause.KILLED:
+            await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
+
+
+async def _within(limit_s: float, event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), limit_s)
+
+
+PROBE = Probe(
+    name="redelivery",
+    promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
+    act=act,
+    workload=Workload(burst_messages=5, subscribers=2),
+    requires={
+        "rewinds": "nothing was redelivered",
+        "redeliveries_of_acked": "no redelivery passed an acknowledged message",
+        "nacks": "nothing was refused",
+        "sessions_closed": "no stream broke",
+    },
+)
