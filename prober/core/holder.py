@@ -30,7 +30,7 @@ from typing import NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import LearnedLog
+from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Session, Track
 
@@ -71,13 +71,14 @@ class HolderCheck:
 
     `owner` holds the key since some time between `start_lo` and `start_t`, beginning at `start_position`; `contested` after a late
     copy elsewhere that may have been a move. `released` is the highest position that a refusal, a broken stream or a control
-    operation may have released.
+    operation may have released; `acked_t` when an acknowledgement was last sent.
     """
 
     __slots__ = (
         "_docket",
         "_log",
         "_short_leases",
+        "acked_t",
         "contested",
         "owner",
         "pending",
@@ -94,6 +95,7 @@ class HolderCheck:
         self._log = log
         self._short_leases: tuple[tuple[float, int], ...] = ()
         self.pending: tuple[Split, ...] = ()
+        self.acked_t = LONG_AGO
         self.contested = False
         self.owner: str | None = None
         self.start_t = self.start_lo = LONG_AGO
@@ -145,6 +147,11 @@ class HolderCheck:
             track.let_go(0, inf)
         self._move(arrival, (), 0, arrival.lo)
 
+    def ack_under_way(self, arrival: Arrival) -> bool:
+        """Whether an acknowledgement of an earlier delivery of the message may be applied after this one was sent, and so end it."""
+        applied_t = self.acked_t + self._docket.rules.ack_lag_max_s
+        return applied_t >= arrival.lo and bool(self._log.flags(arrival.position) & ACKED)
+
     def release(self, position: int) -> None:
         """The service may have released everything up to a position."""
         self.released = max(self.released, position)
@@ -189,15 +196,17 @@ class HolderCheck:
     def _is_late_copy(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
         """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away.
 
-        What a session delivered before a seek had settled is forgotten, so its first delivery after that may continue anything.
+        If it was, then it was let go before the key moved: by a rewind to where the new period began, or by an acknowledgement of an
+        earlier delivery. What a session delivered before a seek had settled is forgotten, so its first delivery after that may
+        continue anything.
         """
         if arrival.lo > self.start_t:
             return False
         for track in tracks:
             if track.session.subscriber == arrival.track.session.subscriber:
                 own = arrival.own if track is arrival.track else track.last
-                rewound_to_it = self.start_position <= max(own, arrival.position)
-                if own and rewound_to_it and self._log.may_follow(arrival.position, own):
+                let_go = self.start_position <= max(own, arrival.position) or self.ack_under_way(arrival)
+                if own and let_go and self._log.may_follow(arrival.position, own):
                     return True
         if arrival.own:
             return False

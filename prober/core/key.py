@@ -27,6 +27,8 @@ from prober.core.rules import Mode, Rules
 from prober.core.sessions import ANCIENT, NO_TRACKS, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
 from prober.core.subscription import Subscription
 
+_NO_OTHERS: list[Track] = []
+
 
 class TopicKey(Protocol):
     """The key as all subscriptions of the topic see it: `epochs` is what its publisher recorded."""
@@ -45,7 +47,6 @@ class KeyChecker:
     """
 
     __slots__ = (
-        "_acked_t",
         "_holder",
         "_last_event_t",
         "_last_position",
@@ -77,7 +78,6 @@ class KeyChecker:
         self._tracks = NO_TRACKS
         self._unsettled = False
         self._last_event_t = LONG_AGO
-        self._acked_t = LONG_AGO
         self._last_position = ANCIENT
         self._redelivery = RedeliveryCheck(docket, self.log)
         self._order = OrderCheck(docket, self.log, subscription.index, topic_key.epochs)
@@ -135,15 +135,14 @@ class KeyChecker:
         if not position:
             return
         self.log.mark(position, ACKED)
-        self._acked_t = event.t
+        self._holder.acked_t = event.t
         self._liveness.release(position)
         acking = self._tracks.get(event.session)
         if acking is not None:
             acking.held.pop(position, None)
             acking.unsettle(event.t + self._rules.ack_settled_s)
-        if len(self._tracks) > 1:
-            for track in self._tracks.values():
-                track.doubt(position)
+        for track in self._others(acking):
+            track.doubt(position)
 
     def nacked(self, event: Nacked | LeaseModified) -> None:
         """A refusal is on its way: the service may release the key from this message on."""
@@ -253,6 +252,10 @@ class KeyChecker:
         track = self._tracks[session.name] = Track(session)
         return track
 
+    def _others(self, own: Track | None) -> list[Track]:
+        """The sessions that delivered the key, one left out."""
+        return [track for track in self._tracks.values() if track is not own] if len(self._tracks) > 1 else _NO_OTHERS
+
     def _forget_tracks(self, t: float) -> None:
         """Forgets sessions, but not what they may still be predecessors with, nor until when they may count as holders."""
         gone = take_over(self._tracks, t)
@@ -278,8 +281,8 @@ class KeyChecker:
             judge_redelivery(self.docket, log, arrival)
             return True
         primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(arrival.seq)
-        in_the_hole = publication is None and not order.record.complete
-        if in_the_hole or (log.is_retired(order.index, arrival.seq) and not primary_awaited):
+        retired = log.is_retired(order.index, arrival.seq) and not primary_awaited
+        if retired or self._order.predates(order, publication, arrival):
             return False
         early = publication.early_on(self.subscription.index) if publication is not None else []
         invoked_t = publication.invoked_t if publication is not None else LONG_AGO
@@ -336,18 +339,20 @@ class KeyChecker:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
-        for track in self._tracks.values():
+        arrival.track.rewound_t = arrival.t
+        arrival.track.let_go(arrival.position, inf)
+        for track in self._others(arrival.track):
             track.let_go(arrival.position, inf)
-            if track is not arrival.track:
-                after = arrival.lo - self._rules.clock_error_s
-                reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
+            after = arrival.lo - self._rules.clock_error_s
+            reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
         if self.log.frontier > self._redelivery.sought_frontier:
             self._liveness.rewound(arrival.number, arrival.track.session, reached)
 
     def _hold(self, arrival: Arrival, certain: bool) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
 
-        It is also in doubt while an acknowledgement of an earlier delivery may be under way: applied now, it ends this hold too.
+        It is also in doubt while an acknowledgement of an earlier delivery may be under way, for applied now it ends this hold too, and
+        when it may have been sent before a rewind that was seen on another session, which then has dropped it.
         """
         rules = self._rules
         t, number, position = arrival.t, arrival.number, arrival.position
@@ -355,7 +360,7 @@ class KeyChecker:
         delay = rules.delivery_delay_max_s
         track = arrival.track
         acked_before = self.log.flags(position) & ACKED
-        if acked_before and self._acked_t + rules.ack_lag_max_s >= arrival.lo:
+        if self._holder.ack_under_way(arrival) or any(other.rewound_t >= arrival.lo for other in self._others(track)):
             certain = False
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1

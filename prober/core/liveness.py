@@ -35,8 +35,7 @@ from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import Mode
 from prober.core.sessions import Session
 
-_NOTHING: frozenset[str | Kind] = frozenset()
-_UNACKED = Kind.UNACKED_STALL
+_NOTHING: frozenset[str] = frozenset()
 
 STREAM_BROKE = "the stream that carried the run broke, and what it lost may have been acknowledged before"
 
@@ -162,21 +161,31 @@ class LivenessCheck:
         return DEAD_LETTER if self._log.may_be_dead_lettered(run.target) else ""
 
     def _judge_owed(self, now: float, quiet_since_t: float) -> float:
-        deadline_s = self._docket.rules.unacked_deadline_s
-        if deadline_s == inf or _UNACKED in self._told:
+        if self._docket.rules.unacked_deadline_s == inf:
             return inf
-        since = {p: max(owed.due_t, quiet_since_t) for p, owed in self.owed.items() if p > self._log.floor}
+        firm: dict[int, float] = {}
+        doubtful: dict[int, float] = {}
+        for position, owed in self.owed.items():
+            if position > self._log.floor:
+                group = doubtful if self._log.may_be_dead_lettered(position) else firm
+                group[position] = max(owed.due_t, quiet_since_t)
+        return min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
+
+    def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
+        """The same for a group of positions, by the time since when each is owed."""
+        deadline_s = self._docket.rules.unacked_deadline_s
         since_t = min(since.values(), default=inf)
-        if now <= since_t + deadline_s:
-            return since_t + deadline_s
-        self._told |= {_UNACKED}
+        told = f"{Kind.UNACKED_STALL} {doubt}"
+        if now <= since_t + deadline_s or told in self._told:
+            return inf if told in self._told else since_t + deadline_s
+        self._told |= {told}
         overdue = sorted(position for position, t in since.items() if t == since_t)
         self._docket.liveness(
             Kind.UNACKED_STALL,
             since_t + deadline_s,
             [self.owed[position].number for position in overdue[:5]],
             {"seqs": tuple(map(self._log.seq, overdue[:SEQS_SHOWN])), "count": len(overdue), "since_t": since_t},
-            DEAD_LETTER if all(map(self._log.may_be_dead_lettered, overdue)) else "",
+            doubt,
         )
         return inf
 

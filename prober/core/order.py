@@ -86,10 +86,11 @@ class EpochOrder:
     next        the sequence number expected next; None until an adopted baseline is known.
     last        the primary that stands furthest in the log.
     overtaken   sequence numbers below `next` that have not been received.
+    highest     where the baseline is adopted: the highest sequence number received.
     gone        sequence numbers that were dead-lettered before they were received.
     """
 
-    __slots__ = ("gone", "index", "last", "next", "overtaken", "record")
+    __slots__ = ("gone", "highest", "index", "last", "next", "overtaken", "record")
 
     def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
         self.index = index
@@ -98,6 +99,7 @@ class EpochOrder:
         self.last = BEFORE_ALL
         self.overtaken: dict[int, Overtaken] = {}
         self.gone = _NOTHING
+        self.highest = 0
 
     def between(self, low: int, high: int) -> list[Publication]:
         """The recorded publications from `low` up to, not including, `high`, ascending; settled ones are no longer recorded."""
@@ -158,10 +160,11 @@ class OrderCheck:
 
     records             the publisher's record by epoch; an epoch that is not in it is foreign.
     epochs              how far each of them has been received.
+    adopted_t           where the baseline is adopted: when the first delivery was placed.
     excused_until_t     publishes invoked up to this time may have been passed over by a seek.
     """
 
-    __slots__ = ("_docket", "_log", "_records", "_subscription", "epochs", "excused_until_t", "latest")
+    __slots__ = ("_docket", "_log", "_records", "_subscription", "adopted_t", "epochs", "excused_until_t", "latest")
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: int, records: Mapping[str, EpochRecord]) -> None:
         self._docket = docket
@@ -171,6 +174,7 @@ class OrderCheck:
         self.epochs: tuple[EpochOrder, ...] = ()
         self.latest = NEVER
         self.excused_until_t = LONG_AGO
+        self.adopted_t = LONG_AGO
 
     def epoch(self, name: str) -> EpochOrder | None:
         """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
@@ -204,6 +208,22 @@ class OrderCheck:
         """A record left the subscription before it was received."""
         for order in self.epochs:
             order.dismiss(token)
+
+    def predates(self, order: EpochOrder, publication: Publication | None, arrival: Arrival) -> bool:
+        """Whether an unknown message may belong before what was learned first, or into a hole of the record.
+
+        Where the baseline is adopted, that is a message whose publish began before the first delivery that was placed, and that
+        stands before something learned already: the rewind goes further back than the checker does.
+        """
+        if publication is None:
+            return not order.record.complete
+        if order.next is not None:
+            return False
+        if self.latest is NEVER:
+            self.adopted_t = arrival.t
+        order.highest, highest = max(order.highest, arrival.seq), order.highest
+        overtaken = publication.confirmed_t < self.latest.t or arrival.seq < highest
+        return publication.invoked_t < self.adopted_t and overtaken
 
     def undelivered(self) -> Iterator[tuple[EpochOrder, list[Publication]]]:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""

@@ -76,6 +76,7 @@ class Track:
     highest                     the highest position ever delivered on it.
     run_start, run_start_t      where and when the current run of consecutive positions began.
     held                        position -> `Held` for messages that its subscriber may be holding.
+    rewound_t                   when a delivery on it last rewound the key.
     unsettled_until_t           until then, something that its subscriber let go may still count as held at the service.
     """
 
@@ -86,6 +87,7 @@ class Track:
         "last",
         "last_number",
         "last_t",
+        "rewound_t",
         "run_start",
         "run_start_t",
         "session",
@@ -98,6 +100,7 @@ class Track:
         self.held: dict[int, Held] = {}
         self.unsettled_until_t = LONG_AGO
         self.closed_seen = False
+        self.rewound_t = LONG_AGO
         self.highest = 0
         self.distrust()
 

@@ -299,6 +299,8 @@ class Verifier:
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:
             self._unsettle(checker)
+        if group.epochs:
+            self._watch(checker, self._now)
         for record in group.epochs.values():
             for publication in record.open.values():
                 publication.waiting += 1
