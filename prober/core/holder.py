@@ -41,6 +41,8 @@ LATE_COPY = "it may be a late copy, sent before the key moved"
 EARLIER_RUN = "its run may have begun before the other subscriber's"
 BROKEN = "a stream concerned broke within the time in which that may go unnoticed"
 
+REWOUND = "a rewind that arrived later may have dropped what was held"
+
 SHORT_LEASES_MAX = 64
 SPLITS_MAX = 256
 
@@ -54,7 +56,7 @@ class Certain(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A split on hold until its streams have proven that they were alive."""
+    """A split on hold: its streams have to prove that they were alive, and a rewind sent before it may still arrive."""
 
     due_t: float
     t: float
@@ -257,23 +259,32 @@ class HolderCheck:
     def _split(self, arrival: Arrival, certain: list[Certain], released: int) -> None:
         rules = self._docket.rules
         witnesses, facts = self._proof(arrival, certain)
-        due_t = arrival.t + rules.close_detection_max_s
+        close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
+        due_t = arrival.t + max(close_s, rules.delivery_delay_max_s)
         split = Split(due_t, arrival.t, arrival.position, arrival.track.session, tuple(certain), released, witnesses, facts)
         self._docket.counters["affinity_moves_outstanding_yes"] += 1
-        if rules.mode is Mode.STREAMING and rules.close_detection_max_s > 0:
-            self.pending += (split,)
-            if len(self.pending) > SPLITS_MAX:
-                self._decide(self.pending[0])
-                self.pending = self.pending[1:]
-        else:
-            self._docket.violation(OVERLAP[rules.mode], split.t, witnesses, facts)
+        self.pending += (split,)
+        if len(self.pending) > SPLITS_MAX:
+            self._decide(self.pending[0])
+            self.pending = self.pending[1:]
+
+    def explain_pending(self, arrival: Arrival) -> None:
+        """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
+        self.pending = tuple(
+            split._replace(held=tuple(held for held in split.held if held.position < arrival.position))
+            if arrival.lo <= split.t and arrival.track.session is not split.session
+            else split
+            for split in self.pending
+        )
 
     def _decide(self, split: Split) -> None:
-        alive = [held for held in split.held if held.track.session.closed_t > split.due_t]
-        broken = [held.track.highest for held in split.held if held.track.session.closed_t <= split.due_t]
-        released = max(split.released, *broken, 0)
-        proven = split.session.closed_t > split.due_t and _unexplained(split.position, alive, released)
-        doubt = "" if proven else BROKEN
+        """Files a split whose time is over; a stream concerned that broke meanwhile may have been dead already."""
+        streaming = self._docket.rules.mode is Mode.STREAMING
+        alive_t = split.t + self._docket.rules.close_detection_max_s if streaming else LONG_AGO
+        alive = [held for held in split.held if held.track.session.closed_t > alive_t]
+        released = max([split.released, *(held.track.highest for held in split.held if held not in alive)])
+        proven = split.session.closed_t > alive_t and _unexplained(split.position, alive, released)
+        doubt = "" if proven else BROKEN if split.held else REWOUND
         self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, doubt)
 
     def _file(self, arrival: Arrival, certain: list[Certain], doubt: str) -> None:

@@ -23,7 +23,7 @@ from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
-from prober.core.rules import Mode, Rules
+from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, NO_TRACKS, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
 from prober.core.subscription import Subscription
 
@@ -63,18 +63,13 @@ class KeyChecker:
         "subscription",
     )
 
-    def __init__(
-        self,
-        docket: Docket,
-        subscription: Subscription,
-        topic_key: TopicKey,
-    ) -> None:
+    def __init__(self, docket: Docket, subscription: Subscription, topic_key: TopicKey) -> None:
         self.docket = docket
         self.subscription = subscription
         self.due_t = inf
         self.log = LearnedLog(subscription.rules.window, subscription.rules.dead_letter_max_attempts)
         self._topic_key = topic_key
-        self._rules: Rules = subscription.rules
+        self._rules = subscription.rules
         self._tracks = NO_TRACKS
         self._unsettled = False
         self._last_event_t = LONG_AGO
@@ -88,7 +83,7 @@ class KeyChecker:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
         order = self._order.epoch(epoch)
         if order is not None and self._order.confirmed(order, publication, t):
-            self._received_primary(order.record, publication)
+            order.record.receive(publication)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -122,7 +117,7 @@ class KeyChecker:
         self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
-            self._received_primary(order.record, publication)
+            order.record.receive(publication)
         certain = self._holder_judges(arrival)
         if rewinds:
             self._rewind(arrival)
@@ -187,8 +182,7 @@ class KeyChecker:
         token = hash(event.message_id)
         position = self.log.find(token)
         if not position:
-            self._order.dismiss(token)
-            return
+            return self._order.dismiss(token)
         self.log.mark(position, REMOVED)
         self._liveness.release(position)
         for track in self._tracks.values():
@@ -321,14 +315,10 @@ class KeyChecker:
                 return False
         return check.judge(arrival, tracks.values(), self.subscription.is_alone(arrival.track.session))
 
-    @staticmethod
-    def _received_primary(record: EpochRecord, publication: Publication) -> None:
-        publication.received = True
-        publication.waiting -= 1
-        record.settle(publication)
-
     def _holder_judges(self, arrival: Arrival) -> bool:
         holder = self._holder
+        if holder.pending:
+            holder.explain_pending(arrival)
         if holder.owner == arrival.track.session.subscriber:
             if holder.contested:
                 holder.resume(arrival)

@@ -186,6 +186,12 @@ class EpochRecord:
                 del self.open[next(iter(self.open))]
                 self.given_up += 1
 
+    def receive(self, publication: Publication) -> None:
+        """Notes that one more subscription received the primary."""
+        publication.received = True
+        publication.waiting -= 1
+        self.settle(publication)
+
     def settle(self, publication: Publication) -> None:
         """Drops the record of a sequence number when its outcome is known and no subscription waits for it."""
         if publication.waiting > 0 or publication.open or not publication.received:
