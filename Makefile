@@ -17,6 +17,7 @@ run: $(VENV)/runtime.stamp  ## Judge the shipped traces; some of them break a pr
 	@$(BIN)/ordering-prober verify tests/vectors/*.jsonl || test $$? -eq 1
 
 test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto")
+	@sh .ci/get-promtool $(BIN)
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses

@@ -6,6 +6,7 @@ Every error that a user can cause is one line on standard error; the exit codes 
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import sys
@@ -18,7 +19,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from prober.brokers.connect import Vantage
+from prober.check import Order, as_json, as_text, exit_code
+from prober.check import check as run_check
+from prober.config.loading import load, show
 from prober.core.events import Event
+from prober.embedded.command import describe_faults, read_faults, serve
+from prober.embedded.faults import FaultError
+from prober.errors import BrokerError, ConfigError
+from prober.probes.catalogue import PROBES
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
 
@@ -91,6 +100,74 @@ def verify(
     raise typer.Exit(code)
 
 
+@app.command()
+def check(
+    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
+    duration: Annotated[float, typer.Option("--for", metavar="SECONDS", help="Go on for this long.")] = 0.0,
+    endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
+    vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
+    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
+    seed: Annotated[int, typer.Option(help="Repeats what is random in the experiments.")] = 0,
+) -> None:
+    """Run the probes once and print the verdict of each.
+
+    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
+    """
+    settings = load(config, os.environ)
+    if unknown := set(probe or ()) - set(PROBES):
+        raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
+    order = Order(tuple(probe or ()), endpoint, vantage, duration, seed)
+    tell = (lambda result: print(as_text(result), flush=True)) if output is Format.TEXT else (lambda _: None)
+    results = asyncio.run(run_check(settings, order, os.environ, tell))
+    if output is Format.JSON:
+        print(as_json(results))
+    raise typer.Exit(int(exit_code(results)))
+
+
+@app.command()
+def embedded(
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
+    fault: Annotated[list[str] | None, typer.Option("--fault", metavar="SPEC", help="Such as drop:p=0.1,key=orders-*")] = None,
+    admin_port: Annotated[int | None, typer.Option(help="Also listen for drills over HTTP here; 0 takes a free one.")] = None,
+) -> None:
+    """Run only the embedded Pub/Sub server, right or wrong on purpose."""
+    try:
+        asyncio.run(serve(port, read_faults(fault or ()), admin_port))
+    except OSError as error:
+        raise ConfigError(f"cannot listen on port {port}: {error}; name another with --port") from error
+
+
+@app.command()
+def faults() -> None:
+    """Explain the faults that the embedded server can inject, and what must find each."""
+    print(describe_faults(), end="")
+
+
+@app.command()
+def probes() -> None:
+    """List the probes and the promise that each tests."""
+    for known in PROBES.values():
+        print(f"{known.name}\n    {known.promise}")
+
+
+config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+
+
+@config_app.command("show")
+def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
+    """Print the complete configuration, secrets masked."""
+    print(show(load(file, os.environ)), end="")
+
+
+@config_app.command("check")
+def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
+    """Validate a configuration file; all problems are told together."""
+    load(file, os.environ)
+    print(f"{file}: valid")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -98,6 +175,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a key need not be writable in the terminal's encoding
     try:
         return int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
+    except BrokerError as trouble:
+        print(f"{PROGRAM}: {trouble}", file=sys.stderr)
+        return ExitCode.UNKNOWN
+    except (ConfigError, FaultError) as wrong:
+        print(f"{PROGRAM}: {wrong}", file=sys.stderr)
+        return ExitCode.MALFORMED
     except typer.TyperException as wrong:
         print(f"{PROGRAM}: {' '.join(wrong.format_message().split())} (see {PROGRAM} --help)", file=sys.stderr)
         return ExitCode.MALFORMED

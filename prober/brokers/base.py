@@ -101,7 +101,8 @@ class Flow:
 class Session(Protocol):
     """One channel that delivered messages: a stream, a pull response. What is sent through it is best effort and never blocks.
 
-    After the session is closed, sending does nothing. The order of calls is the order of sending.
+    The order of calls is the order of sending. After the session is closed, what is sent may be lost: on the wire it is, a client
+    library still passes it on.
     """
 
     @property
@@ -121,12 +122,23 @@ class Session(Protocol):
     def modify_lease(self, received: Received, seconds: int) -> None:
         """Sends a lease modification."""
 
+    def let_expire(self, received: Received) -> None:
+        """Sends nothing, now or later: the lease of this message is left to end by itself.
+
+        On the wire that is what happens to a message that nobody answers. A client library extends leases, and holds the next
+        message of a key back until the last one is answered; this makes it stop doing both.
+        """
+
 
 class Tap(Protocol):
     """Who is told what a subscriber sees. Called on the event loop, in order, never concurrently; must not block or raise."""
 
     def opened(self, session: Session, invoked_t: float | None) -> None:
-        """A session began; `invoked_t` is when a unary pull was sent, on the monotonic clock."""
+        """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.
+
+        The service sent nothing on it before that: a stream is told before its first request goes out, or with the time of that
+        request; a pull is told when its response is there, with the time at which it was sent.
+        """
 
     def received(self, session: Session, received: Received) -> None:
         """A message came off the channel. Nothing was acknowledged on the caller's behalf."""
@@ -144,6 +156,9 @@ class Publisher(Protocol):
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
 
+        Raises no BrokerError: that a topic is not there, or nobody answers, is the outcome. If the caller is cancelled while it
+        waits, the outcomes are unknown.
+
         At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order; its
         forced retries may put a message into the log more than once, and what is not answered in time is unknown.
         """
@@ -159,29 +174,58 @@ class Subscriber(Protocol):
     """Consumes one subscription under one client id. Streams that break are opened again, as new sessions, until it is closed."""
 
     async def start(self, tap: Tap) -> None:
-        """Opens the stream and returns when it is open, or raises why it cannot be."""
+        """Opens the stream and returns when it is open, or raises why it cannot be: BrokerUnavailable, NotThere, PermissionRefused.
+
+        Where a service does not answer before it has something to deliver, "open" means asked for, and not refused for half a
+        second. Called once.
+        """
 
     async def break_stream(self) -> None:
-        """Cuts the connection without a goodbye, as a network would; it is opened again like any broken stream."""
+        """Cuts the stream without a goodbye, as a network would; it is opened again like any broken stream.
+
+        The tap hears of the end when everything that came before has reached it. Does nothing while no stream is open.
+        """
 
     async def close(self) -> None:
         """Ends consumption; messages that are not acknowledged stay outstanding until their leases end."""
 
 
+class Puller(Protocol):
+    """Consumes one subscription by unary pull. Each response is a session of its own."""
+
+    async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
+        """Sends one pull and waits for its response; whether it had messages.
+
+        A response with messages is told to the tap: opened, then its messages in order. Its session is never told closed: nothing
+        more can come on it, and it takes acknowledgements until the puller is closed. A pull without a response in time is False;
+        the service may have put messages into a response that was lost. Several pulls may wait at once. Raises BrokerError.
+        """
+
+    async def close(self) -> None:
+        """Ends pulls that wait, and sends what was acknowledged before."""
+
+
 class Admin(Protocol):
-    """Creates and deletes what probes need. Deletes only what carries all of the labels it is given."""
+    """Creates and deletes what probes need. Deletes only what carries all of the labels it is given.
+
+    Each call is one attempt with a deadline of its own, and raises BrokerUnavailable, PermissionRefused, NotThere, NotOurs, or
+    BrokerError for any other refusal.
+    """
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
-        """Creates a topic, or finds it there already with these labels; anything else of that name is an error."""
+        """Creates a topic, or finds it there already with (at least) these labels; anything else of that name is NotOurs."""
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """Creates a subscription, or finds it there already with these settings and labels; anything else is an error."""
+        """Creates a subscription, or finds it there already with these settings and (at least) these labels; else NotOurs."""
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Deletes a topic or subscription if it carries these labels; False, and nothing deleted, if it does not or is not there."""
+        """Deletes a topic or subscription if it carries these labels; False, and nothing deleted, if it does not or is not there.
 
-    async def owned(self, labels: Mapping[str, str]) -> Sequence[str]:
-        """The full names of topics and subscriptions that carry these labels."""
+        No labels at all is a ValueError: everything would match.
+        """
+
+    async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
+        """The full names of topics and subscriptions of a project, `projects/p`, that carry these labels; at least one label."""
 
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seeks a subscription to a wall-clock time, seconds since 1970."""
@@ -198,7 +242,10 @@ class Broker(Protocol):
         """A publisher to a topic."""
 
     def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
-        """A subscriber under a client id of its own."""
+        """A subscriber under a client id of its own; `ack_deadline_s`, 10 to 600, is how long a lease lasts."""
+
+    def puller(self, subscription: str) -> Puller:
+        """A subscriber by unary pull."""
 
     async def close(self) -> None:
         """Lets go of all connections."""

@@ -74,5 +74,5 @@ class Conduct:
         return False
 
     def silent_until(self, now: float) -> float:
-        """Nothing at all is delivered before this time; 0 or a past time: business as usual."""
+        """Something could be delivered: nothing at all is before this time; a past time means business as usual."""
         return 0.0

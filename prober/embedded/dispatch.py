@@ -39,32 +39,33 @@ def _to_streams(feed: Feed, now: float) -> None:
     moved = True
     while moved:
         moved = False
-        for stream in list(feed.streams.values()):
-            if stream.ready and stream.open and stream.has_room:
-                moved = _serve_bound(feed, stream, now) or moved
+        bound = [stream for stream in feed.streams.values() if stream.ready]  # as of before the free lane's turn
         if feed.ready:
-            moved = _serve_free(feed, clients, now) or moved
+            moved = _serve_free(feed, clients, now)
+        for stream in bound:
+            if stream.ready and stream.open and stream.has_room:
+                _serve_bound(feed, stream, now)
+                moved = True
     for stream in list(feed.streams.values()):
         if stream.outbox:
             _send(feed, stream)
 
 
-def _serve_bound(feed: Feed, stream: Stream, now: float) -> bool:
+def _serve_bound(feed: Feed, stream: Stream, now: float) -> None:
     lane = stream.ready.popleft()
     lane.queued = False
-    if not lane.held or lane.wake_at > now:
+    if not lane.held or feed.waits(lane, now):
         feed.schedule(lane, now)  # it is free to go elsewhere, or has to wait
-        return True
+        return
     target = feed.engine.conduct.stray(feed.name, lane, feed.streams.values(), now)
     if target is not None:
         bind(lane, target)
     _serve(feed, lane, target or stream, now)
-    return True
 
 
 def _serve_free(feed: Feed, clients: list[Client], now: float) -> bool:
     lane = feed.ready[0]
-    if lane.wake_at > now:
+    if feed.waits(lane, now):
         feed.ready.popleft()
         lane.queued = False
         feed.schedule(lane, now)
@@ -155,7 +156,7 @@ def _fill(feed: Feed, pull: PullCall, now: float) -> list[Delivery]:
     while feed.ready and len(deliveries) < pull.messages_max and size < _SEND_BYTES:
         lane = feed.ready.popleft()
         lane.queued = False
-        if lane.wake_at <= now:
+        if not feed.waits(lane, now):
             bind(lane, None)
             while len(deliveries) < pull.messages_max and size < _SEND_BYTES:
                 entry = _next(lane, now)
@@ -181,7 +182,7 @@ def _to_endpoint(feed: Feed, now: float) -> None:
     while feed.ready and len(feed.pushes) < _PUSHES_MAX:
         lane = feed.ready.popleft()
         lane.queued = False
-        entry = _next(lane, now) if lane.wake_at <= now else None
+        entry = None if feed.waits(lane, now) else _next(lane, now)
         if entry is not None:
             bind(lane, None)
             delivery = feed.lease(entry, None, now + timeout)

@@ -52,6 +52,7 @@ class Feed:
         self.confirmed: dict[str, None] = {}  # exactly-once: ids acknowledged lately, which may be acknowledged again
         self.active_at = now
         self.oldest = math.inf  # no message here was published before this
+        self._prune_at = _LANES_KEPT_MAX
 
     @property
     def name(self) -> str:
@@ -92,9 +93,7 @@ class Feed:
         """Put a lane that has something to send where it will be found, or set the timer that does so later."""
         if lane.queued or not lane.pending:
             return
-        if lane.wake_at <= now:
-            lane.wake_at = self.engine.conduct.postpone(self.name, lane, now)
-        if lane.wake_at > now:
+        if self.waits(lane, now):
             if lane.wake_at != math.inf and lane.timer_at != lane.wake_at:
                 lane.timer_at = lane.wake_at
                 self.engine.set_timer(lane.wake_at, self, lane)
@@ -107,6 +106,16 @@ class Feed:
             return  # a pull, a push, or a stream that is gone (exactly-once) has them: wait until all are answered
         lane.queued = True
         self.engine.dirty[self] = None
+
+    def waits(self, lane: Lane, now: float) -> bool:
+        """Whether nothing of a lane may be sent yet: back-off, or a fault."""
+        if lane.wake_at <= now:
+            if lane.postponed:
+                lane.postponed, lane.decided = False, lane.end  # what came meanwhile goes along
+            else:
+                lane.wake_at = self.engine.conduct.postpone(self.name, lane, now)
+                lane.postponed = lane.wake_at > now
+        return lane.wake_at > now
 
     def lease(self, entry: Entry, stream: Stream | None, deadline: float) -> Delivery:
         """An entry goes out: from now on it is outstanding."""
@@ -216,9 +225,10 @@ class Feed:
             self.loose.pop(lane, None)
         elif lane.client is None:
             self.lanes.pop(lane.key, None)
-        elif len(self.lanes) > _LANES_KEPT_MAX:
-            for key in [key for key, other in self.lanes.items() if other.idle][: _LANES_KEPT_MAX // 2]:
+        elif len(self.lanes) > self._prune_at:
+            for key in [key for key, other in self.lanes.items() if other.idle]:
                 bind(self.lanes.pop(key), None)
+            self._prune_at = max(_LANES_KEPT_MAX, 2 * len(self.lanes))
 
     # --- subscribers come and go ------------------------------------------------------------------------------------------------
 

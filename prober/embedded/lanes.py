@@ -62,7 +62,7 @@ class Lane:
     client, stream  who got the last message; `shunned` is who let a deadline pass since.
     queued   it waits in a queue of lanes that have something to send.
     wake_at  nothing is sent before this time: back-off, or a fault.
-    decided  up to here a fault has had its chance to delay the first delivery.
+    postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
     halt_at  a fault stops the lane before this position until `halt_until`.
     """
 
@@ -79,6 +79,7 @@ class Lane:
     queued: bool = False
     wake_at: float = 0.0
     timer_at: float = 0.0
+    postponed: bool = False
     decided: int = 1
     halt_at: int = 0
     halt_until: float = 0.0
@@ -116,7 +117,7 @@ class Lane:
         """The entry to send next, if any; taken-out ones are passed."""
         while self.again:
             entry = self.at(self.again[0]) if self.again[0] >= self.floor else None
-            if entry is not None and not entry.removed:
+            if entry is not None and not entry.settled:
                 return entry
             self.again.popleft()
         end = self.offset + len(self.entries)

@@ -71,6 +71,7 @@ class State:
         self._streams: dict[str, tuple[Feed, Stream]] = {}
         self._pulls: dict[str, tuple[Feed, PullCall]] = {}
         self._housekeeping_at = -math.inf
+        self._silent_until = -math.inf
 
     # --- publish ----------------------------------------------------------------------------------------------------------------
 
@@ -217,7 +218,8 @@ class State:
         engine = self._engine
         for feed, what in engine.take_timers(now):
             self._look_at(feed, what, now)
-        if self.conduct.silent_until(now) <= now:
+        self._silent_until = self.conduct.silent_until(now) if engine.dirty else now
+        if self._silent_until <= now:
             while engine.dirty:
                 feeds, engine.dirty = engine.dirty, {}
                 for feed in feeds:
@@ -231,18 +233,17 @@ class State:
         What is a matter of minutes to days (retention, expiration) does not count: any `advance` that comes along sees to it.
         """
         times = [self._engine.leases.next_time(), self._engine.next_timer()]
-        silent = self.conduct.silent_until(now)
         if self._engine.dirty:
-            times.append(silent if silent > now else now)
+            times.append(max(self._silent_until, now))
         return min(times)
 
     def reconsider(self, now: float) -> None:
         """Faults have changed: lanes that one of them has silenced get another chance."""
         for feed in self.admin.feeds.values():
             for lane in (*feed.lanes.values(), *feed.loose):
+                lane.halt_at = 0
                 if lane.wake_at == math.inf:
                     lane.wake_at = now
-                    lane.halt_at = 0
                 feed.schedule(lane, now)
             self._engine.dirty[feed] = None
 
@@ -259,6 +260,8 @@ class State:
             feed.schedule(what, now)
         else:
             self._pulls.pop(what.id, None)
+            if self._silent_until <= now:
+                dispatch.dispatch(feed, now)  # a pull that does not want to wait gets what there is
             dispatch.answer_late_pull(feed, what)
 
     def _keep_house(self, now: float) -> None:

@@ -15,17 +15,21 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
+    "aiohttp": ("prober.embedded.admin", "prober.embedded.pusher"),
     "alembic": ("prober.status",),
     "fastapi": ("api", "prober.brokers.push"),
-    "google": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "orjson": ("prober.history",),
     "prometheus_client": ("prober.metrics",),
     "pyarrow": ("prober.history",),
+    "pydantic": ("api", "prober.config"),
+    "pydantic_core": ("prober.config",),
     "pyspark": ("spark_jobs",),
     "rich": ("prober.cli",),
     "sqlalchemy": ("prober.status",),
     "typer": ("prober.cli",),
+    "yaml": ("prober.config",),
 }
 
 # Of the project itself, a Spark executor gets only this.

@@ -16,12 +16,14 @@ its successors); so the log may be taken to be the delivered records followed by
 each, the time of the send. Every constraint on the time of a send is a lower bound that grows with the times of earlier sends (it
 was not sent before `not_before`, nor before its predecessor, nor before every message of another owner was released), and the only
 upper bound is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes
-the search exact. A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its
-position or below. A rewind of its owner may have any reason or none. A rewind that takes the key to another owner begins at or
-below a message that was *dropped*: negatively acknowledged, at the end of its lease (not before send + D0), or lost with its
-session (not before close - Delta_close, and nothing is sent on that session later). An acknowledgement may be lost, and then the
-lease of its message may end too; but one delivery is not both acknowledged, to let a successor go elsewhere, and dropped, to
-restart below it, nor dropped twice. In push a rewind cannot end a request: only its own answer or deadline does.
+the search exact.
+A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its position or below. A
+rewind of its owner may have any reason or none. A rewind that takes the key to another owner begins at or below a message that was
+*dropped*: negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close -
+Delta_close, and nothing is sent on that session later). One delivery is not both acknowledged, to let a successor go elsewhere, and
+dropped, to restart below it, nor dropped twice; but its acknowledgement may be lost, or applied so late that it counts for a later
+delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request, and a rewind
+cannot end a request: only its own answer or deadline does.
 
 That a dropped message means a restart at or below it, before anybody else gets anything above it, is the reading of Lemma 1 ("by a
 release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only
@@ -148,6 +150,8 @@ class Sent:
     nacked: float = inf
     closed: float = inf
     leased: bool = True
+    stray: float = inf
+    stray_of: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ class Limits:
     """The bounds of the holder rule, and how the subscription is consumed."""
 
     lease: float
+    ack_lag: float = 0.0
     close_detection: float = 0.0
     one_session_per_owner: bool = False  # pull and push: no rewind inside a session, hence no rewind by the same owner
     one_message_at_a_time: bool = False  # push: what was not answered with success is sent again before anything above it
@@ -162,13 +167,28 @@ class Limits:
 
 def service_legal(history: Sequence[Sent], limits: Limits) -> bool:
     """Is there an order and a timing of the sends that obeys D1 to D4?"""
-    fates = product(*[{sent.acked, inf} for sent in history])  # every acknowledgement that was sent was applied, or lost
-    return any(_Search([_fated(sent, acked) for sent, acked in zip(history, fate, strict=True)], limits).run() for fate in fates)
+    fates = product(*[_fates(history, place) for place in range(len(history))])
+    return any(_Search(_fated(history, fate), limits).run() for fate in fates)
 
 
-def _fated(sent: Sent, acked: float) -> Sent:
-    """What was acknowledged for good is never dropped; after a lost acknowledgement only that is left."""
-    return replace(sent, acked=acked) if acked == inf else replace(sent, acked=acked, nacked=inf, closed=inf, leased=False)
+def _fates(history: Sequence[Sent], place: int) -> list[int | None]:
+    """What the acknowledgement of a delivery counts for: this delivery, another one of the same message, or none."""
+    if history[place].acked == inf:
+        return [None]
+    position = history[place].receipt.position
+    return [None, *(other for other, sent in enumerate(history) if sent.receipt.position == position)]
+
+
+def _fated(history: Sequence[Sent], fate: Sequence[int | None]) -> list[Sent]:
+    """What is acknowledged is not dropped, and each acknowledgement is applied once."""
+    fated = [replace(sent, acked=inf) for sent in history]
+    for place, target in enumerate(fate):
+        if target is None:
+            continue
+        acked = history[place].acked
+        change = {"acked": acked} if target == place else {"stray": acked, "stray_of": place}
+        fated[target] = replace(fated[target], nacked=inf, closed=inf, leased=False, **change)  # type: ignore[arg-type]
+    return fated
 
 
 Order: TypeAlias = tuple[int, ...]
@@ -237,7 +257,14 @@ class _Search:
             for cause in ([place] if self._limits.one_message_at_a_time else holds)
             if z.receipt.position <= self._history[order[cause]].receipt.position <= y.receipt.position
         )
-        return min(y.acked, min(restarts, default=inf))
+        return min(y.acked, self._stray(order, times, place), min(restarts, default=inf))
+
+    def _stray(self, order: Order, times: Times, place: int) -> float:
+        """When the acknowledgement of an earlier delivery can have been applied to this one (section 5.7)."""
+        y, time = self._history[order[place]], times[place]
+        if self._limits.one_message_at_a_time or y.stray_of not in order[:place] or time > y.stray + self._limits.ack_lag:
+            return inf
+        return max(time, y.stray)
 
     def _dropped(self, order: Order, times: Times, place: int, j: int) -> float:
         """The earliest time at which the service can have given up the send at `place` without an acknowledgement."""

@@ -104,6 +104,12 @@ def test_a_new_owner_may_restart_at_or_below_what_was_released() -> None:
     assert service_legal(held("A1 A2 A3 B1", gap=2, nacked={0: 105.0}), LIMITS)
 
 
+def test_a_late_acknowledgement_may_count_for_a_later_delivery() -> None:
+    history = held("A1 B1 C2", gap=5, acked={0: 105.2})
+    assert service_legal(history, Limits(lease=4, ack_lag=1))
+    assert not service_legal(held("A1 B1 C2", gap=3, acked={0: 101.0}), Limits(lease=2, ack_lag=0.5))
+
+
 def test_a_rewind_of_the_owner_drops_what_lay_above() -> None:
     assert service_legal(held("A1 A2 A1 B2", gap=2, acked={2: 104.5}), LIMITS)
     assert not service_legal(held("A1 A2 A1 B2", gap=2, acked={0: 100.5}), LIMITS)

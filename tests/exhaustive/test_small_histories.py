@@ -198,6 +198,7 @@ class Story:
 
 
 LEASE = 4.0
+ACK_LAG = 1.0
 HOLDER_GAPS = (0.3, 1.5, 6.0)
 ANSWERS = ("none", "ack", "nack")
 ACTS = {Mode.STREAMING: (*ANSWERS, "close"), Mode.PULL: ANSWERS, Mode.PUSH: ANSWERS}  # pull and push sessions just end
@@ -244,7 +245,7 @@ def check_service(cases: Iterable[Story], mode: Mode, limits: Limits) -> Counter
     seen: Counter[str] = Counter()
     for story in cases:
         legal = service_legal(story.sent(), limits)
-        settings = replace(rules(story.arrival.grid, mode), ack_deadline_s=limits.lease, ack_lag_max_s=1.0)
+        settings = replace(rules(story.arrival.grid, mode), ack_deadline_s=limits.lease, ack_lag_max_s=limits.ack_lag)
         found = kinds(judge(settings, story.events()))
         assert not (legal and found), (story, found)
         seen["legal" if legal else "found" if found else "missed"] += 1
@@ -252,9 +253,9 @@ def check_service(cases: Iterable[Story], mode: Mode, limits: Limits) -> Counter
 
 
 MODES = {
-    Mode.STREAMING: Limits(lease=LEASE),
-    Mode.PULL: Limits(lease=LEASE, one_session_per_owner=True),
-    Mode.PUSH: Limits(lease=LEASE, one_session_per_owner=True, one_message_at_a_time=True),
+    Mode.STREAMING: Limits(LEASE, ACK_LAG),
+    Mode.PULL: Limits(LEASE, ACK_LAG, one_session_per_owner=True),
+    Mode.PUSH: Limits(LEASE, ACK_LAG, one_session_per_owner=True, one_message_at_a_time=True),
 }
 
 

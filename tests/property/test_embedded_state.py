@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prober.embedded import resources
+from prober.embedded.conduct import Conduct
 from prober.embedded.effects import AnswerPull, CancelPush, Confirm, EndStream, Push, Send
 from prober.embedded.errors import ServiceError
 from prober.embedded.messages import Delivery, Draft
@@ -95,12 +96,20 @@ class Model:
 class Run:
     """A service, its subscribers with their whims, and the model that watches."""
 
-    def __init__(self, seed: int, *, push: bool = False, exactly_once: bool = False, backoff: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        push: bool = False,
+        exactly_once: bool = False,
+        backoff: bool = False,
+        conduct: Conduct | None = None,
+    ) -> None:
         self.chance = random.Random(seed)
         self.exactly_once = exactly_once
         self.now = 0.0
         self.model = Model()
-        self.state = State()
+        self.state = State(conduct=conduct)
         self.published = dict.fromkeys(("", *KEYS), 0)
         self.outstanding: dict[str, tuple[str, int, str]] = {}  # by acknowledgement id: key, position, holder
         self.limits: dict[str, int] = {}
@@ -139,11 +148,15 @@ class Run:
     def close(self) -> None:
         if self.limits:
             stream = self.chance.choice(sorted(self.limits))
-            del self.limits[stream]
-            if not self.exactly_once:
-                self.model.closed(stream)
-                self._drop(lambda holder: holder == stream)
+            self.lost(stream)
             self.state.close_stream(stream, self.now)
+
+    def lost(self, stream: str) -> None:
+        """A stream is gone."""
+        del self.limits[stream]
+        if not self.exactly_once:
+            self.model.closed(stream)
+            self.outstanding = {ack_id: hold for ack_id, hold in self.outstanding.items() if hold[2] != stream}
 
     def pull(self) -> None:
         self.pulls += 1
@@ -198,7 +211,9 @@ class Run:
                     self._received(f"push {push}", [delivery])
                 case CancelPush(push):
                     self.outstanding.pop(push, None)
-                case Confirm() | EndStream():
+                case EndStream(stream):
+                    self.lost(stream)
+                case Confirm():
                     raise AssertionError(effect)
         for stream, limit in self.limits.items():
             held = sum(holder == stream for _, _, holder in self._really_outstanding())
@@ -223,10 +238,6 @@ class Run:
         if not self.exactly_once or not key:
             return holder
         return holder[:1] if holder[1:2] == ":" else holder  # a client keeps its keys when its stream is lost
-
-    def _drop(self, wanted: object) -> None:
-        assert callable(wanted)
-        self.outstanding = {ack_id: hold for ack_id, hold in self.outstanding.items() if not wanted(hold[2])}
 
     def _drop_position(self, key: str, position: int) -> None:
         self.outstanding = {

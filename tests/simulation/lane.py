@@ -8,8 +8,9 @@ Dead-lettering follows section 5.8: a message leaves after it was negatively ack
 shown a delivery attempt of at least the limit; that this is seen by the prober (`DeadLettered`) is a matter of luck. After it the run
 restarts at the next message, or does not restart at all.
 
-A message of which an earlier delivery was acknowledged need not be sent again when the lease of a later one ends. It must be if that
-later one was lost, because the observed run would step over it (D3).
+An acknowledgement that arrives after its message was sent again may count for the message (section 5.7: "ack sent before, applied after
+the redelivery or the move"). Then the hold of the later delivery ends, or its message need not be sent again when its lease ends. It
+must be if that later delivery was lost, because the observed run would step over it (D3).
 """
 
 from __future__ import annotations
@@ -79,9 +80,18 @@ class Lane:
             self._confirm(held)
         self.acked.add(held.position)
         if not self.current(held):
-            self.world.note("late ack")
-            return False
+            return self._old_ack(held.position)
         del self.holds[held.position]
+        return True
+
+    def _old_ack(self, position: int) -> bool:
+        """An acknowledgement of an earlier delivery: it may count for the message, and then ends the hold of the later one."""
+        self.world.note("late ack")
+        later = self.holds.get(position)
+        if later is None or not later.received or not self.world.chance(self.world.options.old_ack_counts):
+            return False
+        self.world.note("old ack counts")
+        del self.holds[position]
         return True
 
     def _owed(self, position: int) -> bool:
@@ -150,11 +160,11 @@ class Lane:
         return self.world.random.randint(max(0, position - 4), position)
 
     def seek(self) -> None:
-        """A seek takes effect: forward to somewhere in the backlog, or back."""
+        """A seek takes effect: forward to somewhere in the backlog, or back. What lies before its target is gone for good."""
         self.holds.clear()
         target = self.world.random.randint(max(0, self.cursor - 8), len(self.log))
-        for position in range(self.cursor, target):
-            self.log[position].removed = True
+        for record in self.log[:target]:
+            record.removed = True
         self.acked = set(range(target))
         self.cursor = target
         self.frontier = max(self.frontier, target)

@@ -100,6 +100,7 @@ class Options:
     ignore: float
     ack_loss: float
     late_ack: float
+    old_ack_counts: float
     shorten: float
     extend: float
     ack_after_close: float
@@ -168,6 +169,7 @@ def swarm(seed: int, mode: Mode) -> Options:
         ignore=rate(0.15),
         ack_loss=rate(0.2),
         late_ack=rate(0.4),
+        old_ack_counts=rate(1.0),
         shorten=rate(0.4, 0.3),
         extend=rate(0.4, 0.3),
         ack_after_close=rate(0.5, 0.3),

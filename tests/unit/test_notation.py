@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prober.core.events import Ended, Event, FilterChanged, Interrupted
+from prober.core.events import Delivered, Ended, Event, FilterChanged, Interrupted, Opened
 from prober.core.rules import Mode
 from prober.history.trace import read_trace
 from tests.notation import history
@@ -119,3 +119,22 @@ def test_words_beyond_the_table() -> None:
 def test_an_unknown_word_is_refused() -> None:
     with pytest.raises(ValueError, match="not in the notation: 'what is this'"):
         history("P1 A<1@1 what is this")
+
+
+def test_shorthands() -> None:
+    assert history("A<1,2@1") == history("A<1@1 A<2@1.1")
+    assert history("pull b@0 b<1,2@1", Mode.PULL) == history("pull b@0 b<1@1 b<2@1", Mode.PULL)
+    assert history("A<1,2@1 A ack 1,2@2") == history("A<1@1 A<2@1.1 A ack 1@2 A ack 2@2.01")
+
+
+def test_what_a_delivery_may_carry() -> None:
+    _, plain, attempt, epoch, wrong, leak = history("A<1@1 A<1#4@2 A<x(1)[e7]@3 A<1!checksum@4 A<1!filter@5")
+    assert plain == Delivered(1.0, "s", "k", "A", "e1", 1, "m1")
+    assert attempt == replace(plain, t=2.0, delivery_attempt=4)
+    assert epoch == replace(plain, t=3.0, epoch="e7", message_id="x")
+    assert wrong == replace(plain, t=4.0, defect="checksum")
+    assert leak == replace(plain, t=5.0, matches_filter=False)
+
+
+def test_a_session_may_open_again() -> None:
+    assert history("open A of client B@5") == [Opened(5.0, "s", "A", "B")]

@@ -35,6 +35,7 @@ NONE_ACKED = "P1,2,3 A<1,2,3@1"
         case("short leases still run", f"{NONE_ACKED} A modack 1 10s@1.3 A modack 2 10s@1.3 A modack 3 10s@1.3 B<1@11", "V:AFFINITY_SPLIT"),
         case("it came again long after its acknowledgement", "P1,2 A<1@1 A ack 1@1.1 A<1@20 B<2@26", "V:AFFINITY_SPLIT"),
         case("and back again", f"{ONE_ACKED} B<3@8 A<3@16", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@16"),
+        case("what was held below a split is still held", "P1,2,3,4 A<1,2@1 A ack 1@1.4 B<3@8 B ack 3@8.1 C<4@30", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@30"),
         case("a third subscriber", "P1,2,3 A<1@1 A ack 1@1.1 B<2@20 C<3@28", "V:AFFINITY_SPLIT@28"),
     ],
 )  # fmt: skip
@@ -52,6 +53,8 @@ def test_a_split(one: Case) -> None:
         case("an acknowledgement that may be just applied", f"{ALL_ACKED} B<3@16.4", "I:AFFINITY_SPLIT"),
         case("a refusal under way", "P1,2 A<1@1 A nack 1@1.4 B<1@16.3", "I:AFFINITY_SPLIT"),
         case("a lease that may be over", f"{ONE_ACKED} B<2,3@58", "I:AFFINITY_SPLIT"),
+        case("a lease that may be over, and a new message", f"{ONE_ACKED} B<3@58", "I:AFFINITY_SPLIT"),
+        case("a lease prolonged, and a new message", f"{ONE_ACKED} A modack 2 120s@1.3 B<3@58", "I:AFFINITY_SPLIT"),
         case("a lease that may not be over", f"{ONE_ACKED} B<3@66", "I:AFFINITY_SPLIT"),
         case("a lease prolonged, which may be unheard", f"{ONE_ACKED} A modack 2 120s@1.3 B<2@100", "I:AFFINITY_SPLIT"),
         case("short leases", "P1,2,3 A<1,2@1 A modack 2 10s@1.2 A modack 1 10s@1.2 B<3@12", "I:AFFINITY_SPLIT"),
@@ -60,14 +63,16 @@ def test_a_split(one: Case) -> None:
         case("the short lease of one acknowledged before", f"{NONE_ACKED} A ack 3@1.3 A modack 3 10s@1.4 B<1@20", "I:AFFINITY_SPLIT"),
         case("the lease of an acknowledged one", "P1,2 A<1@1 A<2@10 A ack 1@10.1 B<1@58", "I:AFFINITY_SPLIT"),
         case("a closed stream", "P1,2,3 A<1,2@1 close A@1.6 B<1@2", "I:AFFINITY_SPLIT"),
+        case("a closed stream, long after", "P1,2,3 A<1,2@1 close A@1.6 B<3@8", "I:AFFINITY_SPLIT"),
         case("a closed stream, skipping what it held", "P1,2,3,4 A<1,2,3@1 A ack 1@1.4 close A@1.6 B<3@2", "I:AFFINITY_SPLIT"),
-        case("what a closed stream had delivered", "open A1 of client A open A2 of client A P1,2,3 A1<1,2,3@1 A1 ack 1,2,3@1.4 close A1@2 A2<1,2,3@2.5 B<1@3", "I:AFFINITY_SPLIT"),
+        case("what a closed stream had delivered", "open A1 of client A open A2 of client A P1,2,3 A1<1,2,3@1 A1 ack 1,2,3@1.4 close A1@2 A2<1,2,3@20 B<1@27", "I:AFFINITY_SPLIT"),
         case("a rewind had dropped what was held", "P1,2,3 A<1,2,3@1 A<1@1.5 A ack 1@1.6 B<2@20", "I:AFFINITY_SPLIT"),
         case("the run of a move had dropped what was held", "P1,2,3 A<1,2,3@1 A nack 1@1.4 B<1@1.5 B ack 1@1.6 C<2@20", "I:AFFINITY_SPLIT"),
         case("an acknowledgement of an earlier delivery is under way", "P1,2 A<1@1 A ack 1@1.1 A<1@2 B<2@8", "I:AFFINITY_SPLIT"),
         case("the same on another stream", "P1,2 A<1@1 A nack 1@1.1 B<1@2 A ack 1@2.1 C<2@18", "I:AFFINITY_SPLIT"),
         case("a foreign message may have rewound the key", "P1,2,3 A<1,2@1 A<9[e9]@1.5 B<1@2", "I:AFFINITY_SPLIT"),
         case("what was held left the window", "P1,2,3,4 A<1,2,3@1 B<4@2", "I:AFFINITY_SPLIT", window=1),
+        case("a message beyond the window may have been a rewind", "P1,2,3,4,5,6,7 A<1,2,3,4,5,6@1 B<1@9 C<7@17", "I:AFFINITY_SPLIT", window=2),
         case("what is refused beyond the window", "P1,2,3,4 A<1,2,3@1 A nack 1@1.4 B<3@2", "I:AFFINITY_SPLIT", window=1),
     ],
 )  # fmt: skip
@@ -117,11 +122,12 @@ RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
     [
         case("the tail of the old run", f"{RUN_ON_B} A<3@1.35 B<2,3,4@1.4", "I:AFFINITY_SPLIT"),
         case("a late copy does not move the key", f"{RUN_ON_B} B ack 1@1.32 A<3@1.35 B<2,3@1.4 C<4@8", "I:AFFINITY_SPLIT@1.3 I:AFFINITY_SPLIT@1.35 V:AFFINITY_SPLIT@8"),
+        case("no copy, since it skips", "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3 A<4@1.35", "V:ORDER_GAP@1.35 I:AFFINITY_SPLIT@1.3 V:AFFINITY_SPLIT@1.35"),
         case("a copy within Delta", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13", "I:AFFINITY_SPLIT"),
         case("too late for a copy", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13.1", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
         case("a copy on the client's other stream", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A1 nack 1@1.15 B<1@1.3 A2<3@1.35 B<2@1.4", "I:AFFINITY_SPLIT"),
         case("a copy of nothing that is held", "P1,2,3 A<1,2@1 A ack 1,2@1.1 close A@1.2 B<3@20 B ack 3@20.1 open A of client A@19.9 A<1@40", ""),
-        case("late on a stream that had delivered nothing, after another had closed", "P1,2,3 open C of client C A<1,2@1 close A@1.2 B<1@1.3 C<1@1.4", "I:AFFINITY_SPLIT"),
+        case("late on a stream that had delivered nothing, after another had closed", "P1,2,3 open C of client C A<1,2@1 close A@1.2 B<1@1.3 C<3@1.4", "I:AFFINITY_SPLIT"),
         case("late on a stream that had delivered nothing, none had closed", "P1,2,3 open C of client C A<1,2@1 A nack 1@1.2 B<1@1.3 C<2@1.4", "I:AFFINITY_SPLIT@1.3 V:AFFINITY_SPLIT@1.4"),
         case("its run began before the holder's can have", "P1,2,3 A<1@1 A ack 1@1.1 B<1@1.2 B ack 1@1.3 A<2@1.4 A<3@1.5", "I:AFFINITY_SPLIT"),
         case("its run may have begun earlier", "P1,2,3,4 B<1@1 B ack 1@1.1 A<2@30 A ack 2@30.05 B<1@30.1 A<3@36 B<2@36.1", "I:AFFINITY_SPLIT"),
@@ -152,7 +158,7 @@ def test_streams_that_look_open_and_are_not(one: Case) -> None:
 
 
 def test_a_split_waits_until_its_streams_have_proven_to_be_alive() -> None:
-    verifier = Verifier(Rules(close_detection_max_s=3.0))
+    verifier = Verifier(Rules(close_detection_max_s=3.0, delivery_delay_max_s=1.0))
     assert observe(verifier, history(f"{ONE_ACKED} B<3@2")) == []
     assert list(verifier.observe(Opened(5.0, "s", "C", "C"))) == []
     assert words(verifier.observe(Closed(5.1, "s", "A")), times=True) == {"V:AFFINITY_SPLIT@2"}

@@ -58,6 +58,7 @@ def test_stuck(one: Case) -> None:
         case("though the others move", "P1,2,3,4 A<1@1 A<3@1.1 A ack 1,3@1.2 A<4@100 A ack 4@100.1 end @130", "V:ORDER_GAP@1.1 L:LOST_OVERTAKEN@121.1"),
         case("it comes late", "P1@0 P2@0 ok1=m1@0.3 ok2=m2@0.3 A<2@1 A<1@100 A ack 1,2@101 end @500", "V:ORDER_GAP V:ORDER_INVERSION"),
         case("not yet", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @121", "V:ORDER_GAP"),
+        case("nobody was there until just now", "P1,2,3 P1[e7]@130 P2[e7]@251 P3[e7]@372 P4[e7]@493 A<1@1 A<3@1.1 A ack 1,3@1.15 close A@1.2 open B of client B@490 B<2@502 B<3@502.1", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION"),
         case("given up, it is not missed", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.3 A<2@1 A ack 2@1.1 abandon1@2 end @500"),
         case("nobody is there", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 close A@2 end @500", "V:ORDER_GAP"),
     ],

@@ -41,7 +41,8 @@ def test_gap(one: Case) -> None:
         case("confirmed, then late", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 ok1=m1@0.3 A<1@0.4", "V:ORDER_GAP@0.3 V:ORDER_INVERSION@0.4"),
         case("primaries swapped behind their shadows", f"{TOGETHER} ok1=b1@0.3 ok2=b2@0.3 A<a1(1)@1 A<a2(2)@1.1 A<b2(2)@1.2 A<b1(1)@1.3", "V:ORDER_GAP V:ORDER_INVERSION"),
         case("all backwards", f"{TOGETHER} P3@0 A<3@0.1 A<2@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5 V:ORDER_INVERSION@0.6"),
-        case("below the furthest, not below the latest", f"{TOGETHER} P3@0 A<2@0.1 A<1@0.2 A<3@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5"),
+        case("below the furthest, not below the latest", f"{TOGETHER} P3@0 A<2@0.1 A<3@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5 V:ORDER_INVERSION@0.6"),
+        case("above the furthest, though one was late", f"{TOGETHER} P3@0 A<2@0.1 A<1@0.2 A<3@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5"),
     ],
 )  # fmt: skip
 def test_inversion(one: Case) -> None:
@@ -82,6 +83,8 @@ def test_realtime(one: Case) -> None:
         case("a republication is ordered where it was republished", f"{REPUBLISHED} A<2@1 A<1@1.1"),
         case("the same, delivered before its confirmation", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 A<2@1 A<1@1.1 ok1'gen1=m1@1.2"),
         case("a republication may still come first", f"{REPUBLISHED} A<1@1 A<2@1.1"),
+        case("the filter may exclude the missing one", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @500", "I:ORDER_GAP", filtered=True),
+        case("the filter may exclude the last one", "P1,2 A<1@1 A ack 1@1.2 end @500", filtered=True),
         case("many shadows", f"{TOGETHER} ok1=c1@0.3 ok2=c2@0.3 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<c1(1)@1.4 A<c2(2)@1.5"),
         case("a shadow of 2 overtakes 1", f"{TOGETHER} ok1=b1@0.3 ok2=b2@0.3 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2"),
         case("zombies land late", "P1,2,3 A<1,2,3@1 A<z1(1)@1.3 A<z2(2)@1.4"),
@@ -118,6 +121,12 @@ def test_what_is_missing_is_told_once() -> None:
     """The hole is in one finding, though more and more comes after it."""
     gaps = [f for f in findings("P1,2,3,4,5,6 A<1@1 A<4@1.1 A<5@1.2 A<6@1.3", Rules()) if f.kind == "ORDER_GAP"]
     assert [gap.facts["missing"] for gap in gaps] == [(2, 3)]
+
+
+def test_a_number_that_was_given_up_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "OVERTAKEN_MAX", 1)
+    line = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.3 A<2@1 abandon1@1.1 P3@2 P4@2 ok4=m4@2.1 A<4@3 ok3=m3@3.1"
+    assert say(line) == {"V:ORDER_GAP"}
 
 
 def test_beyond_a_bound_no_more_overtaken_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

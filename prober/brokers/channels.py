@@ -1,0 +1,90 @@
+"""Connections: gRPC channels to an endpoint, with credentials where, and only where, the endpoint is Google's.
+
+The library's channel has exactly the options that Google's clients give theirs. The wire's has more: a keepalive that is not answered
+ends the connection after 10 s, so that a half-open one is noticed within 40 s; and gRPC itself repeats nothing, because one publish
+has to be one attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+import google.auth
+import google.auth.exceptions
+import google.auth.transport.grpc
+import google.auth.transport.requests
+import grpc
+import grpc.aio
+
+from prober.brokers.endpoint import Endpoint
+from prober.errors import PermissionRefused
+
+SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
+DEFAULT_HOST: Final = "pubsub.googleapis.com"
+
+LOOK_AGAIN_S: Final = 0.02
+
+GOOGLE_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", 4 * 1024 * 1024),
+    ("grpc.keepalive_time_ms", 30_000),
+)
+
+WIRE_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
+    *GOOGLE_OPTIONS,
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.enable_retries", 0),
+    # A target that restarts should be found again soon; the default waits up to two minutes between attempts to connect.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+)
+
+
+async def credentials_for(endpoint: Endpoint) -> grpc.ChannelCredentials | None:
+    """Application default credentials for a channel to Google, None for an endpoint without encryption.
+
+    They are looked up in a thread, because that may ask a metadata server. Raises PermissionRefused if there are none.
+    """
+    return await asyncio.to_thread(_application_default) if endpoint.secure else None
+
+
+def _application_default() -> grpc.ChannelCredentials:
+    # google-auth is typed in part; these calls are not.
+    auth = cast(Any, google.auth)
+    transport = cast(Any, google.auth.transport)
+    try:
+        credentials, _ = auth.default(default_scopes=[SCOPE])
+        request = transport.requests.Request()
+    except google.auth.exceptions.GoogleAuthError as error:
+        reason = " ".join(str(error).split())
+        raise PermissionRefused(
+            f"no credentials for Google Cloud: run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS ({reason})"
+        ) from error
+    plugin = transport.grpc.AuthMetadataPlugin(credentials, request, default_host=DEFAULT_HOST)
+    return grpc.composite_channel_credentials(grpc.ssl_channel_credentials(), grpc.metadata_call_credentials(plugin))
+
+
+def open_async_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    """A channel for the event loop; it connects when it is first used."""
+    if credentials is None:
+        return grpc.aio.insecure_channel(endpoint.address, options=WIRE_OPTIONS)
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=WIRE_OPTIONS)
+
+
+async def wait_until_connected(channel: grpc.aio.Channel) -> None:
+    """Waits until there is a connection, for as long as it takes; asks for one if none is being made.
+
+    Looks again and again, because gRPC's own wait cannot be given up: it goes on in the background when its task is cancelled.
+    """
+    while channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def open_threaded_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    """A channel for Google's client library, which uses threads."""
+    if credentials is None:
+        return grpc.insecure_channel(endpoint.address, options=GOOGLE_OPTIONS)
+    return grpc.secure_channel(endpoint.address, credentials, options=GOOGLE_OPTIONS)

@@ -1,0 +1,32 @@
+"""Makes a broker: one vantage on one target."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from prober.brokers.base import Broker
+from prober.brokers.channels import credentials_for
+from prober.brokers.endpoint import Endpoint
+from prober.brokers.library import LibraryBroker
+from prober.brokers.wire import WireBroker
+
+
+class Vantage(StrEnum):
+    """Where a probe looks from."""
+
+    WIRE = "wire"
+    LIBRARY = "library"
+
+
+async def connect(endpoint: Endpoint, vantage: Vantage) -> Broker:
+    """A broker for the running event loop; the caller closes it.
+
+    No connection is made yet: that nobody answers is told by what is asked first. Raises PermissionRefused where Google's service
+    needs credentials and there are none; for other endpoints they are not even looked for.
+    """
+    credentials = await credentials_for(endpoint)
+    match vantage:
+        case Vantage.WIRE:
+            return WireBroker(endpoint, credentials)
+        case Vantage.LIBRARY:
+            return LibraryBroker(endpoint, credentials)

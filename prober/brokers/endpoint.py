@@ -1,0 +1,71 @@
+"""Where a target is: a value, made once from what the user wrote, and never changed.
+
+Three kinds of address exist. The global one and those of regions are Google's, encrypted, and need credentials. Everything else
+(Google's emulator, the embedded server) is on a plain connection and gets no credentials, so that nobody can obtain a token by
+standing where an emulator is expected. Outside Google Cloud the global address has no ordering guarantee, because publishes may go
+to different regions (documentation, "Service APIs overview"): use a region's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prober.errors import ConfigError
+
+EMULATOR_VARIABLE: Final = "PUBSUB_EMULATOR_HOST"
+GLOBAL_ADDRESS: Final = "pubsub.googleapis.com:443"
+
+_GOOGLE_PORT: Final = 443
+_PORT_MAX: Final = 65535
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
+_GOOGLE_HOST = re.compile(r"([a-z0-9-]+\.)+googleapis\.com")
+_HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address, `HOST:PORT`, and whether the connection to it is encrypted and authenticated."""
+
+    address: str
+    secure: bool
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Reads `global`, a region such as `europe-west1`, one of Google's host names, or `HOST:PORT`; anything else is a ConfigError."""
+    text = text.strip()
+    if text == "global":
+        return Endpoint(GLOBAL_ADDRESS, secure=True)
+    if _REGION.fullmatch(text):
+        return Endpoint(f"{text}-{GLOBAL_ADDRESS}", secure=True)
+    found = _HOST_PORT.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"endpoint {text!r} is not an address: write global, a region such as europe-west1, or HOST:PORT")
+    google = _GOOGLE_HOST.fullmatch(found["host"]) is not None
+    if found["port"] is None and not google:
+        raise ConfigError(f"endpoint {text!r} has no port: write HOST:PORT, global, or a region such as europe-west1")
+    port = int(found["port"] or _GOOGLE_PORT)
+    if not 0 < port <= _PORT_MAX:
+        raise ConfigError(f"endpoint {text!r} has port {port}: it must be between 1 and {_PORT_MAX}")
+    return Endpoint(f"{found['host']}:{port}", secure=google)
+
+
+def resolve_endpoint(configured: str, environment: Mapping[str, str], override: str = "") -> Endpoint:
+    """Which of the places that may name an endpoint wins: the command line, then PUBSUB_EMULATOR_HOST, then the configuration.
+
+    What the variable names is an emulator whatever it is called: like every Google client, it is reached without encryption and
+    without credentials. Raises ConfigError with the place that is wrong.
+    """
+    if override:
+        return parse_endpoint(override)
+    if emulator := environment.get(EMULATOR_VARIABLE, ""):
+        try:
+            return Endpoint(parse_endpoint(emulator).address, secure=False)
+        except ConfigError as error:
+            raise ConfigError(f"{EMULATOR_VARIABLE}: {error}") from error
+    return parse_endpoint(configured)

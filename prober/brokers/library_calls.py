@@ -1,0 +1,179 @@
+"""What Google's client library does with its connection, seen from between the two.
+
+The library opens streams again and repeats requests without telling anybody. Interceptors, a public interface of gRPC, see each of
+these: which stream a message came on, when a stream began and how it ended, and in how many attempts a batch was sent. They also give
+us the two things that the library has no call for: to cut a stream as a network would, and to make it stop trying.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import grpc
+from google.pubsub_v1 import types
+
+
+class CallEnded(grpc.RpcError):
+    """A call that ended by our doing, dressed as gRPC would: the library acts on its status."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(details)
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        """UNAVAILABLE makes the library try again, CANCELLED makes it stop."""
+        return self._code
+
+    def details(self) -> str:
+        """Why we ended it."""
+        return self._details
+
+    def trailing_metadata(self) -> tuple[()]:
+        """There is none."""
+        return ()
+
+
+class Attempts(grpc.UnaryUnaryClientInterceptor):
+    """Counts publish requests per thread: the library sends each batch, with all its attempts, in a thread made for it."""
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+        self._stopped = threading.Event()
+
+    def in_this_thread(self) -> int:
+        """How many publish requests were sent by the running thread; 0 in a thread that sent none."""
+        return getattr(self._of_thread, "count", 0)
+
+    def stop(self) -> None:
+        """From now on no request goes out; the library is told so in a way that it gives up."""
+        self._stopped.set()
+
+    def pause(self, seconds: float) -> bool:
+        """Waits before the next attempt; False if there shall be none."""
+        return not self._stopped.wait(seconds)
+
+    def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
+        """Called by gRPC for each request."""
+        if self._stopped.is_set():
+            raise CallEnded(grpc.StatusCode.CANCELLED, "the publisher was closed")
+        self._of_thread.count = self.in_this_thread() + 1
+        return continuation(client_call_details, request)
+
+
+Tag = TypeVar("Tag")
+
+
+class StreamWatcher(Protocol[Tag]):
+    """Who is told about streams, and tells them apart by tags of its own. Called in the library's threads; must not block or raise."""
+
+    def stream_began(self, call: WatchedCall[Tag]) -> Tag:
+        """A stream is about to be asked for."""
+
+    def stream_answered(self) -> None:
+        """The other side has answered for the first time."""
+
+    def stream_delivered(self, tag: Tag, ack_ids: list[str]) -> None:
+        """These messages came, in this order; the library has not seen them yet."""
+
+    def stream_ended(self, tag: Tag, reason: str) -> None:
+        """The stream is over."""
+
+
+class WatchedCall(Generic[Tag]):
+    """One stream of the library: a gRPC call that tells what comes through it, and can be cut."""
+
+    def __init__(self, watcher: StreamWatcher[Tag]) -> None:
+        self._watcher = watcher
+        self._call: Any = None
+        self._cut = False
+        self._answered = False
+        self.tag = watcher.stream_began(self)
+
+    def attach(self, call: Any) -> WatchedCall[Tag]:
+        """Wraps the real call."""
+        self._call = call
+        call.add_done_callback(self._done)
+        return self
+
+    def cut(self) -> None:
+        """Ends the stream without a goodbye, and lets the library believe that the network did it."""
+        self._cut = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            response = next(self._call)
+        except grpc.RpcError as error:
+            if self._cut:
+                raise self._as_broken() from error
+            raise
+        if not self._answered:
+            self._answered = True
+            self._watcher.stream_answered()
+        raw = types.StreamingPullResponse.pb(response)
+        if raw.received_messages:
+            self._watcher.stream_delivered(self.tag, [delivery.ack_id for delivery in raw.received_messages])
+        return response
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """The library's own callback, which decides on the status whether to open the stream again."""
+        self._call.add_done_callback(lambda call: callback(self._as_broken() if self._cut else call))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def _as_broken(self) -> CallEnded:
+        return CallEnded(grpc.StatusCode.UNAVAILABLE, "cut on our side")
+
+    def _done(self, call: Any) -> None:
+        how = "cut on our side" if self._cut else f"{call.details() or 'ended'} ({call.code().name})"
+        self._watcher.stream_ended(self.tag, " ".join(how.split()))
+
+
+class RefusedCall:
+    """What the library gets instead of a stream when there shall be no more: a call that has ended for good."""
+
+    _error = CallEnded(grpc.StatusCode.CANCELLED, "the subscriber was closed")
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        raise self._error
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Has ended already."""
+        callback(self._error)
+
+    def is_active(self) -> bool:
+        """Never was."""
+        return False
+
+    def cancel(self) -> bool:
+        """There is nothing to cancel."""
+        return False
+
+
+class Streams(grpc.StreamStreamClientInterceptor):
+    """Tells a watcher about every stream that the library opens, until it is stopped."""
+
+    def __init__(self, watcher: StreamWatcher[Any]) -> None:
+        self._watcher = watcher
+        self._stopped = False
+
+    def stop(self) -> None:
+        """From now on no stream is opened; the library is told so in a way that it gives up."""
+        self._stopped = True
+
+    def intercept_stream_stream(self, continuation: Callable[..., Any], client_call_details: Any, request_iterator: Any) -> Any:
+        """Called by gRPC for each stream."""
+        if self._stopped:
+            return RefusedCall()
+        watched = WatchedCall(self._watcher)
+        return watched.attach(continuation(client_call_details, request_iterator))

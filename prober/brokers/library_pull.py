@@ -1,0 +1,282 @@
+"""One `subscribe` call of Google's client library, from the first stream to its last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import grpc
+
+from prober.brokers.base import Flow, Received, Tap
+from prober.brokers.channels import open_threaded_channel
+from prober.brokers.endpoint import Endpoint
+from prober.brokers.library_calls import Streams, WatchedCall
+from prober.brokers.library_client import Message, StreamingPull, is_confirmation, subscribe
+from prober.brokers.library_errors import translated
+from prober.brokers.library_threads import Mailbox, Worker, in_loop
+from prober.brokers.session_names import session_name
+from prober.brokers.wire_errors import let_go
+from prober.errors import BrokerError
+
+# The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams
+# comes on top.
+MAILBOX_SLACK: Final = 10_000
+
+
+class LibrarySession:
+    """What came on one stream of the client. `undelivered` are its messages that are still inside the client."""
+
+    def __init__(self, pull: LibraryPull, subscriber: str, asked_t: float) -> None:
+        self._pull = pull
+        self._name = session_name(subscriber)
+        self._subscriber = subscriber
+        self.asked_t = asked_t
+        self.undelivered: set[str] = set()
+        self.end_reason: str | None = None
+        self.told_closed = False
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """Our name for the client id that the client made for itself."""
+        return self._subscriber
+
+    def ack(self, received: Received) -> None:
+        """Acknowledges through the client, with a response where that means something."""
+        self._pull.ack(self, received)
+
+    def nack(self, received: Received) -> None:
+        """Refuses through the client."""
+        if (message := self._pull.finish(received)) is not None:
+            message.nack()
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Modifies the lease through the client, which goes on extending it unless the message is also left to expire."""
+        if (message := self._pull.held(received)) is not None:
+            message.modify_ack_deadline(seconds)
+
+    def let_expire(self, received: Received) -> None:
+        """Makes the client forget the message: no more extensions, and the next message of the key comes."""
+        if (message := self._pull.finish(received)) is not None:
+            message.drop()
+
+
+class LibraryPull:
+    """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: grpc.ChannelCredentials | None,
+        subscription: str,
+        label: str,
+        flow: Flow,
+        ack_deadline_s: int,
+        tap: Tap,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._subscription, self._label, self._tap = subscription, label, tap
+        self._flow, self._ack_deadline_s = flow, ack_deadline_s
+        self._news: Mailbox[Callable[[], None]] = Mailbox(_run, 2 * flow.messages_max + MAILBOX_SLACK)
+        self._streams = Streams(self)
+        self._channel = open_threaded_channel(endpoint, credentials)
+        self._worker = Worker(f"{label} subscriber")
+        self._future: StreamingPull | None = None
+        self._error: BaseException | None = None
+        self._open: dict[str, LibrarySession] = {}
+        self._origin: dict[str, LibrarySession] = {}
+        self._held: dict[str, Message] = {}
+        self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
+        self._closed = False
+        self._ended_for_good = asyncio.Event()
+        self.overflowed = False
+        self.answered = asyncio.Event()
+        """Set when the other side has answered at all."""
+        self.over = asyncio.Event()
+        """Set when the client has given up, or we have given up the client."""
+
+    # ------------------------------------------------------------------------------------------ asked by the subscriber
+
+    async def connect(self) -> None:
+        """Waits until there is a connection, for as long as it takes."""
+        ready = grpc.channel_ready_future(self._channel)
+        connected = asyncio.Event()
+        ready.add_done_callback(lambda _: in_loop(self._loop, connected.set))
+        try:
+            await connected.wait()
+        finally:
+            ready.cancel()
+
+    async def subscribe(self) -> None:
+        """Makes the client open its first stream."""
+        await self._worker.call(self._subscribe)
+
+    def cut(self) -> None:
+        """Cuts the stream that is open, if one is."""
+        if self._current is not None:
+            self._current[0].cut()
+
+    def failure(self, doing: str) -> BrokerError:
+        """Why the client gave up."""
+        return translated(self._error, doing) if self._error is not None else let_go(doing)
+
+    async def close(self, timeout_s: float) -> None:
+        """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""
+        if self._closed:
+            return
+        self._closed = True
+        self._streams.stop()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    if await self._worker.call(self._cancel):
+                        await self._ended_for_good.wait()
+        finally:
+            self._worker.call(self._let_go)
+            self._worker.stop()
+            for session in self._open.values():
+                self._tap.closed(session, session.end_reason or "cancelled")
+            self._open.clear()
+            self._origin.clear()
+            self._held.clear()
+
+    # ------------------------------------------------------------------------------------------ asked by sessions
+
+    def held(self, received: Received) -> Message | None:
+        """The client's own message, until it is answered."""
+        return self._held.get(received.ack_id)
+
+    def finish(self, received: Received) -> Message | None:
+        """The client's own message, to be answered now."""
+        return self._held.pop(received.ack_id, None)
+
+    def ack(self, session: LibrarySession, received: Received) -> None:
+        """Acknowledges. Only with exactly-once delivery does the client's response say anything: else it is a success at once."""
+        message = self.finish(received)
+        if message is None:
+            return
+        if not message.exactly_once_enabled:
+            message.ack()
+            return
+        message.ack_with_response().add_done_callback(lambda done: self._post(partial(self._acknowledged, session, received, done)))
+
+    # ------------------------------------------------------------------------------------------ called in the client's threads
+
+    def stream_began(self, call: WatchedCall[LibrarySession]) -> LibrarySession:
+        """A stream is about to be asked for."""
+        session = LibrarySession(self, self._label, self._loop.time())
+        self._post(partial(self._opened, call, session))
+        return session
+
+    def stream_answered(self) -> None:
+        """The first response has come."""
+        in_loop(self._loop, self.answered.set)
+
+    def stream_delivered(self, session: LibrarySession, ack_ids: list[str]) -> None:
+        """Remembers which stream these came on, before the client can give them out."""
+        session.undelivered.update(ack_ids)
+        self._origin.update(dict.fromkeys(ack_ids, session))
+
+    def stream_ended(self, session: LibrarySession, reason: str) -> None:
+        """The stream is over; its messages may still be in the client."""
+        self._post(partial(self._stream_ended, session, reason))
+
+    def _callback(self, message: Message) -> None:
+        """What the client calls for each message. Must not raise, whatever happens."""
+        if not self.overflowed and not self._news.post(partial(self._deliver, message)):
+            self.overflowed = True
+
+    def _post(self, news: Callable[[], None]) -> None:
+        if not self._news.post(news):
+            self.overflowed = True
+
+    def _subscribe(self) -> None:
+        channel = grpc.intercept_channel(self._channel, self._streams)
+        self._future = subscribe(channel, self._subscription, self._callback, self._flow, self._ack_deadline_s)
+        self._future.add_done_callback(lambda future: in_loop(self._loop, self._given_up, future))
+
+    def _cancel(self) -> bool:
+        if self._future is None:
+            return False
+        self._future.add_done_callback(lambda _: in_loop(self._loop, self._ended_for_good.set))
+        return self._future.cancel()
+
+    def _let_go(self) -> None:
+        """Closes the connection when the client has ended: before that its threads would stumble over it."""
+        if self._future is None:
+            self._channel.close()
+        else:
+            self._future.add_done_callback(lambda _: self._channel.close())
+
+    # ------------------------------------------------------------------------------------------ delivered by the mailbox
+
+    def _opened(self, call: WatchedCall[LibrarySession], session: LibrarySession) -> None:
+        if not self._closed:
+            self._current = (call, session)
+            self._tell_opened(session)
+
+    def _deliver(self, message: Message) -> None:
+        ack_id = message.ack_id
+        session = self._origin.pop(ack_id, None)
+        if session is None or self._closed:
+            return  # closed while this was on its way: it was never given out
+        if session.told_closed:
+            session = self._opened_late(session, ack_id)
+        self._held[ack_id] = message
+        received = Received(
+            message.message_id,
+            ack_id,
+            message.ordering_key,
+            message.data,
+            dict(message.attributes),
+            message.delivery_attempt or 0,
+            message.publish_time.timestamp(),
+        )
+        self._tap.received(session, received)
+        session.undelivered.discard(ack_id)
+        self._close_if_empty(session)
+        if self.overflowed:
+            self.over.set()
+
+    def _opened_late(self, ended: LibrarySession, ack_id: str) -> LibrarySession:
+        """A session for a message that gRPC gave out after it had said that the stream was over; rare, but possible."""
+        session = LibrarySession(self, self._label, ended.asked_t)
+        session.end_reason = ended.end_reason
+        session.undelivered.add(ack_id)
+        self._tell_opened(session)
+        return session
+
+    def _stream_ended(self, session: LibrarySession, reason: str) -> None:
+        if self._current is not None and self._current[1] is session:
+            self._current = None
+        session.end_reason = reason
+        self._close_if_empty(session)
+
+    def _tell_opened(self, session: LibrarySession) -> None:
+        self._open[session.name] = session
+        self._tap.opened(session, session.asked_t)
+
+    def _close_if_empty(self, session: LibrarySession) -> None:
+        if session.end_reason is not None and not session.undelivered and self._open.pop(session.name, None) is not None:
+            session.told_closed = True
+            self._tap.closed(session, session.end_reason)
+
+    def _given_up(self, future: StreamingPull) -> None:
+        self._error = None if future.cancelled() else future.exception()
+        self.over.set()
+
+    def _acknowledged(self, session: LibrarySession, received: Received, response: Future[object]) -> None:
+        if is_confirmation(response) and not self._closed:
+            self._tap.ack_confirmed(session, received.message_id)
+
+
+def _run(news: Callable[[], None]) -> None:
+    news()

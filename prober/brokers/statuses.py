@@ -1,0 +1,66 @@
+"""What a gRPC status means for us: which error it is, and whether a publish that ends with it can have stored anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from grpc import StatusCode
+
+from prober.brokers.base import Rejected, Unknown
+from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused
+
+_ERRORS: Final = {
+    StatusCode.UNAVAILABLE: BrokerUnavailable,
+    StatusCode.DEADLINE_EXCEEDED: BrokerUnavailable,
+    StatusCode.CANCELLED: BrokerUnavailable,
+    StatusCode.PERMISSION_DENIED: PermissionRefused,
+    StatusCode.UNAUTHENTICATED: PermissionRefused,
+    StatusCode.NOT_FOUND: NotThere,
+    StatusCode.ALREADY_EXISTS: NotOurs,
+}
+
+_ADVICE: Final = {
+    BrokerUnavailable: "is the target running, and is the endpoint right?",
+    PermissionRefused: "check the credentials and the roles of the account",
+    NotThere: "create it, or correct the name",
+    NotOurs: "choose another name",
+}
+
+CERTAINLY_NOT_STORED: Final = frozenset(
+    {
+        StatusCode.INVALID_ARGUMENT,
+        StatusCode.NOT_FOUND,
+        StatusCode.PERMISSION_DENIED,
+        StatusCode.UNAUTHENTICATED,
+        StatusCode.FAILED_PRECONDITION,
+    }
+)
+"""A single attempt that ends so stored nothing: the request was refused for what it is, before anything was done with it.
+
+All others may come after the message was stored. DEADLINE_EXCEEDED and CANCELLED say so in the documentation ("may have been
+executed"); UNAVAILABLE, INTERNAL, UNKNOWN and ABORTED can be a lost reply. RESOURCE_EXHAUSTED is a quota when the service says it,
+but gRPC says it too, for a reply that is too large and for a stream that the other side reset to calm us down, and those can come
+after the service has done its work.
+"""
+
+_DETAILS_MAX = 200
+
+
+def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
+    """The error for a call that ended with a status; `doing` says what was asked, as in "creating topic t"."""
+    kind = _ERRORS.get(code, BrokerError)
+    advice = _ADVICE.get(kind, "")
+    return kind(f"{doing}: {_line(code, details)}" + (f"; {advice}" if advice else ""))
+
+
+def outcome_of(code: StatusCode, details: str | None) -> Rejected | Unknown:
+    """The outcome of a publish whose only attempt ended with a status."""
+    kind = Rejected if code in CERTAINLY_NOT_STORED else Unknown
+    return kind(_line(code, details))
+
+
+def _line(code: StatusCode, details: str | None) -> str:
+    text = " ".join((details or "").split())
+    if len(text) > _DETAILS_MAX:
+        text = text[:_DETAILS_MAX] + "..."
+    return f"{text} ({code.name})" if text else code.name

@@ -1,0 +1,158 @@
+"""Between our values and the bytes on the wire.
+
+The messages are google-cloud-pubsub's own. Its Python classes are wrappers around protobuf classes; the wrapped ones are used here,
+because a wrapper costs ten times as much per message received and five times as much per message published. gRPC gets and gives bytes,
+so that no other module sees a protobuf message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.pubsub_v1 import types
+
+from prober.brokers.base import Flow, Outgoing, Received
+
+# The classes behind the wrappers are made at run time and have no types.
+_PublishRequest: Final[Any] = types.PublishRequest.pb()
+_PublishResponse: Final[Any] = types.PublishResponse.pb()
+_StreamingPullRequest: Final[Any] = types.StreamingPullRequest.pb()
+_StreamingPullResponse: Final[Any] = types.StreamingPullResponse.pb()
+_PullRequest: Final[Any] = types.PullRequest.pb()
+_PullResponse: Final[Any] = types.PullResponse.pb()
+_AcknowledgeRequest: Final[Any] = types.AcknowledgeRequest.pb()
+_ModifyAckDeadlineRequest: Final[Any] = types.ModifyAckDeadlineRequest.pb()
+
+HEARTBEAT: Final[bytes] = _StreamingPullRequest().SerializeToString()
+"""Says on a stream that we are still there."""
+
+NACK_S: Final = 0
+"""The lease that means "I do not want this message"."""
+
+_IDS_PER_REQUEST: Final = 1000
+"""A request may have 512 KiB (documentation, "Quotas"), and an acknowledgement id about 200 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is to be sent about one delivery: an acknowledgement (`seconds` None) or a lease of that many seconds."""
+
+    ack_id: str
+    seconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReply:
+    """What came off a stream at once: messages, and acknowledgement ids whose acknowledgement is now confirmed, or failed for good."""
+
+    received: Sequence[Received]
+    exactly_once: bool
+    confirmed: Sequence[str]
+    failed: Sequence[str]
+
+
+def publish_request(topic: str, messages: Iterable[Outgoing]) -> bytes:
+    """A request to publish messages together, in order."""
+    request = _PublishRequest(topic=topic)
+    add = request.messages.add
+    for message in messages:
+        add(data=message.data, ordering_key=message.ordering_key, attributes=message.attributes)
+    return bytes(request.SerializeToString())
+
+
+def published_ids(reply: bytes) -> Sequence[str]:
+    """The message ids of a published request, in its order."""
+    return tuple(_PublishResponse.FromString(reply).message_ids)
+
+
+def open_request(subscription: str, client_id: str, ack_deadline_s: int, flow: Flow) -> bytes:
+    """The first request on a stream: what is wanted."""
+    request = _StreamingPullRequest(
+        subscription=subscription,
+        client_id=client_id,
+        stream_ack_deadline_seconds=ack_deadline_s,
+        max_outstanding_messages=flow.messages_max,
+        max_outstanding_bytes=flow.bytes_max,
+    )
+    return bytes(request.SerializeToString())
+
+
+def stream_requests(sendings: Sequence[Sending]) -> Iterator[bytes]:
+    """The requests that send all this on a stream, in order.
+
+    Within one request the service may take acknowledgements and leases in any order, so each request has only one of the two.
+    """
+    for run in _runs(sendings, lambda sending: sending.seconds is None):
+        if run[0].seconds is None:
+            request = _StreamingPullRequest(ack_ids=[sending.ack_id for sending in run])
+        else:
+            request = _StreamingPullRequest(
+                modify_deadline_ack_ids=[sending.ack_id for sending in run],
+                modify_deadline_seconds=[sending.seconds for sending in run],
+            )
+        yield bytes(request.SerializeToString())
+
+
+def unary_requests(subscription: str, sendings: Sequence[Sending]) -> Iterator[tuple[bool, bytes]]:
+    """The unary requests that send all this, in order: acknowledgements (True) and lease modifications (False)."""
+    for run in _runs(sendings, lambda sending: sending.seconds):
+        ack_ids = [sending.ack_id for sending in run]
+        seconds = run[0].seconds
+        if seconds is None:
+            request = _AcknowledgeRequest(subscription=subscription, ack_ids=ack_ids)
+        else:
+            request = _ModifyAckDeadlineRequest(subscription=subscription, ack_ids=ack_ids, ack_deadline_seconds=seconds)
+        yield seconds is None, bytes(request.SerializeToString())
+
+
+def _runs(sendings: Sequence[Sending], kind: Callable[[Sending], object]) -> Iterator[Sequence[Sending]]:
+    """Neighbours of one kind, at most so many as a request may have."""
+    start = 0
+    for at in range(1, len(sendings) + 1):
+        if at == len(sendings) or at - start == _IDS_PER_REQUEST or kind(sendings[at]) != kind(sendings[start]):
+            yield sendings[start:at]
+            start = at
+
+
+def stream_reply(reply: bytes) -> StreamReply:
+    """What a stream delivered."""
+    message = _StreamingPullResponse.FromString(reply)
+    exactly_once = message.subscription_properties.exactly_once_delivery_enabled
+    confirmed: Sequence[str] = ()
+    failed: Sequence[str] = ()
+    if message.HasField("acknowledge_confirmation"):
+        acks = message.acknowledge_confirmation
+        confirmed = tuple(acks.ack_ids)
+        failed = (*acks.invalid_ack_ids, *acks.unordered_ack_ids, *acks.temporary_failed_ack_ids)
+    return StreamReply(_received(message), exactly_once, confirmed, failed)
+
+
+def pull_request(subscription: str, messages_max: int) -> bytes:
+    """A unary pull."""
+    return bytes(_PullRequest(subscription=subscription, max_messages=messages_max).SerializeToString())
+
+
+def pulled(reply: bytes) -> Sequence[Received]:
+    """What a unary pull delivered, in order."""
+    return _received(_PullResponse.FromString(reply))
+
+
+def _received(response: Any) -> Sequence[Received]:
+    received = []
+    for delivery in response.received_messages:
+        message = delivery.message
+        time = message.publish_time
+        received.append(
+            Received(
+                message.message_id,
+                delivery.ack_id,
+                message.ordering_key,
+                message.data,
+                dict(message.attributes),
+                delivery.delivery_attempt,
+                time.seconds + time.nanos * 1e-9,
+            )
+        )
+    return received

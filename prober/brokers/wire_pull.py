@@ -1,0 +1,133 @@
+"""A subscriber by unary pull: the barest view of the service there is. Acknowledgements are unary requests, sent one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from prober.brokers import wire_messages
+from prober.brokers.base import Received, Tap
+from prober.brokers.routing import routing
+from prober.brokers.session_names import session_name
+from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
+from prober.brokers.wire_messages import NACK_S, Sending
+
+PULL: Final = "/google.pubsub.v1.Subscriber/Pull"
+ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
+MODIFY: Final = "/google.pubsub.v1.Subscriber/ModifyAckDeadline"
+
+SEND_TIMEOUT_S: Final = 10.0
+GOODBYE_S: Final = 1.0
+
+
+class PulledSession:
+    """One response with messages."""
+
+    def __init__(self, puller: WirePuller) -> None:
+        self._puller = puller
+        self._name = session_name("pull")
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """Each response is a subscriber of its own."""
+        return self._name
+
+    def ack(self, received: Received) -> None:
+        """Sends an acknowledgement."""
+        self._puller.send(Sending(received.ack_id, None))
+
+    def nack(self, received: Received) -> None:
+        """Sends a lease of no time."""
+        self._puller.send(Sending(received.ack_id, NACK_S))
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Sends a lease modification."""
+        self._puller.send(Sending(received.ack_id, seconds))
+
+    def let_expire(self, received: Received) -> None:
+        """Does nothing: on the wire nobody extends leases."""
+
+
+class WirePuller:
+    """Pulls from one subscription. What is acknowledged is sent in the order of calls, over all responses; what fails is lost."""
+
+    def __init__(self, channel: grpc.aio.Channel, subscription: str) -> None:
+        self._subscription = subscription
+        self._metadata = routing("subscription", subscription)
+        self._pull: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(PULL)
+        self._acknowledge: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(ACKNOWLEDGE)
+        self._modify: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(MODIFY)
+        self._waiting: set[grpc.aio.UnaryUnaryCall[bytes, bytes]] = set()
+        self._unsent: list[Sending] = []
+        self._sender: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
+        """Sends one pull; see the port."""
+        doing = f"pulling from {self._subscription}"
+        if self._closed:
+            raise let_go(doing)
+        invoked_t = asyncio.get_running_loop().time()
+        request = wire_messages.pull_request(self._subscription, messages_max)
+        call = self._pull(request, timeout=timeout_s, metadata=self._metadata)
+        self._waiting.add(call)
+        try:
+            reply = await call
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                return False
+            raise translated(error, doing) from error
+        except asyncio.CancelledError:
+            if was_cancelled_by_caller():
+                raise
+            raise let_go(doing) from None
+        finally:
+            self._waiting.discard(call)
+        received = wire_messages.pulled(reply)
+        if received:
+            session = PulledSession(self)
+            tap.opened(session, invoked_t)
+            for one in received:
+                tap.received(session, one)
+        return bool(received)
+
+    def send(self, sending: Sending) -> None:
+        """Queues what is to be sent; never blocks."""
+        if self._closed:
+            return
+        self._unsent.append(sending)
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send_all(), name="pull sender")
+
+    async def close(self) -> None:
+        """Ends pulls that wait, and gives what was acknowledged a moment to be sent. Calling it again does nothing."""
+        self._closed = True
+        for call in list(self._waiting):
+            call.cancel()
+        if (sender := self._sender) is not None:
+            await asyncio.wait((sender,), timeout=GOODBYE_S)
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        """Sends batch after batch until nothing is left. One request at a time, so that acknowledgements arrive in their order."""
+        try:
+            while self._unsent:
+                unsent, self._unsent = self._unsent, []
+                for is_ack, request in wire_messages.unary_requests(self._subscription, unsent):
+                    await self._send_one(self._acknowledge if is_ack else self._modify, request)
+        finally:
+            self._sender = None
+
+    async def _send_one(self, method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], request: bytes) -> None:
+        with suppress(grpc.aio.AioRpcError):  # best effort: the messages come again
+            await method(request, timeout=SEND_TIMEOUT_S, metadata=self._metadata)

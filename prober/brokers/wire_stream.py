@@ -1,0 +1,183 @@
+"""One StreamingPull stream, from its first request to its end: a session.
+
+Acknowledgements and leases travel on the stream itself, not in requests of their own. The stream keeps them in the order in which
+they were made, and in order with each other; one write carries all of a moment; and what was sent on a stream that breaks is lost with
+it, exactly as the session's end says. The price is that without exactly-once delivery nothing tells whether an acknowledgement was
+taken; the unary call promises that no more than the stream does (documentation, "best effort").
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from prober.brokers import wire_messages
+from prober.brokers.base import Received, Tap
+from prober.brokers.session_names import session_name
+from prober.brokers.wire_errors import translated, was_cancelled_by_caller
+from prober.brokers.wire_messages import NACK_S, Sending
+from prober.errors import BrokerError
+
+STREAMING_PULL: Final = "/google.pubsub.v1.Subscriber/StreamingPull"
+
+HEARTBEAT_S: Final = 30.0
+"""An idle stream says something this often: like Google's clients, and so that a dead connection is noticed by writing to it."""
+
+GOODBYE_S: Final = 0.5
+"""How long a stream that is closed may take to send what was acknowledged last, and to be closed from the other side."""
+
+_CONFIRMATIONS_MAX: Final = 100_000
+
+MakeCall = Callable[[], "grpc.aio.StreamStreamCall[bytes, bytes]"]
+
+
+class WireStream:
+    """One stream. `run` lives as long as the stream does."""
+
+    def __init__(self, client_id: str, tap: Tap) -> None:
+        self._client_id = client_id
+        self._name = session_name(client_id)
+        self._tap = tap
+        self._unsent: list[Sending] = []
+        self._something_unsent = asyncio.Event()
+        self._all_sent = asyncio.Event()
+        self._all_sent.set()
+        self._unconfirmed: dict[str, str] = {}
+        self._exactly_once = False
+        self._call: grpc.aio.StreamStreamCall[bytes, bytes] | None = None
+        self._over = False
+        self.established = asyncio.Event()
+        """Set when the other side has answered at all; some servers do not before they have a message to deliver."""
+        self.ended = asyncio.Event()
+        """Set when the tap was told that the session is closed."""
+        self.error: BrokerError | None = None
+        """Why the stream ended, if that was not our doing and not a regular end."""
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """The client id that the service was told."""
+        return self._client_id
+
+    def ack(self, received: Received) -> None:
+        """Sends an acknowledgement."""
+        if self._exactly_once and not self._over:
+            self._expect_confirmation(received)
+        self._send(Sending(received.ack_id, None))
+
+    def nack(self, received: Received) -> None:
+        """Sends a lease of no time: the message may come again at once."""
+        self._send(Sending(received.ack_id, NACK_S))
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Sends a lease modification."""
+        self._send(Sending(received.ack_id, seconds))
+
+    def let_expire(self, received: Received) -> None:
+        """Does nothing: on the wire nobody extends leases."""
+
+    def _send(self, sending: Sending) -> None:
+        if not self._over:
+            self._unsent.append(sending)
+            self._something_unsent.set()
+            self._all_sent.clear()
+
+    def _expect_confirmation(self, received: Received) -> None:
+        # A service may never confirm (Google's emulator does not): then the oldest are given up.
+        if len(self._unconfirmed) >= _CONFIRMATIONS_MAX:
+            del self._unconfirmed[next(iter(self._unconfirmed))]
+        self._unconfirmed[received.ack_id] = received.message_id
+
+    async def run(self, make_call: MakeCall, first_request: bytes) -> None:
+        """Opens the stream, delivers to the tap until it ends, and tells the tap why. Raises only CancelledError.
+
+        The tap hears of the session before the first request is sent: nothing on it was sent by the service before that.
+        """
+        self._call = call = make_call()
+        reason = "cancelled"
+        self._tap.opened(self, None)
+        writer = asyncio.create_task(self._write(call, first_request), name=f"{self.name} writer")
+        greeter = asyncio.create_task(self._await_greeting(call), name=f"{self.name} greeter")
+        try:
+            reason = await self._read(call)
+        except grpc.aio.AioRpcError as error:
+            self.error = translated(error, "the stream ended")
+            reason = str(self.error)
+        except asyncio.CancelledError:
+            if was_cancelled_by_caller():
+                raise
+            reason = "cut on our side"
+        finally:
+            self._over = True
+            call.cancel()
+            writer.cancel()
+            greeter.cancel()
+            self._tap.closed(self, reason)
+            self.ended.set()
+            await asyncio.gather(writer, greeter, return_exceptions=True)
+
+    def cut(self) -> None:
+        """Ends the stream at once, without the goodbye of a half-close."""
+        if self._call is not None:
+            self._call.cancel()
+
+    async def say_goodbye(self) -> None:
+        """Sends what was not sent yet, then says that nothing more will come, and waits a moment for the other side to end the stream."""
+        call = self._call
+        if call is None or self._over:
+            return
+        try:
+            async with asyncio.timeout(GOODBYE_S):
+                await self._all_sent.wait()
+                await call.done_writing()
+                await self.ended.wait()
+        except (TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass  # the stream is being ended anyway
+
+    async def _read(self, call: grpc.aio.StreamStreamCall[bytes, bytes]) -> str:
+        while True:
+            reply = await call.read()
+            if not isinstance(reply, bytes):  # grpc.aio.EOF
+                return "ended by the service"
+            self.established.set()
+            self._take(wire_messages.stream_reply(reply))
+
+    def _take(self, reply: wire_messages.StreamReply) -> None:
+        self._exactly_once = reply.exactly_once
+        for received in reply.received:
+            self._tap.received(self, received)
+        for ack_id in reply.confirmed:
+            if message_id := self._unconfirmed.pop(ack_id, None):
+                self._tap.ack_confirmed(self, message_id)
+        for ack_id in reply.failed:
+            self._unconfirmed.pop(ack_id, None)
+
+    async def _write(self, call: grpc.aio.StreamStreamCall[bytes, bytes], first_request: bytes) -> None:
+        """Sends in the order of calls. What fails here fails in `_read` too, which reports it."""
+        loop = asyncio.get_running_loop()
+        await call.write(first_request)
+        while True:
+            heartbeat = loop.call_later(HEARTBEAT_S, self._something_unsent.set)
+            try:
+                await self._something_unsent.wait()
+            finally:
+                heartbeat.cancel()
+            self._something_unsent.clear()
+            unsent = self._unsent[:]
+            for request in wire_messages.stream_requests(unsent) if unsent else (wire_messages.HEARTBEAT,):
+                await call.write(request)
+            del self._unsent[: len(unsent)]
+            if not self._unsent:
+                self._all_sent.set()
+
+    async def _await_greeting(self, call: grpc.aio.StreamStreamCall[bytes, bytes]) -> None:
+        await call.initial_metadata()
+        self.established.set()

@@ -1,0 +1,168 @@
+"""The command `check`: runs probes once, or for a while, on the configured targets and tells the verdict of each.
+
+Here the parts are put together for a single occasion: the configuration says what to run where, a broker is made per target and
+vantage, and for a target that is `embedded` a server is started for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from prober.brokers.connect import Vantage, connect
+from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.clock import monotonic_s
+from prober.config.models import Config, Probe, TargetSettings
+from prober.core.explain import explain
+from prober.core.findings import Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.embedded.server import EmbeddedServer
+from prober.probes.base import Workload
+from prober.probes.catalogue import PROBES
+from prober.runner import RunResult, Target, for_library, run
+from prober.verify import ExitCode
+
+DELIVERY_DELAY_MAX_S: Final = 5.0
+CLOSE_DETECTION_MAX_S: Final = 5.0
+LOCAL_DEADLINE_S: Final = 10.0
+"""Nothing on a plain connection is far away: an emulator gets no more time than this for what it owes."""
+
+_GRAVITY: Final = (Verdict.PASS, Verdict.UNKNOWN, Verdict.FAIL)
+_CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the caller wants checked: which probes (none named: those configured), where, from which vantage, for how long."""
+
+    probes: tuple[str, ...] = ()
+    endpoint: str = ""
+    vantage: Vantage = Vantage.WIRE
+    for_s: float = 0.0
+    seed: int = 0
+
+
+async def check(config: Config, order: Order, environ: Mapping[str, str], tell: Callable[[RunResult], None]) -> list[RunResult]:
+    """Runs what was ordered, one run after the other, and tells each result as it comes.
+
+    Raises BrokerError or ConfigError before the first run if a target cannot be used at all; later troubles make a run UNKNOWN.
+    """
+    results: list[RunResult] = []
+    give_up_t = monotonic_s() + order.for_s
+    for settings in config.targets:
+        async with _endpoint(config, settings, order, environ) as endpoint:
+            broker = await connect(endpoint, order.vantage)
+            try:
+                while True:
+                    for name, probe in _wanted(settings, order):
+                        target = _target(settings, probe, endpoint, order.vantage)
+                        seed = order.seed + len(results)
+                        result = await run(PROBES[name], broker, target, workload=_workload(name, probe), seed=seed)
+                        results.append(result)
+                        tell(result)
+                    if monotonic_s() >= give_up_t:
+                        break
+            finally:
+                await broker.close()
+    return results
+
+
+def exit_code(results: Sequence[RunResult]) -> ExitCode:
+    """The worst verdict decides."""
+    return _CODE[overall(results)]
+
+
+def overall(results: Sequence[RunResult]) -> Verdict:
+    """FAIL beats UNKNOWN beats PASS; nothing that ran is UNKNOWN."""
+    return max((result.verdict for result in results), key=_GRAVITY.index, default=Verdict.UNKNOWN)
+
+
+def as_text(result: RunResult) -> str:
+    """One line for the verdict, and two for each finding that is not only information."""
+    head = f"{result.probe} on {result.target} ({result.vantage}): {result.verdict}"
+    lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
+    for made in result.findings:
+        finding = made.finding
+        if finding.status in (Status.VIOLATION, Status.LIVENESS):
+            lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding)}"]
+    return "\n".join(lines)
+
+
+def as_json(results: Sequence[RunResult]) -> str:
+    """One document: the overall verdict and every run."""
+    return json.dumps({"verdict": overall(results), "runs": [_row(result) for result in results]}, allow_nan=False)
+
+
+def _row(result: RunResult) -> dict[str, object]:
+    return {
+        "probe": result.probe,
+        "target": result.target,
+        "vantage": result.vantage,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "duration_s": round(result.duration_s, 3),
+        "findings": [
+            {
+                "kind": made.finding.kind,
+                "status": made.finding.status,
+                "subscription": made.finding.subscription,
+                "key": made.finding.key,
+                "t": made.finding.t,
+                "explanation": explain(made.finding),
+                "witnesses": list(made.finding.witnesses),
+            }
+            for made in result.findings
+        ],
+        "counters": dict(result.counters),
+    }
+
+
+@asynccontextmanager
+async def _endpoint(config: Config, settings: TargetSettings, order: Order, environ: Mapping[str, str]) -> AsyncIterator[Endpoint]:
+    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started."""
+    if settings.is_embedded and not order.endpoint and not environ.get("PUBSUB_EMULATOR_HOST"):
+        async with EmbeddedServer(config.embedded.port, config.embedded.faults) as server:
+            yield Endpoint(server.address, secure=False)
+    else:
+        yield resolve_endpoint(settings.endpoint, environ, order.endpoint)
+
+
+def _wanted(settings: TargetSettings, order: Order) -> list[tuple[str, Probe]]:
+    return [(str(name), probe) for name, probe in settings.probes.items() if not order.probes or name in order.probes]
+
+
+def _workload(name: str, probe: Probe) -> Workload:
+    known = PROBES[name].workload
+    return Workload(
+        keys=probe.keys,
+        bursts=known.bursts,
+        burst_messages=probe.messages,
+        message_bytes=max(probe.sizes),
+        subscribers=probe.subscribers,
+        ack_after_s=known.ack_after_s,
+    )
+
+
+def _target(settings: TargetSettings, probe: Probe, endpoint: Endpoint, vantage: Vantage) -> Target:
+    deadlines = probe.deadlines
+    far_s = float("inf") if endpoint.secure else LOCAL_DEADLINE_S
+    rules = Rules(
+        delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
+        close_detection_max_s=CLOSE_DETECTION_MAX_S,
+        ack_deadline_s=probe.ack_deadline.total_seconds(),
+        delivery_deadline_s=min(far_s, deadlines.delivery.total_seconds()),
+        stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
+        unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
+        attempts_observed=True,
+    )
+    return Target(
+        settings.name,
+        settings.project,
+        str(vantage),
+        rules if vantage is Vantage.WIRE else for_library(rules),
+        publish_timeout_s=deadlines.publish.total_seconds(),
+    )

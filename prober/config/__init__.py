@@ -1,0 +1,44 @@
+"""The configuration: `load` it, `show` it; everything else about it is a value."""
+
+from prober.config.loading import load, show
+from prober.config.models import (
+    Api,
+    Config,
+    Deadlines,
+    Embedded,
+    History,
+    LogFormat,
+    LogLevel,
+    Maintenance,
+    Probe,
+    ProbeName,
+    Push,
+    Schedule,
+    Slo,
+    Status,
+    TargetSettings,
+    Telemetry,
+    Vantage,
+)
+
+__all__ = [
+    "Api",
+    "Config",
+    "Deadlines",
+    "Embedded",
+    "History",
+    "LogFormat",
+    "LogLevel",
+    "Maintenance",
+    "Probe",
+    "ProbeName",
+    "Push",
+    "Schedule",
+    "Slo",
+    "Status",
+    "TargetSettings",
+    "Telemetry",
+    "Vantage",
+    "load",
+    "show",
+]

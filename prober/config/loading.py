@@ -1,0 +1,245 @@
+"""From a file and an environment to one `Config`, or to one error that lists everything that is wrong with them.
+
+In this order, later ones win: the defaults, the file, the environment. Then everything is checked, and what is wrong is collected and
+not stopped at. Checks that look at several sections run on whatever is right by itself, so that one message tells all.
+
+Not decided here: PUBSUB_EMULATOR_HOST, and `--endpoint` of the command line. Both replace the endpoint of a target when it is
+connected to (`--endpoint` first, then the variable, then what is configured here); see `brokers.endpoint.resolve_endpoint`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path as File
+from typing import Any, Final, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from prober.config import environment
+from prober.config.defaults import PROBES, SLOS, TARGET, Raw, laid_over
+from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSettings, region_of
+from prober.config.problems import Path, Problem, did_you_mean, from_pydantic, report
+from prober.config.rates import feeding, rate_problems
+from prober.config.values import EMBEDDED
+from prober.core.indicators import Indicator
+from prober.errors import ConfigError
+
+TOKEN_VARIABLE: Final = f"{environment.PREFIX}API__TOKEN"
+_OFF: Final = (False, "false", "off", "no")
+
+_Section = TypeVar("_Section", bound=BaseModel)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as everybody reads it, but a key that stands twice in one mapping is an error and not silently the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
+        for key, count in keys.items():
+            if count > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
+    """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text."""
+    source = "configuration" if path is None else str(path)
+    raw, problems = _read(path, source)
+    if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
+        problems.append(Problem(("api", "token"), f"does not belong into a file; set {TOKEN_VARIABLE}"))
+        raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
+    raw.setdefault("targets", [dict(TARGET)])
+    unwritable, origins = environment.lay_over(raw, environ, Config)
+    problems += unwritable
+    dropped = _complete(raw, problems)
+    found = _validation_problems(raw)
+    problems += _crossing_problems(raw, dropped) + found
+    if problems:
+        raise ConfigError(report(problems, source, origins))
+    return Config.model_validate(raw)
+
+
+def show(config: Config) -> str:
+    """The complete configuration as YAML that `load` accepts, secrets masked."""
+    shown = config.model_dump(mode="json", by_alias=True)
+    shown["slos"] |= {name: False for name in SLOS if name not in config.slos}
+    return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _read(path: File | str | None, source: str) -> tuple[Raw, list[Problem]]:
+    if path is None:
+        return {}, []
+    try:
+        content = yaml.load(File(path).read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: is not UTF-8 text") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: is not YAML: {' '.join(str(error).split())}") from error
+    if content is None:
+        return {}, []
+    if not isinstance(content, dict):
+        raise ConfigError(f"{source}: must be a mapping that begins with keys such as targets:")
+    return {str(key): value for key, value in content.items()}, []
+
+
+# ------------------------------------------------------------------------------------------------------------- completing
+
+
+def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
+    """Fills in what is not written. Returns the objectives that are there by default only: those no probe feeds are left out."""
+    probes = raw.get("probes", {})
+    if isinstance(probes, dict):
+        raw["probes"] = _probes(probes, PROBES, ("probes",), problems)
+        # A probe that is not even a mapping is reported once, and not for each target again.
+        probes = {name: PROBES[name] if not isinstance(probe, dict) else probe for name, probe in raw["probes"].items()}
+    else:
+        probes = dict(PROBES)
+    targets = raw["targets"]
+    if isinstance(targets, list):
+        raw["targets"] = [_target(target, probes, ("targets", number), problems) for number, target in enumerate(targets)]
+    slos = raw.get("slos", {})
+    if not isinstance(slos, dict):
+        return frozenset()
+    written = {str(name): {} if slo is None else slo for name, slo in slos.items()}
+    switched_off = {name for name, slo in written.items() if slo in _OFF}
+    complete = laid_over(SLOS, written)
+    raw["slos"] = {name: slo for name, slo in complete.items() if name not in switched_off}
+    by_default = frozenset(raw["slos"]) - frozenset(written)
+    unfed = {name for name in by_default if not _is_fed(raw["slos"][name]["indicator"], raw)}
+    raw["slos"] = {name: slo for name, slo in raw["slos"].items() if name not in unfed}
+    return by_default
+
+
+def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, problems: list[Problem]) -> Raw:
+    """The probes of `base`, with what is written about each."""
+    known = {}
+    for name, settings in written.items():
+        if name in set(ProbeName):
+            known[str(name)] = {} if settings is None else settings
+        else:
+            problems.append(Problem((*at, str(name)), f"is no probe; {did_you_mean(str(name), ProbeName)}"))
+    return laid_over(base, known)
+
+
+def _target(target: Any, probes: Raw, at: Path, problems: list[Problem]) -> Any:
+    """One target with its region and the complete settings of its probes."""
+    if not isinstance(target, dict):
+        return target
+    complete: Raw = {"endpoint": EMBEDDED, **target}
+    endpoint = complete["endpoint"]
+    if endpoint != EMBEDDED:
+        for key in ("project", "environment"):
+            if key not in complete:
+                problems.append(Problem((*at, key), "is missing: only the embedded server has a default"))
+    if isinstance(endpoint, str) and "region" not in complete:
+        with suppress(ConfigError):  # the endpoint is reported by itself
+            complete["region"] = region_of(endpoint.strip())
+    chosen = complete.get("probes") or list(probes)
+    if isinstance(chosen, list):
+        chosen = dict.fromkeys(map(str, chosen))
+    if isinstance(chosen, dict):
+        known = _probes(chosen, {}, (*at, "probes"), problems)
+        chosen = {name: laid_over(probes, {name: settings})[name] for name, settings in known.items()}
+    complete["probes"] = chosen
+    return complete
+
+
+def _is_fed(indicator: str, raw: Raw) -> bool:
+    return any(feeding(target, Indicator(indicator)) for _, target in _valid_targets(raw))
+
+
+# --------------------------------------------------------------------------------------------------------------- checking
+
+
+def _validation_problems(raw: Raw) -> list[Problem]:
+    """What is wrong inside sections. What a target takes over from `probes:` is reported there only."""
+    try:
+        Config.model_validate(raw)
+    except ValidationError as error:
+        problems = from_pydantic(error, Config)
+    else:
+        return []
+    shared = {(problem.path[1:], problem.text) for problem in problems if problem.path[:1] == ("probes",)}
+    return [problem for problem in problems if problem.path[:1] != ("targets",) or (problem.path[3:], problem.text) not in shared]
+
+
+def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
+    """What is wrong between sections."""
+    targets = list(_valid_targets(raw))
+    slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
+    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets)]
+    for at, target in targets:
+        problems += rate_problems(target, at, slos)
+    complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
+    for name, slo in slos.items():
+        if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
+            problems.append(
+                Problem(("slos", name), f"no probe of any target feeds {slo.indicator}; leave it out with {name}: false")
+            )
+    return problems
+
+
+def _valid_targets(raw: Raw) -> Iterator[tuple[Path, TargetSettings]]:
+    for number, target in enumerate(raw["targets"] if isinstance(raw["targets"], list) else ()):
+        if (valid := _valid(TargetSettings, target)) is not None:
+            yield ("targets", number), valid
+
+
+def _valid(section: type[_Section], raw: Any) -> _Section | None:
+    try:
+        return section.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def _items(raw: Any) -> list[tuple[str, Any]]:
+    return list(raw.items()) if isinstance(raw, dict) else []
+
+
+def _named(raw: Raw, key: str) -> list[tuple[Path, str]]:
+    """What every target says under a key."""
+    targets = enumerate(raw["targets"] if isinstance(raw["targets"], list) else ())
+    return [
+        (("targets", number, key), str(target[key])) for number, target in targets if isinstance(target, dict) and key in target
+    ]
+
+
+def _double_names(raw: Raw) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for path, name in _named(raw, "name"):
+        if name in seen:
+            yield Problem(path, f"{name!r} is the name of another target too; every target needs its own")
+        seen.add(name)
+
+
+def _strange_maintenance(raw: Raw) -> Iterator[Problem]:
+    windows = raw.get("maintenance")
+    for number, written in enumerate(windows if isinstance(windows, list) else ()):
+        window = _valid(Maintenance, written)
+        for key, where in (("target", "name"), ("region", "region")):
+            known = {name for _, name in _named(raw, where)}
+            wanted = getattr(window, key, None)
+            if wanted is not None and wanted not in known:
+                yield Problem(("maintenance", number, key), f"no target has the {where} {wanted}; {did_you_mean(wanted, known)}")
+
+
+# With less, the experiment shows nothing: order needs two messages, a run that is redelivered a first, a middle and a last one,
+# and a key that could move needs somewhere to go.
+_LEAST: Final = {
+    ProbeName.ORDERING: ("messages", 2),
+    ProbeName.REDELIVERY: ("messages", 3),
+    ProbeName.AFFINITY: ("subscribers", 2),
+}
+
+
+def _vacuous_probes(targets: list[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
+    for at, target in targets:
+        for name, probe in target.probes.items():
+            key, least = _LEAST[name]
+            if getattr(probe, key) < least:
+                yield Problem((*at, "probes", str(name), key), f"must be at least {least} for the {name} probe to show anything")

@@ -1,0 +1,370 @@
+"""The sections of the configuration. Values are frozen and complete: what `load` returns needs no defaults and no further checks.
+
+The text under each key is also its entry on the reference page, docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from prober.brokers.endpoint import parse_endpoint
+from prober.config.values import (
+    EMBEDDED,
+    Cronline,
+    DatabaseUrl,
+    Duration,
+    Endpoint,
+    FaultSpec,
+    Folder,
+    HttpUrl,
+    LabelName,
+    Name,
+    Port,
+    Positive,
+    Project,
+    Share,
+    Size,
+    SloName,
+    Word,
+    Written,
+)
+from prober.core.indicators import MEANINGS, Indicator
+from prober.core.slo import Objective
+
+WINDOW_MIN = timedelta(days=7)  # the slowest alert looks back three days
+ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else
+ACK_DEADLINE_MAX = timedelta(seconds=600)
+RESERVED_LABELS = frozenset({"target", "environment", "region"})
+MESSAGE_BYTES_MAX = 10_000_000
+
+
+class Section(BaseModel):
+    """Frozen; a key that is not known is an error; values never appear in pydantic's own messages."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True, validate_by_name=True
+    )
+
+
+class ProbeName(StrEnum):
+    """The experiments there are."""
+
+    ORDERING = "ordering"
+    REDELIVERY = "redelivery"
+    AFFINITY = "affinity"
+
+
+class Vantage(StrEnum):
+    """From where a probe looks: at the wire, or through Google's client library."""
+
+    WIRE = "wire"
+    LIBRARY = "library"
+
+
+class Schedule(Section):
+    """When a probe runs: every `interval`, or at the points of `cron`. Exactly one of the two."""
+
+    interval: Positive | None = None
+    """From the start of one run to the start of the next."""
+    cron: Cronline | None = None
+    """Points in time. 0 and 7 are Sunday."""
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if (self.interval is None) == (self.cron is None):
+            raise ValueError("write either interval or cron, one of the two")
+        return self
+
+    @property
+    def longest_gap(self) -> timedelta:
+        """The longest time between the starts of two runs."""
+        if self.cron is not None:
+            return self.cron.longest_gap()
+        return self.interval or timedelta.max
+
+
+class Deadlines(Section):
+    """How long the service may take before something counts as not done."""
+
+    publish: Positive = timedelta(seconds=10)
+    """A publish without an answer by then ends unknown."""
+    delivery: Positive = timedelta(seconds=120)
+    """A confirmed message that is not delivered by then, while its key stands still, is stuck or lost."""
+    stall: Positive = timedelta(seconds=120)
+    """A redelivery that began and has not come further by then has stalled."""
+    unacked: Positive = timedelta(seconds=120)
+    """A message that was refused, or whose lease ended, must come again by then."""
+    drain: Positive = timedelta(seconds=150)
+    """How long a run waits for what is owed before it is judged without it."""
+
+
+class Probe(Section):
+    """How one kind of experiment is run."""
+
+    schedule: Schedule
+    """When it runs."""
+    jitter: Duration = timedelta(seconds=1)
+    """Each start is delayed by a random time up to this, so that probers do not march in step."""
+    keys: Annotated[int, Field(ge=1, le=1_000_000)]
+    """Ordering keys per run."""
+    messages: Annotated[int, Field(ge=1, le=100_000)]
+    """Messages per key and burst."""
+    rate: Annotated[float, Field(ge=0)] = 0.0
+    """Messages per second over all keys; 0 sends the whole burst at once."""
+    sizes: Annotated[tuple[Annotated[int, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
+    """Payload sizes in bytes, used in turn. A message that needs more for its own content is longer."""
+    subscribers: Annotated[int, Field(ge=1, le=1000)]
+    """Subscribers that share the subscription."""
+    vantages: Annotated[tuple[Vantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
+    """From where it looks. Each vantage is a run of its own."""
+    ack_deadline: Duration = timedelta(seconds=60)
+    """The subscription's acknowledgement deadline, 10s to 600s."""
+    deadlines: Deadlines = Deadlines()
+    """See below."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not ACK_DEADLINE_MIN <= self.ack_deadline <= ACK_DEADLINE_MAX or self.ack_deadline.microseconds:
+            raise ValueError("ack_deadline must be whole seconds from 10s to 600s, as the service demands")
+        if self.schedule.interval is not None and self.jitter >= self.schedule.interval:
+            raise ValueError("jitter must be shorter than schedule.interval: make it less, or the interval longer")
+        return self
+
+
+class TargetSettings(Section):
+    """One service that is probed."""
+
+    name: Name
+    """Unique. The label `target` of every series about it."""
+    endpoint: Endpoint = EMBEDDED
+    """Where it is. `embedded` is the Pub/Sub server in this process."""
+    project: Project = "ordering-prober"
+    """Google Cloud project. Has a default for the embedded server only."""
+    environment: Word = "test"
+    """test, staging, canary, production, or your own word. Has a default for the embedded server only."""
+    region: Word = "local"
+    """The label `region`. By default what `endpoint` says: that region, `global`, or `local` for an address."""
+    labels: Mapping[LabelName, str] = Field(default_factory=dict)
+    """Free labels, shown by `pubsub_prober_target_info` and the API."""
+    probes: Mapping[ProbeName, Probe]
+    """Which probes run there: a list of names, or a mapping of names to what is different there. By default all."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if taken := RESERVED_LABELS & set(self.labels):
+            raise ValueError(f"labels must not hold {', '.join(sorted(taken))}: every series has that already")
+        return self
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is the server in this process."""
+        return self.endpoint == EMBEDDED
+
+
+class Slo(Section):
+    """A promise about an indicator. Holds for every target whose probes feed the indicator."""
+
+    indicator: Indicator
+    """What is counted."""
+    objective: Share
+    """The share of the counted things that is to be good."""
+    window: Positive = timedelta(days=30)
+    """The period of the error budget; rolling."""
+    threshold: Positive | None = None
+    """From when on a duration is bad: for latencies and ages, and there always."""
+    labels: Mapping[LabelName, str] = Field(default_factory=dict)
+    """Passed on to alerts and the API."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.window < WINDOW_MIN:
+            raise ValueError(f"window must be at least {WINDOW_MIN.days}d, since the slowest alert looks back three days")
+        if MEANINGS[self.indicator].thresholded and self.threshold is None:
+            raise ValueError(f"threshold is missing: {self.indicator} is bad from some duration on, so write threshold: 1s")
+        if not MEANINGS[self.indicator].thresholded and self.threshold is not None:
+            raise ValueError(f"threshold must go: {self.indicator} is no duration")
+        return self
+
+    def objective_named(self, name: str) -> Objective:
+        """The promise as the core's value."""
+        threshold_s = None if self.threshold is None else self.threshold.total_seconds()
+        return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
+
+
+class History(Section):
+    """The record of every event, run and finding."""
+
+    location: Folder | None = None
+    """Where it is kept; without it there is none."""
+    spool: Annotated[str, Written("path")] | None = None
+    """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
+    retention: Positive = timedelta(days=30)
+    """What is older is deleted."""
+    size_max: Annotated[Size, Field(ge=1)] = 50 * 2**30
+    """When it grows beyond, the oldest files are deleted first."""
+
+
+class Status(Section):
+    """The store behind the API and the status page."""
+
+    url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
+    """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
+    retention: Positive = timedelta(days=30)
+    """Runs and findings that are older are deleted."""
+
+
+class Api(Section):
+    """The status page, the REST API and /metrics."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all."""
+    port: Annotated[Port, Field(ge=0, le=65535)] = 8080
+    """0 takes any free port."""
+    token: SecretStr | None = None
+    """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
+
+
+class Push(Section):
+    """The endpoint that push subscriptions deliver to."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[Port, Field(ge=0, le=65535)] = 0
+    """0 takes any free port."""
+    url: HttpUrl | None = None
+    """What the service is told to call, when that is not the address above: a proxy, an ingress."""
+    audience: str | None = None
+    """Expected audience of Google's signed token; without it tokens are not asked for."""
+    service_account: str | None = None
+    """Expected e-mail address in that token."""
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """From which level on lines are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Telemetry(Section):
+    """Traces and logs of the prober itself."""
+
+    otlp_endpoint: HttpUrl | None = None
+    """Collector for traces, OTLP over gRPC, such as http://localhost:4317; without it there are none. Headers, if it needs any, come
+    from OTEL_EXPORTER_OTLP_HEADERS."""
+    sampling: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The share of passed runs that is traced. Others always are."""
+    log_format: LogFormat = LogFormat.TEXT
+    """One JSON object per line, or text."""
+    log_level: LogLevel = LogLevel.INFO
+    """The least important lines to write."""
+
+
+class Maintenance(Section):
+    """A time in which a target or region is neither probed nor judged: once, or again and again."""
+
+    starts: AwareDatetime | None = Field(None, alias="from")
+    """Begin, with a time zone: 2026-12-24T18:00:00Z. Together with `to`."""
+    ends: AwareDatetime | None = Field(None, alias="to")
+    """End."""
+    cron: Cronline | None = None
+    """Begins. Together with `duration`."""
+    duration: Positive | None = None
+    """How long each lasts."""
+    target: Name | None = None
+    """Name of a target. This or `region`."""
+    region: Word | None = None
+    """Region of targets."""
+    reason: str = ""
+    """Shown on the status page."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        once, again = (self.starts, self.ends), (self.cron, self.duration)
+        if (None in once and None in again) or any(once) == any(again):
+            raise ValueError("write either from and to, or cron and duration")
+        if self.starts is not None and self.ends is not None and self.starts >= self.ends:
+            raise ValueError("to must be later than from")
+        if (self.target is None) == (self.region is None):
+            raise ValueError("write either target or region, one of the two")
+        return self
+
+    def covers(self, target: TargetSettings, at: datetime) -> bool:
+        """Whether the target is under maintenance at that time. The end is outside."""
+        if target.name != self.target and target.region != self.region:
+            return False
+        if self.starts is not None and self.ends is not None:
+            return self.starts <= at < self.ends
+        began = self.cron.latest(at) if self.cron is not None else None
+        return began is not None and self.duration is not None and at < began + self.duration
+
+
+class Embedded(Section):
+    """The Pub/Sub server in this process."""
+
+    port: Annotated[Port, Field(ge=0, le=65535)] = 0
+    """0 takes any free port."""
+    faults: tuple[FaultSpec, ...] = ()
+    """Faults to inject from the start, for drills."""
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    targets: Annotated[tuple[TargetSettings, ...], Field(min_length=1)]
+    """What is probed."""
+    probes: Mapping[ProbeName, Probe]
+    """How, unless a target says otherwise."""
+    slos: Mapping[SloName, Slo]
+    """What is promised."""
+    history: History = History()
+    """The record of everything."""
+    status: Status = Status()
+    """The store behind the API."""
+    api: Api = Api()
+    """Where the service listens."""
+    push: Push = Push()
+    """Where push subscriptions deliver to."""
+    telemetry: Telemetry = Telemetry()
+    """Traces and logs."""
+    maintenance: tuple[Maintenance, ...] = ()
+    """When not to probe."""
+    embedded: Embedded = Embedded()
+    """The server in this process."""
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """The promises as the core's values."""
+        return tuple(slo.objective_named(name) for name, slo in self.slos.items())
+
+    def maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
+        """The maintenance that a target is under at a time, if any."""
+        return next((window for window in self.maintenance if window.covers(target, at)), None)
+
+
+def region_of(endpoint: str) -> str:
+    """The region that an endpoint itself names: Google's, `global`, or `local` for anything else."""
+    if endpoint == EMBEDDED:
+        return "local"
+    parsed = parse_endpoint(endpoint)
+    host = parsed.address.partition(":")[0]
+    if not parsed.secure:
+        return "local"
+    if host.endswith("-pubsub.googleapis.com"):
+        return host.removesuffix("-pubsub.googleapis.com")
+    regional = host.removeprefix("pubsub.").removesuffix(".rep.googleapis.com")
+    return regional if host == f"pubsub.{regional}.rep.googleapis.com" else "global"

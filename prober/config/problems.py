@@ -1,0 +1,135 @@
+"""What is wrong with a configuration, in words: where it is wrong, what was found there, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, Union, get_args, get_origin
+
+from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_SHOWN_MAX: Final = 60
+
+
+class Problem(NamedTuple):
+    """One thing to put right."""
+
+    path: Path
+    text: str
+
+
+def dotted(path: Path) -> str:
+    """A path as a person writes it: `targets[0].probes.ordering.keys`."""
+    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return words.removeprefix(".")
+
+
+def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str]) -> str:
+    """All problems, one per line, each with its key and, if it came from there, its environment variable."""
+    ordered = sorted(dict.fromkeys(problems), key=lambda problem: [str(part) for part in problem.path])
+    lines = []
+    for path, text in ordered:
+        variable = next((origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins), "")
+        where = f"{variable} ({dotted(path)})" if variable and path else variable or dotted(path)
+        lines.append(f"{where}: {text}" if where else text)
+    if len(lines) == 1:
+        return f"{source}: {lines[0]}"
+    return "\n".join([f"{source}: {len(lines)} problems", *(f"  {line}" for line in lines)])
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A suggestion if one is close, or else everything there is."""
+    known = sorted(known)
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+
+
+def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """The problems that pydantic found in data for a model."""
+    # Of a list whose elements are wrong pydantic says too that it is too short.
+    told = [details for details in error.errors(include_url=False) if details["type"] != "too_short" or not details["input"]]
+    return [_in_words(details, model) for details in told]
+
+
+def annotation_at(model: Any, path: Path) -> Any:
+    """The type of what is found at a path inside a model, None if nothing is."""
+    current = model
+    for part in path:
+        current = _bare(current)
+        origin, arguments = get_origin(current), get_args(current)
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            field = fields_by_key(current).get(str(part))
+            current = None if field is None else field.annotation
+        elif origin is tuple:
+            current = arguments[0]
+        elif isinstance(origin, type) and issubclass(origin, Mapping):
+            current = arguments[1]
+        else:
+            return None
+    return _bare(current)
+
+
+def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model under the names by which they are written."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is said about it, and without "or None"."""
+    while get_origin(annotation) in {Annotated, Union, UnionType}:
+        annotation = next(argument for argument in get_args(annotation) if argument is not NoneType)
+    return annotation
+
+
+def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
+    path: Path = tuple(part for part in details["loc"] if part != "[key]")
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        section = annotation_at(model, path[:-1])
+        return Problem(path, f"is not known; {did_you_mean(str(path[-1]), fields_by_key(section))}")
+    if kind == "value_error":
+        return Problem(path, str(context["error"]))
+    say = _WORDS.get(kind)
+    text = say(context) if say else details["msg"][0].lower() + details["msg"][1:]
+    if kind in _WITHOUT_INPUT or annotation_at(model, path) is SecretStr:
+        return Problem(path, text)
+    return Problem(path, f"{text}, not {_short(details['input'])}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+
+
+def _one_of(context: Mapping[str, Any]) -> str:
+    return f"must be {context['expected']}"
+
+
+_WITHOUT_INPUT: Final = frozenset({"missing", "too_short", "timezone_aware"})
+_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
+    {
+        "missing": lambda _: "is missing",
+        "int_type": lambda _: "must be a whole number",
+        "int_parsing": lambda _: "must be a whole number",
+        "int_from_float": lambda _: "must be a whole number",
+        "float_type": lambda _: "must be a number",
+        "float_parsing": lambda _: "must be a number",
+        "string_type": lambda _: "must be text; put it in quotes",
+        "model_type": lambda _: "must be a mapping of keys to values",
+        "model_attributes_type": lambda _: "must be a mapping of keys to values",
+        "dict_type": lambda _: "must be a mapping of keys to values",
+        "mapping_type": lambda _: "must be a mapping of keys to values",
+        "tuple_type": lambda _: "must be a list",
+        "too_short": lambda _: "must not be empty",
+        "enum": _one_of,
+        "greater_than_equal": lambda context: f"must be at least {context['ge']}",
+        "less_than_equal": lambda context: f"must be at most {context['le']}",
+        "timezone_aware": lambda _: "needs a time zone; write it like 2026-12-24T18:00:00Z",
+        "is_instance_of": lambda _: "must be text",
+    }
+)

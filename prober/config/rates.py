@@ -1,0 +1,124 @@
+"""Whether the probes count enough for what is promised about them.
+
+An error budget of 0.01 % cannot be judged by ten events an hour: a single bad one would raise every alarm. Which rate would do is
+arithmetic (`core.slo.rate_min_per_s`); what a run of a probe counts at the least is said here. Time is counted in minutes, whatever
+the schedule. The rate is that of one target seen from one vantage, since that is what an alert sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil, floor
+from types import MappingProxyType
+from typing import Final
+
+from prober.config.models import Probe, ProbeName, Slo, TargetSettings
+from prober.config.problems import Path, Problem
+from prober.config.values import write_duration
+from prober.core.indicators import MEANINGS, SLICE_S, Indicator, Unit
+from prober.core.slo import HOUR_S, rate_min_per_s
+
+_ROUNDING: Final = 1e-9
+_PLURALS: Final = MappingProxyType(
+    {
+        Unit.MESSAGE: "messages",
+        Unit.CALL: "calls",
+        Unit.REDELIVERY: "redeliveries",
+        Unit.SLICE: "minutes",
+        Unit.KEY_SLICE: "key-minutes",
+    }
+)
+ALL: Final = frozenset(ProbeName)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Which probes feed an indicator, and how many of its things one run counts at the least. `per_minute`: one minute, run or not."""
+
+    probes: frozenset[ProbeName]
+    count: Callable[[Probe], int]
+    per_minute: bool = False
+
+
+def _messages(probe: Probe) -> int:
+    return probe.keys * probe.messages
+
+
+def _keys(probe: Probe) -> int:
+    return probe.keys
+
+
+_MESSAGES: Final = Feed(frozenset({ProbeName.ORDERING}), _messages)
+_REDELIVERIES: Final = Feed(frozenset({ProbeName.REDELIVERY}), _keys)
+FEEDS: Final[Mapping[Indicator, Feed]] = MappingProxyType(
+    {
+        Indicator.ORDER: _MESSAGES,
+        Indicator.COMPLETENESS: _MESSAGES,
+        Indicator.PUBLISH_AVAILABILITY: _MESSAGES,
+        Indicator.PUBLISH_LATENCY: _MESSAGES,
+        Indicator.END_TO_END_LATENCY: _MESSAGES,
+        Indicator.REDELIVERY: _REDELIVERIES,
+        Indicator.REDELIVERY_LATENCY: _REDELIVERIES,
+        Indicator.AFFINITY: Feed(frozenset({ProbeName.AFFINITY}), _keys),
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Feed(ALL, lambda _: 1, per_minute=True),
+        Indicator.STALLED_KEYS: Feed(ALL, _keys, per_minute=True),
+    }
+)
+
+
+def feeding(target: TargetSettings, indicator: Indicator) -> ProbeName | None:
+    """The probe of a target that feeds an indicator most, None if none does."""
+    feed = FEEDS.get(indicator)
+    names = [name for name in target.probes if feed is not None and name in feed.probes]
+    return max(names, key=lambda name: _rate_per_s(target.probes[name], indicator), default=None)
+
+
+def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> Iterator[Problem]:
+    """What a target's probes count too little of, with what would do: one problem per probe and thing counted."""
+    lacking: dict[tuple[ProbeName, Feed], dict[str, float]] = {}
+    for name, slo in slos.items():
+        probe_name = feeding(target, slo.indicator)
+        needed = rate_min_per_s(slo.objective_named(name))
+        if probe_name is not None and _rate_per_s(target.probes[probe_name], slo.indicator) < needed:
+            lacking.setdefault((probe_name, FEEDS[slo.indicator]), {})[name] = needed
+    for (probe_name, feed), needs in lacking.items():
+        promises = ", ".join(f"slos.{name} ({_promise(slos[name])} needs {_per_hour(needed)})" for name, needed in needs.items())
+        unit = MEANINGS[slos[next(iter(needs))].indicator].unit
+        text = _too_few(target.probes[probe_name], feed, unit, max(needs.values()), promises)
+        yield Problem((*at, "probes", str(probe_name)), text)
+
+
+def _rate_per_s(probe: Probe, indicator: Indicator) -> float:
+    feed = FEEDS[indicator]
+    return feed.count(probe) / _period_s(probe, feed)
+
+
+def _period_s(probe: Probe, feed: Feed) -> float:
+    return SLICE_S if feed.per_minute else probe.schedule.longest_gap.total_seconds()
+
+
+def _promise(slo: Slo) -> str:
+    return f"{slo.objective * 100:.8g}% over {write_duration(slo.window)}"
+
+
+def _too_few(probe: Probe, feed: Feed, unit: Unit, needed: float, promises: str) -> str:
+    counted = f"{floor(feed.count(probe) / _period_s(probe, feed) * HOUR_S * 10) / 10:,}".removesuffix(".0")
+    return (
+        f"counts {counted} {_PLURALS[unit]} an hour, so few that one bad one would fire an alert of {promises}. "
+        f"{_remedy(probe, feed, needed)}, or lower the objective, or leave it out (NAME: false)"
+    )
+
+
+def _per_hour(rate_per_s: float) -> str:
+    return f"{ceil(rate_per_s * HOUR_S - _ROUNDING):,}"
+
+
+def _remedy(probe: Probe, feed: Feed, needed: float) -> str:
+    factor = ceil(needed * _period_s(probe, feed) / feed.count(probe) - _ROUNDING)
+    larger = f"with {factor} times the {'messages or keys' if feed.count is _messages else 'keys'}"
+    longest = timedelta(seconds=int(feed.count(probe) / needed + _ROUNDING))
+    if feed.per_minute or not longest:
+        return f"Run it {larger}"
+    return f"Run it at least every {write_duration(longest)}, or {larger}"

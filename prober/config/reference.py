@@ -1,0 +1,246 @@
+"""The reference page docs/configuration.md, made from the models: `python -m prober.config > docs/configuration.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+import yaml
+from pydantic import AwareDatetime, BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from prober.config.defaults import PROBES, SLOS
+from prober.config.models import (
+    Api,
+    Config,
+    Deadlines,
+    Embedded,
+    History,
+    Maintenance,
+    Probe,
+    Push,
+    Schedule,
+    Slo,
+    Status,
+    TargetSettings,
+    Telemetry,
+)
+from prober.config.problems import fields_by_key
+from prober.config.values import Written, mask_password, write_duration, write_size
+from prober.core.indicators import MEANINGS
+
+INTRODUCTION: Final = """\
+# Configuration
+
+One YAML file, `ordering-prober run --config FILE`. Without a file, one embedded Pub/Sub server is probed with the default probes.
+`ordering-prober config check FILE` lists everything that is wrong with a file at once, `ordering-prober config show` prints what is
+in force, complete, with secrets masked.
+
+```yaml
+targets:
+  - name: europe
+    project: my-project
+    endpoint: europe-west1
+    environment: production
+    labels: {team: messaging}
+  - name: staging
+    project: my-staging-project
+    endpoint: us-central1
+    environment: staging
+    probes:
+      ordering: {keys: 50, vantages: [wire, library]}
+      redelivery: {}
+slos:
+  order: {objective: 99.9%}
+  redelivery: false
+  fast: {indicator: end_to_end_latency, objective: 95%, threshold: 250ms, labels: {team: payments}}
+maintenance:
+  - {region: europe-west1, from: 2026-12-24T18:00:00Z, to: 2026-12-25T06:00:00Z, reason: network works}
+  - {target: staging, cron: "0 3 * * sun", duration: 2h}
+```
+
+## Values
+
+A duration is written `30s`, `1h30m`, `250ms` or `28d`; a bare number is seconds. A share is `99.9%` or `0.999`. Times have a time zone.
+Schedules are in UTC. A key that is not known is an error, and so is one that stands twice.
+
+## Environment
+
+Every key can be set by the environment too, which wins over the file: `ORDERING_PROBER_` and the path of the key in capitals, with two
+underscores between its parts. Elements of lists are numbered from 0; a value that begins with `[` or `{` is read as YAML; an empty
+value counts as not set.
+
+```sh
+ORDERING_PROBER_API__PORT=9090
+ORDERING_PROBER_API__TOKEN=secret
+ORDERING_PROBER_TARGETS__0__ENDPOINT=europe-west1
+ORDERING_PROBER_TARGETS__0__PROJECT=my-project
+ORDERING_PROBER_TARGETS__0__ENVIRONMENT=production
+ORDERING_PROBER_PROBES__ORDERING__SCHEDULE__INTERVAL=5s
+ORDERING_PROBER_SLOS__AFFINITY=false
+```
+
+A variable with that prefix that names no key is an error. Those that Kubernetes sets for a Service called `ordering-prober`
+(`ORDERING_PROBER_SERVICE_HOST` and the like) are left alone.
+
+`PUBSUB_EMULATOR_HOST` is honoured as in every Google client: it replaces the `endpoint` of the targets. `--endpoint` on the command
+line wins over it.
+
+## How often a probe must run
+
+An objective of 99.99 % cannot be judged by ten messages an hour: one bad message would be a burn rate of a thousand and wake somebody.
+So a probe that counts too little for an objective is refused, with the rate that would do. One bad thing must not fire any alert,
+and the fastest alert fires when 2 % of the period's budget is spent; over 30 days that makes
+
+| objective | at least |
+|---|---|
+| 99 % | 7 an hour |
+| 99.5 % | 14 an hour |
+| 99.9 % | 70 an hour |
+| 99.95 % | 139 an hour |
+| 99.99 % | 695 an hour |
+
+per target and vantage. A run of `ordering` counts `keys` x `messages` messages, a run of `redelivery` at least one redelivery per key,
+a run of `affinity` at least one message per key; ages and stalled keys are counted every minute. With `cron`, the longest gap
+between two runs counts.
+"""
+
+_SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
+    ("targets", TargetSettings, "A list. What a target writes under `probes` is laid over the shared settings, key by key."),
+    ("probes", Probe, "A mapping of `ordering`, `redelivery` and `affinity` to:"),
+    ("schedule", Schedule, "Inside a probe. Exactly one of the two keys; one that is written replaces the default."),
+    ("deadlines", Deadlines, "Inside a probe."),
+    (
+        "slos",
+        Slo,
+        "A mapping of names to objectives. The names below exist by default; what is written about one is laid over it, `false` "
+        "leaves it out, and other names add to them.",
+    ),
+    ("history", History, ""),
+    ("status", Status, ""),
+    ("api", Api, ""),
+    ("push", Push, ""),
+    ("telemetry", Telemetry, ""),
+    ("maintenance", Maintenance, "A list."),
+    ("embedded", Embedded, ""),
+)
+# Completed by `load`, so that the models see them always.
+_COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
+    (Config, "targets"): "one embedded server",
+    (Config, "probes"): "see below",
+    (Config, "slos"): "see below",
+    (TargetSettings, "probes"): "all",
+    (TargetSettings, "region"): "from `endpoint`",
+    (Probe, "schedule"): "see below",
+    (Probe, "keys"): "see below",
+    (Probe, "messages"): "see below",
+    (Probe, "subscribers"): "see below",
+    (Probe, "ack_deadline"): "see below",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, "## Keys\n", _table(Config)]
+    for name, section, note in _SECTIONS:
+        parts += [f"## {name}\n", *_prose(section, note), _table(section)]
+        if section is Probe:
+            parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in PROBES.items()}})]
+        if section is Slo:
+            parts += [
+                "By default, as far as a probe feeds them:\n",
+                _yaml({"slos": {name: dict(slo) for name, slo in SLOS.items()}}),
+            ]
+            parts += ["The indicators:\n", _indicators()]
+    return "\n".join(parts)
+
+
+def _prose(section: type[BaseModel], note: str) -> Iterator[str]:
+    text = " ".join(part for part in ((section.__doc__ or "").strip(), note) if part)
+    yield f"{text}\n"
+
+
+def _table(section: type[BaseModel]) -> str:
+    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, field in fields_by_key(section).items():
+        meaning = " ".join((field.description or "").split())
+        default = _COMPLETED.get((section, key)) or _default(field)
+        rows.append(f"| `{key}` | {_kind(field.annotation, field.metadata)} | {default} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _indicators() -> str:
+    rows = ["| indicator | counts each | bad if |", "|---|---|---|"]
+    for indicator, meaning in MEANINGS.items():
+        threshold = " than the threshold" if meaning.thresholded else ""
+        rows.append(f"| `{indicator}` | {meaning.unit} | {meaning.bad}{threshold} |")
+    return "\n".join(rows) + "\n"
+
+
+def _yaml(value: Mapping[str, Any]) -> str:
+    return f"```yaml\n{yaml.safe_dump(value, sort_keys=False, default_flow_style=None, width=120)}```\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "**required**"
+    value = field.get_default(call_default_factory=True)
+    if value is None or isinstance(value, BaseModel) or value in ((), {}, ""):
+        return ""
+    return f"`{_plain(value)}`"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, timedelta):
+        return write_duration(value)
+    if isinstance(value, SecretStr):
+        return mask_password(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, int):
+        return str(write_size(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
+    """What may be written for a type, in words."""
+    how = [item.how for item in metadata if isinstance(item, Written)]
+    if how:
+        return how[-1]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(arguments[0], arguments[1:])
+    if origin in {Union, UnionType}:
+        return _kind(next(argument for argument in arguments if argument is not NoneType))
+    if origin is tuple:
+        return f"list: {_kind(arguments[0])}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return (
+            "mapping"
+            if get_origin(arguments[1]) or isinstance(arguments[1], type(BaseModel))
+            else f"mapping to {_kind(arguments[1])}"
+        )
+    return _kind_of_class(annotation, metadata)
+
+
+def _kind_of_class(annotation: Any, metadata: list[Any] | tuple[Any, ...]) -> str:
+    if annotation is AwareDatetime or annotation.__name__ == "datetime":
+        return "time: `2026-12-24T18:00:00Z`"
+    if issubclass(annotation, BaseModel):
+        return "mapping"
+    if issubclass(annotation, StrEnum):
+        return ", ".join(f"`{member}`" for member in annotation)
+    if issubclass(annotation, SecretStr):
+        return "secret text"
+    return {"int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(metadata)
+
+
+def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
+    low = next((item.ge for item in metadata if hasattr(item, "ge")), None)
+    high = next((item.le for item in metadata if hasattr(item, "le")), None)
+    if low is None:
+        return ""
+    return f", {low} or more" if high is None else f", {low} to {high:,}"

@@ -1,0 +1,216 @@
+"""The kinds of values that a configuration is made of, how they are written, and how they are shown.
+
+Every reader accepts what it writes, so that a shown configuration can be read again. Readers raise ValueError with what to write
+instead, and never show what might be secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, InstanceOf, PlainSerializer, SecretStr
+
+from prober.brokers.endpoint import parse_endpoint
+from prober.config.cron import Cron, parse_cron
+from prober.embedded.faults import Fault, FaultError, parse_fault
+from prober.errors import ConfigError
+
+EMBEDDED: Final = "embedded"
+
+_UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
+_DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_BINARY_SIZES: Final = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+_SIZES: Final = {**_BINARY_SIZES, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|KiB|GB|MB|kB|B)")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+_MASK: Final = "**********"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a kind of value is written, for the reference page."""
+
+    how: str
+
+
+def read_duration(value: object) -> timedelta:
+    """`30s`, `1h30m`, `250ms`, `28d`, or a number of seconds."""
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, str) and _DURATION.fullmatch(value.strip()):
+        parts = _DURATION_PART.findall(value)
+        return timedelta(microseconds=round(sum(float(number) * _UNITS[unit] for number, unit in parts)))
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds < 10**9:
+        raise ValueError(f"{value!r} is no duration: write it like 30s, 1h30m, 250ms or 28d")
+    return timedelta(seconds=seconds)
+
+
+def write_duration(value: timedelta) -> str:
+    """The largest units first: `1h30m`."""
+    rest = round(value / timedelta(microseconds=1))
+    words = []
+    for unit, size in _UNITS.items():
+        count, rest = divmod(rest, size)
+        words += [f"{count}{unit}"] if count else []
+    return "".join(words) or "0s"
+
+
+def _not_zero(value: timedelta) -> timedelta:
+    if not value:
+        raise ValueError("must be longer than 0")
+    return value
+
+
+def read_size(value: object) -> object:
+    """`10GiB`, `512MB`, or a number of bytes."""
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return round(float(found[1]) * _SIZES[found[2]]) if found else value
+
+
+def write_size(value: int) -> str | int:
+    """The largest binary unit that tells it exactly."""
+    return next((f"{value // size}{unit}" for unit, size in _BINARY_SIZES.items() if value and value % size == 0), value)
+
+
+def read_ratio(value: object) -> object:
+    """`99.9%`, or 0.999."""
+    found = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    # Through the decimal places, so that 99.9% is the float 0.999.
+    return round(float(found[1]) / 100, len(found[1]) + 2) if found else value
+
+
+def _promisable(value: float) -> float:
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"must be more than 0 and less than 1, not {value:g}: write 99.9% or 0.999")
+    return value
+
+
+def _cron(value: object) -> object:
+    return parse_cron(value) if isinstance(value, str) else value
+
+
+def _fault(value: object) -> object:
+    try:
+        return parse_fault(value) if isinstance(value, str) else value
+    except FaultError as error:
+        raise ValueError(str(error)) from None
+
+
+def _endpoint(value: str) -> str:
+    text = value.strip()
+    if text != EMBEDDED:
+        try:
+            parse_endpoint(text)
+        except ConfigError as error:
+            raise ValueError(f"{error}; or embedded") from None
+    return text
+
+
+def _without_credentials(value: str) -> str:
+    if "@" in urlsplit(value).netloc:
+        raise ValueError("must not hold a user or password; those belong into the environment of the client library")
+    return value
+
+
+def _http(value: str) -> str:
+    if urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname:
+        raise ValueError("must be a URL that begins with http:// or https://")
+    return _without_credentials(value)
+
+
+def _folder(value: str) -> str:
+    scheme = urlsplit(value).scheme
+    if not value or (scheme and scheme not in {"gs", "s3", "hdfs", "file"}):
+        raise ValueError("must be a path, or a URI that begins with gs://, s3:// or hdfs://")
+    return _without_credentials(value)
+
+
+def _database(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme.partition("+")[0] not in {"sqlite", "postgresql"}:
+        raise ValueError("must be a database URL that begins with sqlite:// or postgresql://")
+    return value
+
+
+def mask_password(url: SecretStr) -> str:
+    """A URL with everything but the password."""
+    text = url.get_secret_value()
+    password = urlsplit(text).password
+    return text if password is None else text.replace(f":{password}@", f":{_MASK}@", 1)
+
+
+def _pattern(expression: str, what: str) -> AfterValidator:
+    compiled = re.compile(expression)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(f"{value!r} {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(read_duration),
+    PlainSerializer(write_duration, when_used="json"),
+    Written("duration: `30s`, `1h30m`, `250ms`, `28d`"),
+]
+Positive = Annotated[Duration, AfterValidator(_not_zero)]
+Size = Annotated[
+    int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes: `10GiB`, `512MB`, or a number")
+]
+Share = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_promisable), Written("`99.9%` or `0.999`")]
+Cronline = Annotated[
+    InstanceOf[Cron],
+    BeforeValidator(_cron),
+    PlainSerializer(str, when_used="json"),
+    Written("crontab line in UTC: `*/5 * * * *`"),
+]
+FaultSpec = Annotated[
+    InstanceOf[Fault],
+    BeforeValidator(_fault),
+    PlainSerializer(str, when_used="json"),
+    Written("`NAME:p=0.1,count=3`; see `ordering-prober faults`"),
+]
+Endpoint = Annotated[
+    str, AfterValidator(_endpoint), Written("`embedded`, `global`, a region such as `europe-west1`, or `HOST:PORT`")
+]
+Name = Annotated[
+    str,
+    _pattern("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name: write small letters, digits and hyphens, at most 63"),
+    Written("small letters, digits, hyphens"),
+]
+SloName = Annotated[
+    str,
+    _pattern("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is no name of an objective: write small letters, digits and single underscores"),
+    Written("small letters, digits, underscores"),
+]
+Project = Annotated[
+    str,
+    _pattern("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is no project id: write small letters, digits and hyphens"),
+    Written("project id"),
+]
+Word = Annotated[
+    str,
+    _pattern("[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "must be one word of at most 63 letters, digits, dots and hyphens"),
+    Written("word"),
+]
+LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is no label name: write letters, digits and underscores")]
+HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
+Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
+DatabaseUrl = Annotated[
+    SecretStr,
+    AfterValidator(_database),
+    PlainSerializer(mask_password, when_used="json"),
+    Written("`sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`"),
+]
+Port = Annotated[int, Written("port")]

@@ -1,0 +1,191 @@
+"""Faults as values, when they strike, and the record of what was really injected.
+
+A fault is written `NAME:p=0.1,count=3,key=order-*,start=5,for=10,seed=7`, every part after the name optional:
+
+    p      chance that it strikes, each time it could (1)
+    count  how often at most (no limit)
+    key    only for ordering keys that match this pattern (`*`; a message without a key has the empty one)
+    start  seconds from when it was armed until it may strike (0)
+    for    seconds that it may strike from then on (no limit); what it has silenced is heard again afterwards
+    seed   of its own dice (0): the same requests in the same order meet the same faults
+
+What a fault does stands in `faulty`, what it is for in `fault_catalogue`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final
+
+from prober.embedded.fault_catalogue import CATALOGUE
+
+_LEDGER_MAX: Final = 10_000
+
+
+class FaultError(ValueError):
+    """A fault that cannot be: the text says what is wrong and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault to inject."""
+
+    name: str
+    probability: float = 1.0
+    count: int | None = None
+    key: str = "*"
+    start: float = 0.0
+    duration: float = math.inf
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name not in CATALOGUE:
+            raise FaultError(f"there is no fault {self.name!r}; there are {', '.join(sorted(CATALOGUE))}")
+        if not 0 <= self.probability <= 1:
+            raise FaultError(f"{self.name}: p is a chance from 0 to 1, not {self.probability:g}")
+        if self.count is not None and self.count < 1:
+            raise FaultError(f"{self.name}: count is at least 1, not {self.count}")
+        if not self.start >= 0 or not self.duration > 0:
+            raise FaultError(f"{self.name}: start and for are seconds, start at least 0 and for more than 0")
+
+    def __str__(self) -> str:
+        parts = {
+            "p": self.probability if self.probability != 1.0 else None,
+            "count": self.count,
+            "key": self.key if self.key != "*" else None,
+            "start": self.start or None,
+            "for": self.duration if self.duration != math.inf else None,
+            "seed": self.seed or None,
+        }
+        written = ",".join(f"{name}={_short(value)}" for name, value in parts.items() if value is not None)
+        return f"{self.name}:{written}" if written else self.name
+
+
+def _short(value: float | int | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def parse_fault(text: str) -> Fault:
+    """Read a fault as it is written above; raises `FaultError`."""
+    name, _, rest = text.strip().partition(":")
+    settings: dict[str, str] = {}
+    for part in rest.split(",") if rest else ():
+        setting, equals, value = part.partition("=")
+        if not equals or setting not in {"p", "count", "key", "start", "for", "seed"}:
+            raise FaultError(f"{name}: {part!r} is none of p=, count=, key=, start=, for=, seed=")
+        settings[setting] = value
+    try:
+        return Fault(
+            name,
+            float(settings.get("p", 1)),
+            int(settings["count"]) if "count" in settings else None,
+            settings.get("key", "*"),
+            float(settings.get("start", 0)),
+            float(settings.get("for", math.inf)),
+            int(settings.get("seed", 0)),
+        )
+    except FaultError:
+        raise
+    except ValueError as error:
+        raise FaultError(f"{name}: a number is expected: {error}") from None
+
+
+@dataclass(slots=True, eq=False)
+class Armed:
+    """A fault at work: its number, when it may strike, how often still, and its dice."""
+
+    number: int
+    fault: Fault
+    starts: float
+    ends: float
+    left: float
+    dice: random.Random
+    injected: int = 0
+
+    def strikes(self, key: str, now: float) -> bool:
+        """Whether it strikes now, at something with this key; if so that counts."""
+        fault = self.fault
+        if not self.starts <= now < self.ends or self.left <= 0:
+            return False
+        if fault.key != "*" and not fnmatchcase(key, fault.key):
+            return False
+        if fault.probability < 1 and self.dice.random() >= fault.probability:
+            return False
+        self.left -= 1
+        self.injected += 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A fault that has struck: when, which one, at which topic or subscription, key and message (its id, empty if none)."""
+
+    t: float
+    fault: str
+    number: int
+    where: str
+    key: str
+    message_id: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was injected: every injection is counted, the latest are kept."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latest: deque[Injection] = field(default_factory=lambda: deque(maxlen=_LEDGER_MAX))
+
+    def record(self, injection: Injection) -> None:
+        """A fault has struck."""
+        self.counts[injection.fault] += 1
+        self.latest.append(injection)
+
+
+class Faults:
+    """The faults that are armed, and the ledger of all that ever struck here."""
+
+    def __init__(self, faults: Iterable[Fault] = (), now: float = 0.0) -> None:
+        self.ledger = Ledger()
+        self._armed: dict[str, list[Armed]] = {}
+        self._last = 0
+        for fault in faults:
+            self.arm(fault, now)
+
+    def arm(self, fault: Fault, now: float) -> Armed:
+        """Let a fault loose; its start counts from now."""
+        self._last += 1
+        starts = now + fault.start
+        left = math.inf if fault.count is None else fault.count
+        armed = Armed(self._last, fault, starts, starts + fault.duration, left, random.Random(fault.seed))
+        self._armed.setdefault(fault.name, []).append(armed)
+        return armed
+
+    def disarm(self, number: int) -> bool:
+        """Take a fault back; False if there is none of that number."""
+        for name, faults in list(self._armed.items()):
+            kept = [armed for armed in faults if armed.number != number]
+            if len(kept) != len(faults):
+                self._armed[name] = kept
+                return True
+        return False
+
+    def all(self) -> list[Armed]:
+        """Every armed fault, the oldest first."""
+        return sorted((armed for faults in self._armed.values() for armed in faults), key=lambda armed: armed.number)
+
+    def has(self, name: str) -> bool:
+        """Whether a fault of that name is armed."""
+        return bool(self._armed.get(name))
+
+    def strike(self, name: str, where: str, key: str, now: float, message_id: str = "") -> Armed | None:
+        """The fault of that name that strikes here and now, written down; None if none does. Ask only where it would take effect."""
+        for armed in self._armed.get(name, ()):
+            if armed.strikes(key, now):
+                self.ledger.record(Injection(now, name, armed.number, where, key, message_id))
+                return armed
+        return None

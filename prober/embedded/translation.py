@@ -1,0 +1,162 @@
+"""Settings of topics, subscriptions and snapshots: between the messages of google-cloud-pubsub and the values in `resources`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.pubsub_v1 import types
+
+from prober.embedded import resources
+from prober.embedded.topics import TopicState
+
+Topic: Final[Any] = types.Topic.pb()
+Subscription: Final[Any] = types.Subscription.pb()
+Snapshot: Final[Any] = types.Snapshot.pb()
+
+_ACTIVE: Final = 1
+_ACK_DEADLINE_EXACTLY_ONCE_S: Final = 60  # documentation, "Exactly-once delivery": the default deadline there
+
+
+def topic_from(message: Any) -> resources.Topic:
+    """A Topic message as settings."""
+    retention = _seconds(message, "message_retention_duration")
+    return resources.Topic(message.name, dict(message.labels), retention)
+
+
+def topic_to(topic: resources.Topic) -> Any:
+    """Settings as a Topic message."""
+    message = Topic(name=topic.name, labels=topic.labels, state=_ACTIVE)
+    if topic.message_retention_s is not None:
+        _set_seconds(message.message_retention_duration, topic.message_retention_s)
+    return message
+
+
+def subscription_from(message: Any) -> resources.Subscription:
+    """A Subscription message as settings, with the documented defaults for what is not set."""
+    default_deadline = _ACK_DEADLINE_EXACTLY_ONCE_S if message.enable_exactly_once_delivery else resources.ACK_DEADLINE_DEFAULT_S
+    expiration: float | None = resources.EXPIRATION_DEFAULT_S
+    if message.HasField("expiration_policy"):
+        expiration = _seconds(message.expiration_policy, "ttl")
+    return resources.Subscription(
+        name=message.name,
+        topic=message.topic,
+        push_config=push_config_from(message.push_config),
+        ack_deadline_s=message.ack_deadline_seconds or default_deadline,
+        retain_acked_messages=message.retain_acked_messages,
+        message_retention_s=_seconds(message, "message_retention_duration") or resources.RETENTION_DEFAULT_S,
+        labels=dict(message.labels),
+        enable_message_ordering=message.enable_message_ordering,
+        expiration_s=expiration,
+        filter=message.filter,
+        dead_letter_policy=_dead_letter_from(message),
+        retry_policy=_retry_from(message),
+        enable_exactly_once_delivery=message.enable_exactly_once_delivery,
+    )
+
+
+def _dead_letter_from(message: Any) -> resources.DeadLetterPolicy | None:
+    policy = message.dead_letter_policy
+    if not policy.dead_letter_topic:
+        return None
+    attempts = policy.max_delivery_attempts or resources.MAX_DELIVERY_ATTEMPTS_DEFAULT
+    return resources.DeadLetterPolicy(policy.dead_letter_topic, attempts)
+
+
+def _retry_from(message: Any) -> resources.RetryPolicy | None:
+    if not message.HasField("retry_policy"):
+        return None
+    low = _seconds(message.retry_policy, "minimum_backoff")
+    high = _seconds(message.retry_policy, "maximum_backoff")
+    return resources.RetryPolicy(
+        resources.MINIMUM_BACKOFF_DEFAULT_S if low is None else low, resources.MAXIMUM_BACKOFF_DEFAULT_S if high is None else high
+    )
+
+
+def push_config_from(message: Any) -> resources.PushConfig:
+    """A PushConfig message as settings."""
+    attributes = dict(message.attributes)
+    if message.push_endpoint:
+        attributes.setdefault("x-goog-version", "v1")
+    return resources.PushConfig(
+        push_endpoint=message.push_endpoint,
+        attributes=attributes,
+        oidc_email=message.oidc_token.service_account_email,
+        oidc_audience=message.oidc_token.audience,
+        unwrapped=message.HasField("no_wrapper"),
+        write_metadata=message.no_wrapper.write_metadata,
+    )
+
+
+def subscription_to(subscription: resources.Subscription, topic: TopicState | None) -> Any:
+    """Settings as a Subscription message; the topic's retention is shown with it."""
+    message = Subscription(
+        name=subscription.name,
+        topic=subscription.topic,
+        ack_deadline_seconds=subscription.ack_deadline_s,
+        retain_acked_messages=subscription.retain_acked_messages,
+        labels=subscription.labels,
+        enable_message_ordering=subscription.enable_message_ordering,
+        filter=subscription.filter,
+        detached=subscription.detached,
+        enable_exactly_once_delivery=subscription.enable_exactly_once_delivery,
+        state=_ACTIVE,
+    )
+    _set_seconds(message.message_retention_duration, subscription.message_retention_s)
+    message.expiration_policy.SetInParent()
+    if subscription.expiration_s is not None:
+        _set_seconds(message.expiration_policy.ttl, subscription.expiration_s)
+    if topic is not None and topic.settings.message_retention_s is not None:
+        _set_seconds(message.topic_message_retention_duration, topic.settings.message_retention_s)
+    _set_policies(message, subscription)
+    _set_push(message.push_config, subscription.push_config)
+    return message
+
+
+def _set_policies(message: Any, subscription: resources.Subscription) -> None:
+    if subscription.dead_letter_policy is not None:
+        message.dead_letter_policy.dead_letter_topic = subscription.dead_letter_policy.dead_letter_topic
+        message.dead_letter_policy.max_delivery_attempts = subscription.dead_letter_policy.max_delivery_attempts
+    if subscription.retry_policy is not None:
+        _set_seconds(message.retry_policy.minimum_backoff, subscription.retry_policy.minimum_backoff_s)
+        _set_seconds(message.retry_policy.maximum_backoff, subscription.retry_policy.maximum_backoff_s)
+
+
+def _set_push(message: Any, config: resources.PushConfig) -> None:
+    message.SetInParent()
+    message.push_endpoint = config.push_endpoint
+    message.attributes.update(config.attributes)
+    if config.oidc_email:
+        message.oidc_token.service_account_email = config.oidc_email
+        message.oidc_token.audience = config.oidc_audience
+    if config.unwrapped:
+        message.no_wrapper.write_metadata = config.write_metadata
+
+
+def snapshot_to(snapshot: resources.Snapshot) -> Any:
+    """A snapshot's description as a Snapshot message."""
+    message = Snapshot(name=snapshot.name, topic=snapshot.topic, labels=snapshot.labels)
+    message.expire_time.seconds = int(snapshot.expire_time)
+    return message
+
+
+def snapshot_from(message: Any) -> resources.Snapshot:
+    """A Snapshot message, of an update, as a description."""
+    return resources.Snapshot(message.name, message.topic, timestamp(message.expire_time), dict(message.labels))
+
+
+def timestamp(message: Any) -> float:
+    """A Timestamp message in seconds since the epoch."""
+    return float(message.seconds) + float(message.nanos) / 1e9
+
+
+def _seconds(message: Any, field: str) -> float | None:
+    """A Duration field in seconds, None if it is not set."""
+    if not message.HasField(field):
+        return None
+    duration = getattr(message, field)
+    return float(duration.seconds) + float(duration.nanos) / 1e9
+
+
+def _set_seconds(duration: Any, seconds: float) -> None:
+    duration.seconds = int(seconds)
+    duration.nanos = int(seconds % 1 * 1e9)

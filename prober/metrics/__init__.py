@@ -1,0 +1,36 @@
+"""The metrics: `Metrics` is the door, the other names are what its methods take."""
+
+from prober.metrics.backlog import Backlog, Snapshot
+from prober.metrics.labels import (
+    Check,
+    Component,
+    DeliveryKind,
+    Job,
+    Operation,
+    Outstanding,
+    Result,
+    Skip,
+)
+from prober.metrics.service import Health, Metrics
+from prober.metrics.store import Exemplar, exemplar_of
+from prober.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
+
+__all__ = [
+    "Backlog",
+    "Check",
+    "Component",
+    "DeliveryKind",
+    "Exemplar",
+    "Health",
+    "Job",
+    "Metrics",
+    "Operation",
+    "Outstanding",
+    "Result",
+    "Skip",
+    "Snapshot",
+    "SubscriptionMetrics",
+    "TargetMetrics",
+    "TopicMetrics",
+    "exemplar_of",
+]

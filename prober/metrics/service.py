@@ -1,0 +1,75 @@
+"""All metrics of one prober."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from prober.config import TargetSettings
+from prober.core.slo import Objective
+from prober.metrics import exposition, families
+from prober.metrics.backlog import BacklogCollector, Snapshot
+from prober.metrics.labels import Component, Job
+from prober.metrics.store import Store
+from prober.metrics.targets import TargetMetrics
+
+
+class Health:
+    """How the prober itself is. Nothing here is the service's doing."""
+
+    def __init__(self, store: Store, version: str) -> None:
+        self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
+        self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
+        self._history_failures = store.counter(families.HISTORY_FAILURES)
+        self._lag = store.histogram(families.LOOP_LAG)
+        self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job) for job in Job}
+        store.info(families.BUILD, (), {"version": version})
+
+    def internal_error(self, component: Component) -> None:
+        """Something of ours failed."""
+        self._errors[component].inc()
+
+    def dropped(self, component: Component, count: int = 1) -> None:
+        """Recorded facts were given up."""
+        self._dropped[component].inc(count)
+
+    def history_failed(self) -> None:
+        """The history could not be written."""
+        self._history_failures.inc()
+
+    def lagged(self, lag_s: float) -> None:
+        """The event loop woke up later than asked for."""
+        self._lag.observe(max(0.0, lag_s))
+
+    def job_succeeded(self, job: Job, at: float) -> None:
+        """A nightly job succeeded at a time, seconds since 1970."""
+        self._jobs[job].set(at)
+
+
+class Metrics:
+    """The door: what is watched, how the prober is, and what a scrape gets."""
+
+    def __init__(self, objectives: Iterable[Objective] = (), version: str = "") -> None:
+        self._store: Final = Store(objectives)
+        self.health: Final = Health(self._store, version)
+        self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
+        self._store.registry.register(self._backlogs)
+
+    def watch(
+        self,
+        target: TargetSettings,
+        topics: Iterable[str] = (),
+        subscriptions: Iterable[str] = (),
+        backlog: Snapshot = dict,
+    ) -> TargetMetrics:
+        """The metrics of a target. What may happen to these topics and subscriptions is at 0 from now on; others may follow.
+
+        `backlog` is asked for each scrape what is owed, by subscription.
+        """
+        metrics = TargetMetrics(self._store, target, topics, subscriptions)
+        self._backlogs.watch(metrics, backlog)
+        return metrics
+
+    def expose(self, accept: str = "") -> tuple[str, bytes]:
+        """What a scrape with this Accept header gets: content type and body."""
+        return exposition.expose(self._store.registry, accept)

@@ -1,0 +1,98 @@
+"""Every contract test runs from both vantages, on Google's emulator and on the embedded server."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import pytest
+
+from prober.brokers.connect import Vantage
+from prober.brokers.endpoint import EMULATOR_VARIABLE
+from tests.contract.emulator import find_emulator, running_emulator
+from tests.contract.stage import Stage, standing_stage
+from tests.integration.embedded import running
+
+TEST_TIMEOUT_S = 20.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine function runs in an event loop of its own, and has to end in time."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+
+    async def run() -> None:
+        async with asyncio.timeout(TEST_TIMEOUT_S):
+            await pyfuncitem.obj(**arguments)
+
+    asyncio.run(run())
+    return True
+
+
+@pytest.fixture(autouse=True)
+def _no_inherited_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's client prefers this variable to any endpoint; the adapters must not need it, nor be led astray by it."""
+    monkeypatch.setenv(EMULATOR_VARIABLE, "127.0.0.1:1")
+
+
+@pytest.fixture(scope="session")
+def emulator_address() -> Iterator[str]:
+    command = find_emulator()
+    if command is None:
+        reason = "Google's emulator is missing: install it with `gcloud components install pubsub-emulator`, and Java 11 or newer"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running_emulator(command) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def embedded_address() -> Iterator[str]:
+    with running() as server:
+        yield server.address
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where a contract test runs; shared by all of them."""
+
+    name: str
+    address: str
+
+    @property
+    def is_emulator(self) -> bool:
+        return self.name == "emulator"
+
+    def stage(self, vantage: Vantage) -> AbstractAsyncContextManager[Stage]:
+        """A stage on this service, and the certainty that nothing of it is left when the test is over."""
+        return standing_stage(self.address, vantage)
+
+
+@pytest.fixture(params=["emulator", "embedded"])
+def service(request: pytest.FixtureRequest) -> Service:
+    return Service(request.param, request.getfixturevalue(f"{request.param}_address"))
+
+
+@pytest.fixture(params=list(Vantage), ids=str)
+def vantage(request: pytest.FixtureRequest) -> Vantage:
+    assert isinstance(request.param, Vantage)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _errors_in_threads_are_errors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What goes wrong in a callback of the event loop or in a thread fails the test that it belongs to."""
+    problems: list[str] = []
+    monkeypatch.setattr(asyncio.BaseEventLoop, "default_exception_handler", lambda _, context: problems.append(str(context)))
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: problems.append(str(unraisable)))
+    yield
+    assert problems == []

@@ -1,0 +1,167 @@
+"""The control plane: finds what is equal, refuses what is not, and never deletes what is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from prober.brokers.admin import ServiceAdmin
+from prober.brokers.base import SubscriptionSettings, TopicSettings
+from prober.brokers.channels import open_async_channel
+from prober.brokers.connect import Vantage, connect
+from prober.brokers.endpoint import Endpoint
+from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
+from tests.contract.conftest import Service
+from tests.contract.places import dead_server, silent_server
+from tests.contract.stage import LABELS, PROJECT, Notebook
+
+FAR_FUTURE = 4_000_000_000.0
+OTHER_LABELS = {"made-by": "somebody-else"}
+
+
+async def test_what_exists_as_asked_for_is_found(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        await stage.broker.admin.create_topic(stage.topic, TopicSettings(LABELS))
+        await stage.broker.admin.create_subscription(stage.subscription, stage.settings)
+
+
+async def test_a_topic_of_others_is_not_ours(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        with pytest.raises(NotOurs, match="label made-by is 'contract-test', asked for was 'somebody-else'"):
+            await stage.broker.admin.create_topic(stage.topic, TopicSettings(OTHER_LABELS))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ordering": False},
+        {"ack_deadline_s": 20},
+        {"exactly_once": True},
+        {"filter": 'attributes.a = "b"'},
+        {"labels": OTHER_LABELS},
+        {"retry_minimum_backoff_s": 1.0},
+        {"dead_letter_topic": f"{PROJECT}/topics/letters"},
+        {"topic": f"{PROJECT}/topics/letters"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_a_subscription_with_other_settings_is_not_ours(service: Service, change: dict[str, object]) -> None:
+    async with service.stage(Vantage.WIRE) as stage:
+        await stage.broker.admin.create_topic(f"{PROJECT}/topics/letters", TopicSettings(LABELS))
+        with pytest.raises(NotOurs, match="exists, but not as asked for"):
+            await stage.broker.admin.create_subscription(stage.subscription, replace(stage.settings, **change))  # type: ignore[arg-type]
+
+
+async def test_every_setting_is_taken_and_found_again(service: Service) -> None:
+    async with service.stage(Vantage.WIRE) as stage:
+        letters = f"{PROJECT}/topics/letters"
+        await stage.broker.admin.create_topic(letters, TopicSettings(LABELS))
+        name = f"{PROJECT}/subscriptions/full-{uuid.uuid4().hex}"
+        settings = SubscriptionSettings(
+            stage.topic,
+            ordering=True,
+            ack_deadline_s=30,
+            exactly_once=True,
+            filter='attributes.a = "b"',
+            dead_letter_topic=letters,
+            dead_letter_max_attempts=7,
+            retry_minimum_backoff_s=1.5,
+            retry_maximum_backoff_s=20,
+            labels=LABELS,
+        )
+        for _ in range(2):
+            await stage.broker.admin.create_subscription(name, settings)
+        with pytest.raises(NotOurs, match="dead-letter attempts is 7, asked for was 5"):
+            await stage.broker.admin.create_subscription(name, replace(settings, dead_letter_max_attempts=0))
+        assert await stage.broker.admin.delete(name, LABELS)
+
+
+async def test_a_subscription_to_no_topic(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        with pytest.raises(NotThere):
+            await stage.broker.admin.create_subscription(
+                f"{PROJECT}/subscriptions/lost", SubscriptionSettings(f"{PROJECT}/topics/nowhere")
+            )
+
+
+async def test_only_what_carries_all_labels_is_deleted(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        admin = stage.broker.admin
+        for name in (stage.subscription, stage.topic):
+            assert not await admin.delete(name, OTHER_LABELS)
+            assert not await admin.delete(name, {**LABELS, "more": "asked"})
+            with pytest.raises(ValueError, match="everything would be ours"):
+                await admin.delete(name, {})
+        assert {stage.subscription, stage.topic} <= set(await admin.owned(PROJECT, LABELS))
+        for name in (stage.subscription, stage.topic):
+            assert await admin.delete(name, LABELS)
+            assert not await admin.delete(name, LABELS)
+
+
+async def test_what_is_neither_topic_nor_subscription_is_not_deleted(service: Service) -> None:
+    async with service.stage(Vantage.WIRE) as stage:
+        for name in ("topic", "projects/p/snapshots/s", "projects/p/topics/", "projects/p/topics/t/u"):
+            with pytest.raises(ValueError, match="not the full name"):
+                await stage.broker.admin.delete(name, LABELS)
+
+
+async def test_what_is_owned_is_found_over_many_pages(service: Service) -> None:
+    mine = {"owner": uuid.uuid4().hex}
+    async with service.stage(Vantage.WIRE) as stage, paging_admin(stage.address) as admin:
+        topics = [f"{PROJECT}/topics/paged-{uuid.uuid4().hex}" for _ in range(5)]
+        for topic in topics:
+            await admin.create_topic(topic, TopicSettings(mine))
+        assert sorted(await admin.owned(PROJECT, mine)) == sorted(topics)
+        assert await admin.owned("projects/empty", mine) == []
+        with pytest.raises(ValueError, match="everything would be ours"):
+            await admin.owned(PROJECT, {})
+        for topic in topics:
+            assert await admin.delete(topic, mine)
+
+
+@asynccontextmanager
+async def paging_admin(address: str) -> AsyncIterator[ServiceAdmin]:
+    """An admin that asks for two things at a time."""
+    channel = open_async_channel(Endpoint(address, secure=False), None)
+    yield ServiceAdmin(channel, timeout_s=5, page_size=2)
+    await channel.close()
+
+
+async def test_a_seek_into_the_future_drops_the_backlog(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        await stage.publish("k", ["1", "2"])
+        seek = stage.broker.admin.seek(stage.subscription, FAR_FUTURE)
+        if service.is_emulator:
+            with pytest.raises(BrokerError, match="UNIMPLEMENTED"):
+                await seek
+            return
+        await seek
+        notebook = Notebook()
+        await stage.subscribe(notebook)
+        await asyncio.sleep(0.3)
+        assert notebook.messages == []
+
+
+async def test_nobody_answers(vantage: Vantage) -> None:
+    async with dead_server() as address:
+        broker = await connect(Endpoint(address, secure=False), vantage)
+        with pytest.raises(BrokerUnavailable, match="is the target running"):
+            await broker.admin.create_topic(f"{PROJECT}/topics/any", TopicSettings(LABELS))
+        with pytest.raises(BrokerUnavailable):
+            await broker.admin.delete(f"{PROJECT}/topics/any", LABELS)
+        await broker.close()
+
+
+async def test_a_call_that_waits_when_the_connection_is_closed_ends(vantage: Vantage) -> None:
+    async with silent_server() as address:
+        broker = await connect(Endpoint(address, secure=False), vantage)
+        waiting = asyncio.create_task(broker.admin.create_topic(f"{PROJECT}/topics/any", TopicSettings(LABELS)))
+        await asyncio.sleep(0.1)
+        await broker.close()
+        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+            await asyncio.wait_for(waiting, 2)

@@ -1,0 +1,36 @@
+"""Every mutant, by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.mutants import of_holder, of_liveness, of_order, of_redelivery
+from tests.mutants.mutant import Mutant, Removes
+
+IDENTITY = Mutant(
+    "identity",
+    "verifier.py",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
+    "Nothing: the tests must pass on a copy.",
+    Removes.NOTHING,
+)
+"""Must survive: what kills it is not a mutation, but a copy that does not work or tests that fail anyway."""
+
+CANARY = Mutant(
+    "canary",
+    "verifier.py",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
+    "        decided, self._decided = self._decided, []\n        return []\n\n    def finish",
+    "Nothing is ever found.",
+    Removes.RULE,
+)
+"""Must be killed: if it survives, the tests do not run on the mutated copy."""
+
+MUTANTS: tuple[Mutant, ...] = (*of_order.MUTANTS, *of_redelivery.MUTANTS, *of_holder.MUTANTS, *of_liveness.MUTANTS)
+BY_NAME = {mutant.name: mutant for mutant in (IDENTITY, CANARY, *MUTANTS)}
+
+
+def repeated_names() -> list[str]:
+    """Names that more than one mutant has."""
+    return [name for name, count in Counter(mutant.name for mutant in (IDENTITY, CANARY, *MUTANTS)).items() if count > 1]

@@ -1,0 +1,63 @@
+"""How values are written and read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from prober.config.values import mask_password, read_duration, read_ratio, read_size, write_duration, write_size
+
+durations = st.timedeltas(timedelta(0), timedelta(days=9999)).map(lambda d: timedelta(milliseconds=d // timedelta(milliseconds=1)))
+
+
+@given(durations)
+def test_a_duration_reads_as_it_is_written(duration: timedelta) -> None:
+    assert read_duration(write_duration(duration)) == duration
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("30s", 30), ("1h30m", 5400), ("250ms", 0.25), ("28d", 28 * 86400), (90, 90), (0.5, 0.5), ("12", 12), ("1.5m", 90), ("0s", 0)],
+)
+def test_durations(written: object, seconds: float) -> None:
+    assert read_duration(written) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("written", ["", "s", "5 apples", "-5s", -1, True, None, [], "1h 30m", "nan", float("inf"), "5M"])
+def test_what_is_no_duration(written: object) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        read_duration(written)
+
+
+@given(st.integers(0, 10**15))
+def test_a_size_reads_as_it_is_written(size: int) -> None:
+    assert read_size(write_size(size)) == size
+
+
+@pytest.mark.parametrize(("written", "size"), [("10GiB", 10 * 2**30), ("1.5kB", 1500), ("512 MB", 512 * 10**6), (7, 7), ("7B", 7)])
+def test_sizes(written: object, size: int) -> None:
+    assert read_size(written) == size
+
+
+@pytest.mark.parametrize(
+    ("written", "ratio"),
+    [("99.9%", 0.999), ("99.99%", 0.9999), ("99.95 %", 0.9995), ("50%", 0.5), (0.999, 0.999), ("99.999%", 0.99999)],
+)
+def test_a_percentage_is_the_decimal_it_stands_for(written: object, ratio: float) -> None:
+    assert read_ratio(written) == ratio
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("sqlite:///file.db", "sqlite:///file.db"),
+        ("postgresql://u@h/n", "postgresql://u@h/n"),
+        ("postgresql://u:h@h/h", "postgresql://u:**********@h/h"),
+    ],
+)
+def test_only_the_password_of_a_url_is_masked(url: str, masked: str) -> None:
+    assert mask_password(SecretStr(url)) == masked

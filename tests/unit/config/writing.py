@@ -1,0 +1,30 @@
+"""Configurations as a test writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from prober.config import Config, load
+from prober.errors import ConfigError
+
+
+def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
+    """What a file with this text, and this environment, say together."""
+    path = folder / "prober.yaml"
+    path.write_text(dedent(text), encoding="utf-8")
+    return load(path, environ or {})
+
+
+def problems(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The lines of the error that they cause, without the file's name."""
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder, text, environ)
+    first, *more = str(caught.value).removeprefix(f"{folder / 'prober.yaml'}: ").splitlines()
+    if not more:
+        return [first]
+    assert first == f"{len(more)} problems"
+    return [line.strip() for line in more]
