@@ -167,14 +167,16 @@ class Limits:
 
 def service_legal(history: Sequence[Sent], limits: Limits) -> bool:
     """Is there an order and a timing of the sends that obeys D1 to D4?"""
-    fates = product(*[_fates(history, place) for place in range(len(history))])
+    fates = product(*[_fates(history, place, limits) for place in range(len(history))])
     return any(_Search(_fated(history, fate), limits).run() for fate in fates)
 
 
-def _fates(history: Sequence[Sent], place: int) -> list[int | None]:
+def _fates(history: Sequence[Sent], place: int, limits: Limits) -> list[int | None]:
     """What the acknowledgement of a delivery counts for: this delivery, another one of the same message, or none."""
     if history[place].acked == inf:
         return [None]
+    if limits.one_message_at_a_time:
+        return [None, place]
     position = history[place].receipt.position
     return [None, *(other for other, sent in enumerate(history) if sent.receipt.position == position)]
 
@@ -262,7 +264,7 @@ class _Search:
     def _stray(self, order: Order, times: Times, place: int) -> float:
         """When the acknowledgement of an earlier delivery can have been applied to this one (section 5.7)."""
         y, time = self._history[order[place]], times[place]
-        if self._limits.one_message_at_a_time or y.stray_of not in order[:place] or time > y.stray + self._limits.ack_lag:
+        if y.stray_of not in order[:place] or time > y.stray + self._limits.ack_lag:
             return inf
         return max(time, y.stray)
 

@@ -128,22 +128,32 @@ class Options:
 NEVER = 1e12
 
 
+class Dice:
+    """Throws for one run: a feature is off in a part of the runs, and as strong as it comes in the others."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def rate(self, high: float, share: float = 0.5) -> float:
+        """A probability up to `high`, 0 in all but a share of the runs."""
+        return self._random.uniform(0, high) if self._random.random() < share else 0.0
+
+    def every(self, low: float, high: float, share: float = 0.5) -> float:
+        """A time between two occurrences, `NEVER` in all but a share of the runs."""
+        return self._random.uniform(low, high) if self._random.random() < share else NEVER
+
+    def flag(self, share: float) -> bool:
+        """True in a share of the runs."""
+        return self._random.random() < share
+
+
 def swarm(seed: int, mode: Mode) -> Options:
     """The options of the run with this seed."""
     random = Random(f"options {mode} {seed}")
-
-    def rate(high: float, share: float = 0.5) -> float:
-        return random.uniform(0, high) if random.random() < share else 0.0
-
-    def every(low: float, high: float, share: float = 0.5) -> float:
-        return random.uniform(low, high) if random.random() < share else NEVER
-
-    def flag(share: float) -> bool:
-        return random.random() < share
-
+    dice = Dice(random)
     lease = random.choice((10.0, 20.0, 60.0))
-    exactly_once = mode is not Mode.PUSH and flag(0.2)
-    dead_letter = random.choice((5, 6)) if flag(0.2) else 0
+    exactly_once = mode is not Mode.PUSH and dice.flag(0.2)
+    dead_letter = random.choice((5, 6)) if dice.flag(0.2) else 0
     return Options(
         mode=mode,
         keys=random.choice((1, 1, 1, 2, 3)),
@@ -155,41 +165,41 @@ def swarm(seed: int, mode: Mode) -> Options:
         ack_lag_s=random.choice((0.05, 0.5, 5.0)),
         close_detection_s=random.choice((0.0, 0.5, 3.0)),
         attempts=random.randint(1, 4),
-        request_loss=rate(0.4),
-        reply_loss=rate(0.5),
-        partial=rate(0.5),
-        zombie=rate(0.5),
-        slow_reply=rate(0.7),
+        request_loss=dice.rate(0.4),
+        reply_loss=dice.rate(0.5),
+        partial=dice.rate(0.5),
+        zombie=dice.rate(0.5),
+        slow_reply=dice.rate(0.7),
         republish=random.choice((0.0, 0.5, 1.0)),
-        pipelined=flag(0.5),
-        restart=flag(0.25),
+        pipelined=dice.flag(0.5),
+        restart=dice.flag(0.25),
         clients=random.randint(1, 4),
         streams=random.choice((1, 1, 2)),
-        nack=random.uniform(0.2, 0.7) if dead_letter else rate(0.25),
-        ignore=rate(0.15),
-        ack_loss=rate(0.2),
-        late_ack=rate(0.4),
-        old_ack_counts=rate(1.0),
-        shorten=rate(0.4, 0.3),
-        extend=rate(0.4, 0.3),
-        ack_after_close=rate(0.5, 0.3),
-        break_every_s=every(5.0, 60.0),
-        half_open=rate(1.0),
-        client_first=rate(1.0),
-        other_client=rate(1.0),
-        loss=rate(0.2),
+        nack=random.uniform(0.2, 0.7) if dead_letter else dice.rate(0.25),
+        ignore=dice.rate(0.15),
+        ack_loss=dice.rate(0.2),
+        late_ack=dice.rate(0.4),
+        old_ack_counts=dice.rate(1.0),
+        shorten=dice.rate(0.4, 0.3),
+        extend=dice.rate(0.4, 0.3),
+        ack_after_close=dice.rate(0.5, 0.3),
+        break_every_s=dice.every(5.0, 60.0),
+        half_open=dice.rate(1.0),
+        client_first=dice.rate(1.0),
+        other_client=dice.rate(1.0),
+        loss=dice.rate(0.2),
         batch_max=random.choice((1, 3, 10)),
-        opened_at_arrival=flag(0.5),
+        opened_at_arrival=dice.flag(0.5),
         flow=random.choice((1, 3, 10, 1000)),
-        spontaneous_every_s=every(10.0, 100.0),
-        idle_move=rate(1.0),
-        lazy_rewind=rate(1.0, 0.4),
-        deeper_rewind=rate(0.5, 0.4),
-        turn=rate(1.0),
+        spontaneous_every_s=dice.every(10.0, 100.0),
+        idle_move=dice.rate(1.0),
+        lazy_rewind=dice.rate(1.0, 0.4),
+        deeper_rewind=dice.rate(0.5, 0.4),
+        turn=dice.rate(1.0),
         dead_letter=dead_letter,
         dead_letter_observed=random.choice((0.0, 0.5, 1.0)),
         exactly_once=exactly_once,
-        seek=flag(0.1),
+        seek=dice.flag(0.1),
     )
 
 
