@@ -34,6 +34,7 @@ class Recording:
         self.tally = Tally()
         self.events: list[Event] = []
         self.count = 0
+        self._finished = False
         self._clock = clock
         self._listeners = tuple(listeners)
 
@@ -42,7 +43,9 @@ class Recording:
         return self._clock()
 
     def record(self, event: Event) -> None:
-        """Judges an event, tells the listeners, and keeps it as long as there is room."""
+        """Judges an event, tells the listeners, and keeps it as long as there is room. After `finish` it does nothing."""
+        if self._finished:
+            return
         self.count += 1
         findings = self.verifier.observe(event)
         if findings:
@@ -53,8 +56,14 @@ class Recording:
             listener(event, findings)
 
     def finish(self) -> Iterable[Made]:
-        """Settles what is on hold and returns the findings that were kept."""
-        self.tally.add(self.verifier.finish(), self.count)
+        """Ends the history, settles what is on hold and returns the findings that were kept.
+
+        What follows, such as closing our own streams, is no longer part of the history: it says nothing about the service, but would
+        look as if streams had broken.
+        """
+        if not self._finished:
+            self._finished = True
+            self.tally.add(self.verifier.finish(), self.count)
         return self.tally.kept
 
     @property

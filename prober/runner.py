@@ -81,6 +81,7 @@ async def run(
             async with Stage(broker, place, recording, run_id, seed) as stage:
                 await asyncio.wait_for(probe.act(stage, workload or probe.workload), target.act_timeout_s)
                 await _drain(recording, target.rules)
+                recording.finish()
         finally:
             await _clean_up(broker, place)
     except TimeoutError:

@@ -133,7 +133,6 @@ class LibraryPull:
         if self._closed:
             return
         self._closed = True
-        self._streams.stop()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
@@ -199,11 +198,15 @@ class LibraryPull:
             self.overflowed = True
 
     def _subscribe(self) -> None:
+        if self._closed:
+            return
         channel = grpc.intercept_channel(self._channel, self._streams)
         self._future = subscribe(channel, self._subscription, self._callback, self._flow, self._ack_deadline_s)
         self._future.add_done_callback(lambda future: in_loop(self._loop, self._given_up, future))
 
     def _cancel(self) -> bool:
+        """Whether there was anything to cancel. Not before `subscribe` has returned: the client does not survive to be ended earlier."""
+        self._streams.stop()
         if self._future is None:
             return False
         self._future.add_done_callback(lambda _: in_loop(self._loop, self._ended_for_good.set))

@@ -8,7 +8,9 @@ back while every later one is acknowledged, and then made to come again:
     broken      the stream that carried it breaks
     killed      its subscriber goes away; another takes over
 
-What comes again is acknowledged, and a second burst follows, so that a skip after the run shows as well.
+What comes again is acknowledged, and a second burst follows, so that a skip after the run shows as well. Refusals and leases are tried
+while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. For broken
+streams and killed subscribers others join, to take over.
 """
 
 from __future__ import annotations
@@ -66,16 +68,17 @@ class Trial:
 
 
 async def act(stage: Stage, workload: Workload) -> None:
-    """Runs every trial; those that break streams go one after the other, since a stream carries all keys of its subscriber."""
+    """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
     length = max(3, workload.burst_messages)
     trials = {trial.key: trial for trial in _trials(length)}
 
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
-    subscribers = [await stage.subscribe(decide) for _ in range(max(1, workload.subscribers))]
+    subscribers = [await stage.subscribe(decide)]
     gentle = [trial for trial in trials.values() if trial.cause in (Cause.REFUSED, Cause.EXPIRED)]
     await asyncio.gather(*(_provoke(stage, trial, workload, ()) for trial in gentle))
+    subscribers += [await stage.subscribe(decide) for _ in range(workload.subscribers - 1)]
     for trial in trials.values():
         if trial.cause is Cause.BROKEN:
             await _provoke(stage, trial, workload, subscribers)

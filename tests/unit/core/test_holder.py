@@ -122,7 +122,9 @@ RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
     [
         case("the tail of the old run", f"{RUN_ON_B} A<3@1.35 B<2,3,4@1.4", "I:AFFINITY_SPLIT"),
         case("a late copy does not move the key", f"{RUN_ON_B} B ack 1@1.32 A<3@1.35 B<2,3@1.4 C<4@8", "I:AFFINITY_SPLIT@1.3 I:AFFINITY_SPLIT@1.35 V:AFFINITY_SPLIT@8"),
-        case("no copy, since it skips", "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3 A<4@1.35", "V:ORDER_GAP@1.35 I:AFFINITY_SPLIT@1.3 V:AFFINITY_SPLIT@1.35"),
+        case("no copy, since it skips", "P1,2,3,4 A<1,2,3,4@1 A<1@2 A nack 1@8 B<1@8.3 A<4@8.35", "I:AFFINITY_SPLIT@8.3 V:AFFINITY_SPLIT@8.35 V:REDELIVERY_SKIP@8.35"),
+        case("no copy, since it was still held there", "P1,2,3,4 A<1,2,3@1 B<4@2 A<3@2.1", "V:AFFINITY_SPLIT@2 V:AFFINITY_SPLIT@2.1"),
+        case("a copy of what was acknowledged since", "P1,2 A<1@1 A ack 1@1.1 B<2@1.2 A<1@1.25", "I:AFFINITY_SPLIT@1.2 I:AFFINITY_SPLIT@1.25"),
         case("a copy within Delta", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13", "I:AFFINITY_SPLIT"),
         case("too late for a copy", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13.1", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
         case("a copy on the client's other stream", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A1 nack 1@1.15 B<1@1.3 A2<3@1.35 B<2@1.4", "I:AFFINITY_SPLIT"),
@@ -144,6 +146,7 @@ HALF_OPEN: dict[str, Any] = {"close_detection_max_s": 3.0}
     "one",
     [
         case("its stream breaks soon after", f"{ONE_ACKED} B<3@2 close A@5", "I:AFFINITY_SPLIT@2", **HALF_OPEN),
+        case("its stream breaks within a longer time", f"{ONE_ACKED} B<3@2 close A@11", "I:AFFINITY_SPLIT@2", close_detection_max_s=10),
         case("its stream breaks later", f"{ONE_ACKED} B<3@2 close A@5.1", "V:AFFINITY_SPLIT@2", **HALF_OPEN),
         case("its stream does not break", f"{ONE_ACKED} B<3@2", "V:AFFINITY_SPLIT@2", **HALF_OPEN),
         case("the new stream breaks soon after", f"{ONE_ACKED} B<3@2 close B@5", "I:AFFINITY_SPLIT", **HALF_OPEN),
@@ -168,6 +171,21 @@ def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
     """At the client's callbacks only what no clock is needed for can be said."""
     assert say(f"{ONE_ACKED} B<3@2", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}
     assert say("P1,2 A<1,2@1 A ack 1,2@1.4 B<2@4000", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("it dropped all that was held", f"{ONE_ACKED} B<3@8 C<2@8.5", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
+        case("it dropped a part of what was held", "P1,2,3 A<1,2@1 B<3@8 C<2@8.5", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
+        case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13"),
+        case("it was sent since", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
+        case("it came on the same stream", f"{ONE_ACKED} B<3@8 B<2@8.5", "V:AFFINITY_SPLIT@8"),
+        case("what came after it is held in doubt", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A2<1@2 A1<3@2.1 A2 ack 1@2.2 B<4@18", "I:AFFINITY_SPLIT@18"),
+    ],
+)  # fmt: skip
+def test_a_rewind_elsewhere_may_have_been_sent_before(one: Case) -> None:
+    one.check()
 
 
 def test_a_split_names_the_holder_and_what_is_held() -> None:
