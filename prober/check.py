@@ -30,7 +30,11 @@ DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
 LOCAL_CLOSE_DETECTION_MAX_S: Final = 1.0
 LOCAL_DEADLINE_S: Final = 10.0
-"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes."""
+"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
+
+Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
+through it gets the time that is configured.
+"""
 
 _GRAVITY: Final = (Verdict.PASS, Verdict.UNKNOWN, Verdict.FAIL)
 _CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
@@ -150,7 +154,8 @@ def _workload(name: str, probe: Probe) -> Workload:
 
 def _target(settings: TargetSettings, probe: Probe, endpoint: Endpoint, vantage: Vantage) -> Target:
     deadlines = probe.deadlines
-    far_s = float("inf") if endpoint.secure else LOCAL_DEADLINE_S
+    patient = endpoint.secure or vantage is Vantage.LIBRARY
+    far_s = float("inf") if patient else LOCAL_DEADLINE_S
     rules = Rules(
         delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
         close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,

@@ -141,17 +141,26 @@ def _admissible(log: Sequence[str], records: Mapping[str, int], publishes: Mappi
 
 
 @dataclass(frozen=True, slots=True)
+class Ack:
+    """An acknowledgement as the client sent it: it names a session and a message, not a delivery."""
+
+    session: str
+    position: int
+    sent: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
-    """A delivery with everything that may end its hold, as the client knows it; `inf` stands for never."""
+    """A delivery with everything that may end its hold, as the client knows it; `inf` stands for never.
+
+    `ack` is the acknowledgement that counts for it, in one of the possibilities that are tried.
+    """
 
     receipt: Receipt
     owner: str
-    acked: float = inf
     nacked: float = inf
     closed: float = inf
-    leased: bool = True
-    stray: float = inf
-    stray_of: int = -1
+    ack: Ack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,31 +174,33 @@ class Limits:
     one_message_at_a_time: bool = False  # push: what was not answered with success is sent again before anything above it
 
 
-def service_legal(history: Sequence[Sent], limits: Limits) -> bool:
+def service_legal(history: Sequence[Sent], acks: Sequence[Ack], limits: Limits) -> bool:
     """Is there an order and a timing of the sends that obeys D1 to D4?"""
-    fates = product(*[_fates(history, place, limits) for place in range(len(history))])
-    return any(_Search(_fated(history, fate), limits).run() for fate in fates)
+    fates = product(*[_fates(history, ack, limits) for ack in acks])
+    return any(_Search(_fated(history, acks, fate), limits).run() for fate in fates)
 
 
-def _fates(history: Sequence[Sent], place: int, limits: Limits) -> list[int | None]:
-    """What the acknowledgement of a delivery counts for: this delivery, another one of the same message, or none."""
-    if history[place].acked == inf:
-        return [None]
-    if limits.one_message_at_a_time:
-        return [None, place]
-    position = history[place].receipt.position
-    return [None, *(other for other, sent in enumerate(history) if sent.receipt.position == position)]
+def _fates(history: Sequence[Sent], ack: Ack, limits: Limits) -> list[int | None]:
+    """Which delivery an acknowledgement counts for: one that it was sent for, another one of the same message, or none."""
+    return [
+        None,
+        *(
+            place
+            for place, sent in enumerate(history)
+            if sent.receipt.position == ack.position and (_may_answer(ack, sent.receipt) or not limits.one_message_at_a_time)
+        ),
+    ]
 
 
-def _fated(history: Sequence[Sent], fate: Sequence[int | None]) -> list[Sent]:
-    """What is acknowledged is not dropped, and each acknowledgement is applied once."""
-    fated = [replace(sent, acked=inf) for sent in history]
-    for place, target in enumerate(fate):
-        if target is None:
-            continue
-        acked = history[place].acked
-        change = {"acked": acked} if target == place else {"stray": acked, "stray_of": place}
-        fated[target] = replace(fated[target], nacked=inf, closed=inf, leased=False, **change)  # type: ignore[arg-type]
+def _may_answer(ack: Ack, receipt: Receipt) -> bool:
+    return (ack.session, ack.position) == (receipt.session, receipt.position) and receipt.received <= ack.sent
+
+
+def _fated(history: Sequence[Sent], acks: Sequence[Ack], fate: Sequence[int | None]) -> list[Sent]:
+    fated = list(history)
+    for ack, target in zip(acks, fate, strict=True):
+        if target is not None:
+            fated[target] = replace(fated[target], ack=ack)
     return fated
 
 
@@ -234,7 +245,7 @@ class _Search:
         for place in holds:
             earliest = max(earliest, self._released(order, times, holds, place, j))
         if self._limits.one_message_at_a_time and order:
-            earliest = max(earliest, self._answered(order[-1], j))
+            earliest = max(earliest, self._answered(order, times, j))
         return earliest
 
     def _foreign_holds(self, order: Order, owner: str) -> Iterator[int]:
@@ -259,23 +270,29 @@ class _Search:
             for cause in ([place] if self._limits.one_message_at_a_time else holds)
             if z.receipt.position <= self._history[order[cause]].receipt.position <= y.receipt.position
         )
-        return min(y.acked, self._stray(order, times, place), min(restarts, default=inf))
+        return min(self._acknowledged(order, times, place), min(restarts, default=inf))
 
-    def _stray(self, order: Order, times: Times, place: int) -> float:
-        """When the acknowledgement of an earlier delivery can have been applied to this one (section 5.7)."""
+    def _acknowledged(self, order: Order, times: Times, place: int) -> float:
+        """When the acknowledgement that counts for this delivery can have been applied.
+
+        It was sent for this delivery, or for one that was sent before and comes late (section 5.7), up to ack_lag after it was sent.
+        """
         y, time = self._history[order[place]], times[place]
-        if y.stray_of not in order[:place] or time > y.stray + self._limits.ack_lag:
+        if y.ack is None or time > y.ack.sent + self._limits.ack_lag:
             return inf
-        return max(time, y.stray)
+        answered = any(_may_answer(y.ack, self._history[i].receipt) for i in order[: place + 1])
+        return max(time, y.ack.sent) if answered else inf
 
     def _dropped(self, order: Order, times: Times, place: int, j: int) -> float:
-        """The earliest time at which the service can have given up the send at `place` without an acknowledgement."""
+        """The earliest time at which the service can have given up the send at `place`, which it cannot once it is acknowledged."""
         x = self._history[order[place]]
+        if x.ack is not None:
+            return inf
         unsent = (sent for i, sent in enumerate(self._history) if i not in order)
         lost = inf if any(u.receipt.session == x.receipt.session for u in unsent) else x.closed - self._limits.close_detection
-        return min(x.nacked, times[place] + self._limits.lease if x.leased else inf, lost)
+        return min(x.nacked, times[place] + self._limits.lease, lost)
 
-    def _answered(self, i: int, j: int) -> float:
+    def _answered(self, order: Order, times: Times, j: int) -> float:
         """Push: nothing above an unanswered or refused message is sent, at no time."""
-        x, z = self._history[i], self._history[j]
-        return x.acked if z.receipt.position > x.receipt.position else -inf
+        x, z = self._history[order[-1]], self._history[j]
+        return self._acknowledged(order, times, len(order) - 1) if z.receipt.position > x.receipt.position else -inf

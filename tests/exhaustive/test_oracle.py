@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from tests.exhaustive.histories import GRIDS, Arrival, growth
-from tests.exhaustive.oracle import Limits, Publish, Receipt, Sent, record_legal, service_legal, step_legal
+from tests.exhaustive.oracle import Ack, Limits, Publish, Receipt, Sent, record_legal, service_legal, step_legal
 
 
 def run(text: str, gap: float = 0.1, delay_max: float = 1.0) -> list[Receipt]:
@@ -62,63 +62,62 @@ def test_nothing_precedes_what_had_completed_before_its_invocation() -> None:
     assert record_legal(RECORDS, ONE_BY_ONE, ["b1", "b2", "a1", "a2"])
 
 
-def held(text: str, gap: float = 0.1, **ends: dict[int, float]) -> list[Sent]:
-    """Deliveries with the ends of their holds: `acked={0: 100.05}`."""
+def legal(text: str, limits: Limits, gap: float, **ends: dict[int, float]) -> bool:
+    """Whether the deliveries with these ends of their holds are: `acked={0: 100.05}`."""
 
     def end(name: str, place: int) -> float:
         return ends.get(name, {}).get(place, inf)
 
-    return [
-        Sent(receipt, receipt.session, end("acked", place), end("nacked", place), end("closed", place))
-        for place, receipt in enumerate(run(text, gap))
-    ]
+    receipts = run(text, gap)
+    sent = [Sent(r, r.session, end("nacked", place), end("closed", place)) for place, r in enumerate(receipts)]
+    acks = [Ack(receipts[place].session, receipts[place].position, t) for place, t in ends.get("acked", {}).items()]
+    return service_legal(sent, acks, limits)
 
 
 LIMITS = Limits(lease=60)
 
 
 def test_a_key_moves_only_when_nothing_is_held() -> None:
-    assert not service_legal(held("A1 B2", gap=2), LIMITS)
-    assert service_legal(held("A1 B2", gap=2, acked={0: 100.5}), LIMITS)
-    assert service_legal(held("A1 B1", gap=70), LIMITS)
-    assert service_legal(held("A1 B1", gap=2, closed={0: 101.0}), LIMITS)
+    assert not legal("A1 B2", LIMITS, 2)
+    assert legal("A1 B2", LIMITS, 2, acked={0: 100.5})
+    assert legal("A1 B1", LIMITS, 70)
+    assert legal("A1 B1", LIMITS, 2, closed={0: 101.0})
 
 
 def test_what_was_dropped_is_sent_again_before_anybody_else_goes_on() -> None:
-    assert not service_legal(held("A1 B2", gap=70), LIMITS)
-    assert not service_legal(held("A1 B2 B1", gap=2, nacked={0: 100.5}), LIMITS)
-    assert service_legal(held("A1 A2 B1", gap=2, nacked={0: 100.5}), LIMITS)
+    assert not legal("A1 B2", LIMITS, 70)
+    assert not legal("A1 B2 B1", LIMITS, 2, nacked={0: 100.5})
+    assert legal("A1 A2 B1", LIMITS, 2, nacked={0: 100.5})
 
 
 def test_one_delivery_is_not_both_acknowledged_and_dropped() -> None:
-    assert not service_legal(held("A1 B2 A1", gap=3, acked={0: 100.5}), Limits(lease=5))
-    assert service_legal(held("A1 B2 B1", gap=70, acked={0: 100.5}), LIMITS)
+    assert not legal("A1 B2 A1", Limits(lease=5), 3, acked={0: 100.5})
+    assert legal("A1 B2 B1", LIMITS, 70, acked={0: 100.5})
 
 
 def test_a_new_owner_may_restart_at_or_below_what_was_released() -> None:
-    assert service_legal(held("A1 A2 A3 B2", gap=2, acked={0: 100.1}, nacked={1: 105.0}), LIMITS)
-    assert not service_legal(held("A1 A2 A3 B2", gap=2, acked={0: 100.1}), LIMITS)
-    assert not service_legal(held("A1 A2 A3 B2", gap=2, nacked={1: 105.0}), LIMITS)
-    assert not service_legal(held("A1 A2 A3 B3", gap=2, acked={0: 100.1}, nacked={1: 105.0}), LIMITS)
-    assert not service_legal(held("A1 A2 A3 B1", gap=2, nacked={1: 105.0}), LIMITS)
-    assert service_legal(held("A1 A2 A3 B1", gap=2, nacked={0: 105.0}), LIMITS)
+    assert legal("A1 A2 A3 B2", LIMITS, 2, acked={0: 100.1}, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B2", LIMITS, 2, acked={0: 100.1})
+    assert not legal("A1 A2 A3 B2", LIMITS, 2, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B3", LIMITS, 2, acked={0: 100.1}, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B1", LIMITS, 2, nacked={1: 105.0})
+    assert legal("A1 A2 A3 B1", LIMITS, 2, nacked={0: 105.0})
 
 
 def test_a_late_acknowledgement_may_count_for_a_later_delivery() -> None:
-    history = held("A1 B1 C2", gap=5, acked={0: 105.2})
-    assert service_legal(history, Limits(lease=4, ack_lag=1))
-    assert not service_legal(held("A1 B1 C2", gap=3, acked={0: 101.0}), Limits(lease=2, ack_lag=0.5))
+    assert legal("A1 B1 C2", Limits(lease=4, ack_lag=1), 5, acked={0: 105.2})
+    assert not legal("A1 B1 C2", Limits(lease=2, ack_lag=0.5), 3, acked={0: 101.0})
 
 
 def test_a_rewind_of_the_owner_drops_what_lay_above() -> None:
-    assert service_legal(held("A1 A2 A1 B2", gap=2, acked={2: 104.5}), LIMITS)
-    assert not service_legal(held("A1 A2 A1 B2", gap=2, acked={0: 100.5}), LIMITS)
+    assert legal("A1 A2 A1 B2", LIMITS, 2, acked={2: 104.5})
+    assert not legal("A1 A2 A1 B2", LIMITS, 2, acked={0: 100.5})
 
 
 def test_push_sends_a_refused_message_again_before_anything_above_it() -> None:
     push = Limits(lease=60, one_session_per_owner=True, one_message_at_a_time=True)
-    assert not service_legal(held("A1 B2", gap=2, nacked={0: 100.5}), push)
-    assert service_legal(held("A1 B1 C2", gap=2, nacked={0: 100.5}, acked={1: 102.5}), push)
+    assert not legal("A1 B2", push, 2, nacked={0: 100.5})
+    assert legal("A1 B1 C2", push, 2, nacked={0: 100.5}, acked={1: 102.5})
 
 
 def test_messages_are_first_received_in_log_order() -> None:
@@ -130,5 +129,6 @@ def test_messages_are_first_received_in_log_order() -> None:
         receipts = Arrival(sessions, positions, GRIDS[0]).receipts()
         if not step_legal(receipts):
             continue
-        sent = [Sent(r, r.session, acked=r.received, nacked=r.received) for r in receipts]
-        assert not service_legal(sent, LIMITS), receipts
+        sent = [Sent(r, r.session, nacked=r.received) for r in receipts]
+        acks = [Ack(r.session, r.position, r.received) for r in receipts]
+        assert not service_legal(sent, acks, LIMITS), receipts

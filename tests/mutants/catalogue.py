@@ -1,4 +1,17 @@
-"""Every mutant, by name."""
+"""Every mutant, by name.
+
+Bugs that change no verdict are not here, since no test can notice them:
+
+* comparing a record that was delivered before its confirmation with what came *after* it, in real time: the confirmation is later
+  than every invocation so far, so this comparison finds nothing either way;
+* retiring, after a hole in the record, the numbers published before it: such a message has no publish on record any more, and that
+  alone keeps it from being placed;
+* taking a rewind for a skip of nothing: nothing lies between;
+* not noting a message beyond the window as the last of its stream: legal runs pass through all positions inside the window anyway;
+* deciding, instead of doubting, at a seek what was on hold: the seek's own amnesty makes it doubtful;
+* not dropping what others hold when the key moves: the rewind that a legal move is has dropped it;
+* keeping what a closed stream held: a split is only decided when its streams have proven to be alive.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,6 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("late-copies-move-the-key", "holder.py", "            self.contested = True\n            return False", "            self._move(arrival, others, arrival.position, arrival.t, arrival.lo)\n            return False", "A late copy moves the key back."),
     excuse("earlier-runs-not-recognised", "holder.py", "if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:", "if run_start and run_start_t >= inf:", "A run that may have begun earlier is judged as a move."),
     rule("every-run-began-earlier", "holder.py", "if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:", "if run_start:", "Every run is taken to have begun before the move."),
-    excuse("broken-stream-holds", "holder.py", "                track.let_go(0, inf)\n\n", "                track.let_go(1 << 62, inf)\n\n", "What a closed stream held is still held."),
     excuse("broken-stream-releases-nothing", "holder.py", "                self.released = max(self.released, track.highest)\n", "", "A closed stream never explains a move."),
     rule("responses-break-like-streams", "holder.py", "        if self._docket.rules.mode is not Mode.STREAMING:\n            return\n", "", "A pull response or push request that is over holds nothing."),
     excuse("half-open-streams-are-alive", "holder.py", "alive_t = split.t + self._docket.rules.close_detection_max_s if streaming else LONG_AGO", "alive_t = split.t if streaming else LONG_AGO", "A stream that looks open is open."),

@@ -132,6 +132,9 @@ RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
         case("late on a stream that had delivered nothing, after another had closed", "P1,2,3 open C of client C A<1,2@1 close A@1.2 B<1@1.3 C<3@1.4", "I:AFFINITY_SPLIT"),
         case("late on a stream that had delivered nothing, none had closed", "P1,2,3 open C of client C A<1,2@1 A nack 1@1.2 B<1@1.3 C<2@1.4", "I:AFFINITY_SPLIT@1.3 V:AFFINITY_SPLIT@1.4"),
         case("its run began before the holder's can have", "P1,2,3 A<1@1 A ack 1@1.1 B<1@1.2 B ack 1@1.3 A<2@1.4 A<3@1.5", "I:AFFINITY_SPLIT"),
+        case("its run may have begun when the holder's did", "P1,2,3 A<1,2@1 A nack 1@5 B<1@5.5 A<3@11", "I:AFFINITY_SPLIT"),
+        case("after runs that crossed nobody holds for certain", "open A1 of client A open A2 of client A P1,2,3,4 A1<1@0.5 A2<2@1 A1 nack 1@5 B<1@5.5 A2<3@11 C<4@18", "I:AFFINITY_SPLIT"),
+        case("what looked like a late copy may have been a move, and back", "P1,2,3,4 A<1,2@1 A nack 1@8 B<1@8.3 A<3@8.35 B<2@12 A<4@14", "I:AFFINITY_SPLIT"),
         case("its run may have begun earlier", "P1,2,3,4 B<1@1 B ack 1@1.1 A<2@30 A ack 2@30.05 B<1@30.1 A<3@36 B<2@36.1", "I:AFFINITY_SPLIT"),
     ],
 )  # fmt: skip
@@ -180,6 +183,7 @@ def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
         case("it dropped a part of what was held", "P1,2,3 A<1,2@1 B<3@8 C<2@8.5", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
         case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13"),
         case("it was sent since", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
+        case("it was sent since, while a stream may still break", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1", close_detection_max_s=10),
         case("it came on the same stream", f"{ONE_ACKED} B<3@8 B<2@8.5", "V:AFFINITY_SPLIT@8"),
         case("what came after it is held in doubt", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A2<1@2 A1<3@2.1 A2 ack 1@2.2 B<4@18", "I:AFFINITY_SPLIT@18"),
     ],

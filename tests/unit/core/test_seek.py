@@ -45,6 +45,8 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
         case("what is published since is owed", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 end @500", "L:STUCK"),
         case("a hole of before is no loss any more", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 seek 10@5 end @500", "V:ORDER_GAP"),
         case("what is received while it settles is not owed again", f"{THREE} seek 60@2 A<1@10 end @500"),
+        case("a run over what was passed over is not owed", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 seek 5@2 A<2@10 A<1@11 A ack 1,2@12 end @500"),
+        case("a late copy of what was delivered before", "P1,2,3 A<1,2@1 seek 5@2 B<1@12 A<3@12.5", "I:AFFINITY_SPLIT I:REDELIVERY_SKIP"),
         case("a filter change is no different", f"{THREE} filter 60@2 A<1,2,3@10 A<5@10.3", "I:ORDER_GAP"),
         case("a leak while the filter changes", "P1,2 A<1@1 filter 60@2 A<2!filter@10", "I:FILTER_LEAK"),
         case("a leak when it has changed", "P1,2 A<1@1 filter 5@2 A<2!filter@10", "V:FILTER_LEAK"),

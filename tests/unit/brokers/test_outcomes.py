@@ -1,0 +1,99 @@
+"""When a publish is rejected and when it is unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+from google.api_core import exceptions as library_exceptions
+from google.cloud.pubsub_v1.publisher.exceptions import (  # type: ignore[import-untyped]
+    FlowControlLimitError,
+    PublishError,
+    PublishToPausedOrderingKeyException,
+)
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+
+from prober.brokers import library_errors
+from prober.brokers.base import Rejected, Unknown
+from prober.brokers.statuses import CERTAINLY_NOT_STORED, error_of, outcome_of
+from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused
+
+exceptions: Any = library_exceptions  # its constructors have no types
+REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED", "FAILED_PRECONDITION"}
+
+
+@pytest.mark.parametrize("code", list(grpc.StatusCode), ids=lambda code: code.name)
+def test_a_single_attempt(code: grpc.StatusCode) -> None:
+    assert type(outcome_of(code, "why")) is (Rejected if code.name in REFUSED else Unknown)
+    assert outcome_of(code, " why\nnot ").reason == f"why not ({code.name})"
+
+
+@pytest.mark.parametrize("code", list(grpc.StatusCode), ids=lambda code: code.name)
+def test_every_status_is_one_line_and_one_of_our_errors(code: grpc.StatusCode) -> None:
+    error = error_of(code, "a\nb" * 200, "doing this")
+    assert isinstance(error, BrokerError)
+    assert str(error).startswith("doing this: a b")
+    assert "\n" not in str(error)
+    assert len(str(error)) < 320
+
+
+def test_statuses_that_a_caller_can_do_something_about() -> None:
+    kinds = {code.name: type(error_of(code, "", "x")) for code in grpc.StatusCode}
+    assert kinds["UNAVAILABLE"] is kinds["DEADLINE_EXCEEDED"] is BrokerUnavailable
+    assert kinds["PERMISSION_DENIED"] is kinds["UNAUTHENTICATED"] is PermissionRefused
+    assert kinds["NOT_FOUND"] is NotThere
+    assert kinds["ALREADY_EXISTS"] is NotOurs
+    assert kinds["INVALID_ARGUMENT"] is BrokerError
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "kind"),
+    [
+        (PublishToPausedOrderingKeyException("k"), 0, Rejected),
+        (FlowControlLimitError("full"), 0, Rejected),
+        (RuntimeError("Batch cancelled because prior ordered message for the same key has failed. ..."), 0, Rejected),
+        (RuntimeError("something else"), 0, Unknown),
+        (exceptions.NotFound("no topic"), 1, Rejected),
+        (exceptions.NotFound("no topic, but an earlier attempt may have been stored"), 2, Unknown),
+        (exceptions.NotFound("no topic, and nobody knows how often it was tried"), 0, Unknown),
+        (exceptions.ResourceExhausted("quota"), 1, Unknown),
+        (exceptions.ServiceUnavailable("gone"), 1, Unknown),
+        (exceptions.RetryError("too long", None), 1, Unknown),
+        (PublishError("too few ids"), 1, Unknown),
+    ],
+    ids=repr,
+)
+def test_a_future_of_the_library_that_failed(error: Exception, attempts: int, kind: type) -> None:
+    assert type(library_errors.publish_outcome(error, attempts)) is kind
+
+
+def test_the_text_of_a_cancelled_batch_is_still_the_librarys() -> None:
+    from google.cloud.pubsub_v1.publisher._batch.base import BatchCancellationReason  # type: ignore[import-untyped]
+
+    reason = BatchCancellationReason.PRIOR_ORDERED_MESSAGE_FAILED.value
+    assert isinstance(library_errors.publish_outcome(RuntimeError(reason), 0), Rejected)
+
+
+def test_what_is_retried_is_still_what_the_library_retries() -> None:
+    channel = grpc.insecure_channel("127.0.0.1:1")
+    transport: Any = PublisherGrpcTransport(channel=channel)
+    library = transport._wrapped_methods[transport.publish]._retry
+    every = [
+        kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, exceptions.GoogleAPICallError)
+    ]
+    assert len(every) > 20
+    for kind in every:
+        assert library_errors.is_retried(kind("x")) == library._predicate(kind("x")), kind
+    from prober.brokers import library_publisher as ours
+
+    pauses = (ours.PAUSE_INITIAL_S, ours.PAUSE_MAX_S, ours.PAUSE_FACTOR)
+    assert pauses == (library._initial, library._maximum, library._multiplier)
+    channel.close()
+
+
+def test_library_errors_become_ours() -> None:
+    assert isinstance(library_errors.translated(exceptions.NotFound("x"), "y"), NotThere)
+    assert isinstance(library_errors.translated(exceptions.Forbidden("x"), "y"), BrokerError)
+    assert str(library_errors.translated(ValueError("x\ny"), "doing")) == "doing: ValueError x y"
+    assert {code.name for code in CERTAINLY_NOT_STORED} == REFUSED
