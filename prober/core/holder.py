@@ -204,11 +204,13 @@ class HolderCheck:
         """
         if arrival.lo > self.start_t:
             return False
+        if self.ack_under_way(arrival):
+            return True
         for track in tracks:
             if track.session.subscriber == arrival.track.session.subscriber:
                 own = arrival.own if track is arrival.track else track.last
-                let_go = self.start_position <= max(own, arrival.position) or self.ack_under_way(arrival)
-                if own and let_go and self._log.may_follow(arrival.position, own):
+                rewound_to_it = self.start_position <= max(own, arrival.position)
+                if own and rewound_to_it and self._log.may_follow(arrival.position, own):
                     return True
         if arrival.own:
             return False
