@@ -77,6 +77,9 @@ class StreamWatcher(Protocol[Tag]):
     def stream_delivered(self, tag: Tag, ack_ids: list[str]) -> None:
         """These messages came, in this order; the library has not seen them yet."""
 
+    def stream_failed(self, error: grpc.RpcError) -> None:
+        """A stream failed; told before the library hears of it."""
+
     def stream_ended(self, tag: Tag, reason: str) -> None:
         """The stream is over."""
 
@@ -112,6 +115,7 @@ class WatchedCall(Generic[Tag]):
         except grpc.RpcError as error:
             if self._cut:
                 raise self._as_broken() from error
+            self._watcher.stream_failed(error)
             raise
         if not self._answered:
             self._answered = True
@@ -132,6 +136,8 @@ class WatchedCall(Generic[Tag]):
         return CallEnded(grpc.StatusCode.UNAVAILABLE, "cut on our side")
 
     def _done(self, call: Any) -> None:
+        if not self._cut:
+            self._watcher.stream_failed(call)
         how = "cut on our side" if self._cut else f"{call.details() or 'ended'} ({call.code().name})"
         self._watcher.stream_ended(self.tag, " ".join(how.split()))
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from google.api_core import exceptions
 from google.api_core.retry import if_exception_type
-from grpc import StatusCode
+from grpc import RpcError, StatusCode
 
 from prober.brokers.base import Rejected, Unknown
 from prober.brokers.library_client import NEVER_SENT_ERRORS
@@ -49,6 +49,8 @@ def translated(error: BaseException, doing: str) -> BrokerError:
     """The error that a caller can do something about; `doing` says what was asked."""
     if isinstance(error, exceptions.GoogleAPICallError):
         return error_of(status_of(error), str(error.message), doing)
+    if isinstance(error, RpcError):
+        return error_of(error.code(), error.details(), doing)
     return BrokerError(f"{doing}: {_line(error)}")
 
 

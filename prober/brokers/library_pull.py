@@ -91,6 +91,7 @@ class LibraryPull:
         self._worker = Worker(f"{label} subscriber")
         self._future: StreamingPull | None = None
         self._error: BaseException | None = None
+        self._stream_error: grpc.RpcError | None = None
         self._open: dict[str, LibrarySession] = {}
         self._origin: dict[str, LibrarySession] = {}
         self._held: dict[str, Message] = {}
@@ -126,7 +127,9 @@ class LibraryPull:
 
     def failure(self, doing: str) -> BrokerError:
         """Why the client gave up."""
-        return translated(self._error, doing) if self._error is not None else let_go(doing)
+        # The library's own reason may be empty: it reports its giving up before it reports what it gave up for.
+        error = self._stream_error or self._error
+        return translated(error, doing) if error is not None else let_go(doing)
 
     async def close(self, timeout_s: float) -> None:
         """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""
@@ -183,6 +186,10 @@ class LibraryPull:
         """Remembers which stream these came on, before the client can give them out."""
         session.undelivered.update(ack_ids)
         self._origin.update(dict.fromkeys(ack_ids, session))
+
+    def stream_failed(self, error: grpc.RpcError) -> None:
+        """A stream failed; what the library makes of it comes later."""
+        self._stream_error = error
 
     def stream_ended(self, session: LibrarySession, reason: str) -> None:
         """The stream is over; its messages may still be in the client."""

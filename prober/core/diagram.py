@@ -82,12 +82,14 @@ class Columns:
         return f"{subscription}/{subscriber}" if self._several_subscriptions else subscriber
 
     def of(self, subscription: str, session: str) -> tuple[int, str]:
-        """The column of a session, and what its labels begin with: its name, unless the column says it already."""
+        """The column of a session, and what its labels begin with: its name, as far as the head of the column does not say it."""
         owner = (subscription, self._owner.get((subscription, session), session))
         column = self._column.get(owner)
         if column is None:
             return len(self.names) - 1, self._title(subscription, session) + ": "
-        return column, "" if session == owner[1] else session + ": "
+        rest = session.removeprefix(owner[1])
+        label = session if rest[:1].isalnum() else rest
+        return column, f"{label}: " if label else ""
 
     def message(self, event: events.PublishEvent | events.Delivered) -> str:
         """The sequence number, with what tells it apart: its epoch if there are several, and which republishing it is."""
