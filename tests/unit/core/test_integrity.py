@@ -46,6 +46,7 @@ def test_phantom(one: Case) -> None:
         case("delivered, failed, but unknown before", "P1 P2@0.2 info2@0.25 P2'gen1@0.3 A<1@1 A<g2(2)@1.1 fail2'gen1@1.2"),
         case("unknown", "P1 P2@0.2 info2@0.21 A<1@1 A<x2(2)@1.1"),
         case("unknown and abandoned", "P1 P2@0.2 info2@0.21 abandon2@0.22 A<1@1 A<x2(2)@1.1"),
+        case("abandoned, then confirmed", "P1 P2@0.2 abandon2@0.4 ok2=x2@0.5 A<1@1 A<x2(2)@1.1"),
         case("abandoned with an open outcome", "P1 P2@0.2 abandon2@0.22 A<1@1 A<x2(2)@1.1"),
     ],
 )  # fmt: skip
@@ -82,6 +83,7 @@ def test_content(one: Case) -> None:
         case("the only attempt has two records, one late", "P1,2,3 A<1,2,3@1 A<z1(1)@1.3", "V:LATE_DUP", **OBSERVED),
         case("the only attempt has two records before it is confirmed", "P1@0 A<a1(1)@1 A<b1(1)@1.1", "V:PUBLISHER_DUP", **OBSERVED),
         case("two attempts, two records", "P1@0 info1@0.1 P1'gen1@0.2 ok1'gen1=b1@0.3 A<a1(1)@1 A<b1(1)@1.1", "N:PUBLISHER_DUP", **OBSERVED),
+        case("two attempts, three records", "P1@0 info1@0.1 P1'gen1@0.2 ok'gen1=m1@0.3 A<a(1)@1 A<b(1)@1.1 A<1@1.2", "V:PUBLISHER_DUP", **OBSERVED),
         case("two attempts, the second record late", "P1@0 info1@0.1 P1'gen1@0.2 ok1'gen1=b1@0.3 P2,3 A<b1(1)@1 A<2,3@1.1 A<a1(1)@1.3", "N:LATE_DUP", **OBSERVED),
         case("one record, delivered again", "P1 A<1@1 A<1@2", **OBSERVED),
         case("republished after it had settled", "P1 A<1@1 P1'gen1@1.5 ok1'gen1=n1@1.6 A<n1(1)@2", "N:PUBLISHER_DUP", **OBSERVED),

@@ -29,6 +29,7 @@ NACKED = f"{BATCH} b1 ack 1,3@1.1 b1 nack 2@1.2"
         case("a possible dead letter", f"{BATCH} b1 nack 1,2,3@1.1 pull b2@20 b2<1,3@20.1", "I:PULL_BATCH_ORDER", mode=PULL, dead_letter_max_attempts=2),
         case("a repetition is no dead letter", f"{BATCH} b1 nack 1,2,3@1.1 pull b2@20 b2<1,1@20.1", "V:PULL_BATCH_ORDER", mode=PULL, dead_letter_max_attempts=2),
         case("after a message beyond the window", f"{DONE} pull b2@20 b2<1,3@20.1", mode=PULL, window=1),
+        case("past a hole after a seek", f"{DONE} pull b2@20 b2<1@20.1 seek 0@20.2 b2<3@20.3", mode=PULL),
         case("after a seek", f"{DONE} pull b2@20 b2<1@20.1 seek 0@20.2 b2<1@20.3", mode=PULL),
     ],
 )  # fmt: skip

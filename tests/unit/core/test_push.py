@@ -26,6 +26,7 @@ REFUSED = "P1,2,3 r1<1@1 r1 nack 1@1.1"
         case("the dead-letter policy may have removed it", f"{REFUSED} r2<2@20", "I:PUSH_ADVANCE_PAST_NACK", mode=PUSH, dead_letter_max_attempts=5),
         case("a late refusal of a request that was repeated", "P1,2 r1<1@1 r2<1@63 r1 nack 1@64 r2 ack 1@64.5 r3<2@90", "I:PUSH_OVERLAP", mode=PUSH),
         case("the refused one is beyond the window", f"{REFUSED} r2<2@20", mode=PUSH, window=1),
+        case("after a seek", f"{REFUSED} seek 0@2 r2<2@20", mode=PUSH),
         case("streams may have more in flight", "P1,2,3 A<1@1 A nack 1@1.1 A<2@1.2 A<1,2,3@2"),
         case("a refusal of what was acknowledged before it", "P1,2 r1<1@1 r1 ack 1@1.1 r1 nack 1@1.2 r2<2@20", mode=PUSH),
     ],
