@@ -228,7 +228,7 @@ class OrderCheck:
     def undelivered(self) -> Iterator[tuple[EpochOrder, list[Publication]]]:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
         if not self._docket.rules.filtered:
-            for order in self.epochs:
+            for order in filter(None, map(self.epoch, tuple(self._records))):
                 yield order, order.undelivered(self.excused_until_t)
 
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:

@@ -186,3 +186,12 @@ def test_a_key_is_only_waited_for_while_there_is_something_to_decide() -> None:
 def test_a_window_must_hold_something() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Rules(window=0)
+
+
+def test_a_subscription_that_shows_itself_late_is_owed_what_was_published_before() -> None:
+    """With a strict baseline it existed before the first publish, whenever its first session is recorded."""
+    events = [event for event in history("P1,2 end @500") if not isinstance(event, Opened)]
+    events.insert(-1, Opened(1.0, "late", "L", "L"))
+    verifier = Verifier(Rules())
+    found = [finding.kind for event in events for finding in verifier.observe(event)]
+    assert found == ["STUCK"]
