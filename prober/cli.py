@@ -37,6 +37,7 @@ INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 PROGRESS_BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
 PROGRESS_EVENTS: Final = 5_000  # between two updates of the bar
+NAME_SHOWN: Final = 30  # characters of a file name beside the bar
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -70,7 +71,7 @@ def _progress(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=size)
+        task = bar.add_task(os.path.basename(name)[-NAME_SHOWN:], total=size)
 
         def watched(events: Iterable[Event]) -> Iterator[Event]:
             for count, event in enumerate(events):
