@@ -1,12 +1,29 @@
-"""Settings that hold for every test."""
+"""Settings that hold for every test, and Google's emulator for those that need it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.contract.emulator import find_emulator, running_emulator
 
 # A slow machine is not a failure. In continuous integration the examples are always the same ones: a red run is due to the change.
 settings.register_profile("local", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="session")
+def emulator_address() -> Iterator[str]:
+    """Where Google's emulator listens; missing is a failure in continuous integration and a skip elsewhere."""
+    command = find_emulator()
+    if command is None:
+        reason = "Google's emulator is missing: install it with `gcloud components install pubsub-emulator`, and Java 11 or newer"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running_emulator(command) as address:
+        yield address

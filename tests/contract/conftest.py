@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +13,6 @@ import pytest
 
 from prober.brokers.connect import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE
-from tests.contract.emulator import find_emulator, running_emulator
 from tests.contract.stage import Stage, standing_stage
 from tests.integration.embedded import running
 
@@ -41,18 +39,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def _no_inherited_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Google's client prefers this variable to any endpoint; the adapters must not need it, nor be led astray by it."""
     monkeypatch.setenv(EMULATOR_VARIABLE, "127.0.0.1:1")
-
-
-@pytest.fixture(scope="session")
-def emulator_address() -> Iterator[str]:
-    command = find_emulator()
-    if command is None:
-        reason = "Google's emulator is missing: install it with `gcloud components install pubsub-emulator`, and Java 11 or newer"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with running_emulator(command) as address:
-        yield address
 
 
 @pytest.fixture(scope="session")

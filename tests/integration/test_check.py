@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -22,7 +21,6 @@ from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.embedded.fault_catalogue import CATALOGUE
 from prober.runner import RunResult
-from tests.contract.emulator import find_emulator, running_emulator
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
 
@@ -103,22 +101,10 @@ def test_the_document_has_the_promised_fields() -> None:
     }
 
 
-@pytest.fixture(scope="module")
-def emulator() -> Iterator[str]:
-    command = find_emulator()
-    if command is None:
-        reason = "Google's emulator is missing: install it with `gcloud components install pubsub-emulator`, and Java 11 or newer"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with running_emulator(command) as address:
-        yield address
-
-
 @pytest.mark.timeout(240)
-def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator: str) -> None:
+def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
-    results = run(Order(), {"PUBSUB_EMULATOR_HOST": emulator})
+    results = run(Order(), {"PUBSUB_EMULATOR_HOST": emulator_address})
     by_probe = {result.probe: result for result in results}
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason
