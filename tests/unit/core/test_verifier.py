@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from prober.core.docket import WITNESSES_MAX
-from prober.core.events import Delivered, Opened, PublishInvoked
+from prober.core.events import Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from tests.judging import judge
@@ -190,7 +190,7 @@ def test_a_window_must_hold_something() -> None:
 
 def test_a_subscription_that_shows_itself_late_is_owed_what_was_published_before() -> None:
     """With a strict baseline it existed before the first publish, whenever its first session is recorded."""
-    events = [event for event in history("P1,2 end @500") if not isinstance(event, Opened)]
+    events: list[Event] = [event for event in history("P1,2 end @500") if not isinstance(event, Opened)]
     events.insert(-1, Opened(1.0, "late", "L", "L"))
     verifier = Verifier(Rules())
     found = [finding.kind for event in events for finding in verifier.observe(event)]
