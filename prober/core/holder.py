@@ -187,7 +187,7 @@ class HolderCheck:
 
     def _judge_move(self, arrival: Arrival, others: Collection[Track], certain: list[Certain]) -> None:
         released = self._released_by(arrival.t) if certain else 0
-        if _unexplained(arrival.position, certain, released):
+        if _unexplained(arrival.position, certain, released) and not self.ack_under_way(arrival):
             self._split(arrival, certain, released)
         elif certain or self._maybe_held(others, arrival.t):
             self._file(arrival, certain, RELEASED)
@@ -251,7 +251,10 @@ class HolderCheck:
         leased = self._log.frontier_at(now + rules.delivery_delay_max_s - rules.ack_deadline_s)
         while self._log.confirmation(leased) is not None:
             leased -= 1
-        return max(self.released, leased)
+        released = max(self.released, leased)
+        while self._log.holds(released) and self._log.may_be_gone(released):
+            released += 1  # a run that restarts at a dead-lettered message begins with the next one
+        return released
 
     def _expire_short_leases(self, now: float) -> None:
         over = [position for end_t, position in self._short_leases if end_t <= now and self._log.confirmation(position) is None]

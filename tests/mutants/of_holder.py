@@ -7,7 +7,9 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, excuse, rule
 
 MUTANTS: tuple[Mutant, ...] = (
-    rule("split-not-told", "holder.py", "        if _unexplained(arrival.position, certain, released):\n            self._split(", "        if released > 1e9:\n            self._split(", "A key may move while something is held."),
+    rule("split-not-told", "holder.py", "        if _unexplained(arrival.position, certain, released) and not self.ack_under_way(arrival):\n            self._split(", "        if released > 1e9:\n            self._split(", "A key may move while something is held."),
+    excuse("ack-under-way-explains-no-move", "holder.py", " and not self.ack_under_way(arrival):", ":", "An acknowledgement that may still be applied explains no move."),
+    excuse("run-restarts-at-a-dead-letter", "holder.py", "            released += 1  # a run", "            break  # a run", "A run that restarts at a dead-lettered message may not begin with the next."),
     rule("held-below-is-fine", "holder.py", "return bool(certain) and (position > released or any(held.position < position for held in certain))", "return bool(certain) and position > released", "What is held below a release does not matter."),
     rule("held-above-is-fine", "holder.py", "return bool(certain) and (position > released or any(held.position < position for held in certain))", "return any(held.position < position for held in certain)", "What is held above the start does not matter."),
     excuse("release-explains-nothing", "holder.py", "return bool(certain) and (position > released or any(held.position < position for held in certain))", "return bool(certain)", "No release explains a move."),

@@ -256,3 +256,14 @@ def test_a_forgotten_stream_may_still_hold() -> None:
 
 def test_the_key_is_where_a_message_beyond_the_window_arrives() -> None:
     assert findings("P1,2,3 A<1,2@1 A<3@1.2 B<1@2 B<3@2.1", Rules(window=1)) == []
+
+
+def test_an_acknowledgement_under_way_may_have_let_the_message_go() -> None:
+    """The delivery to B may have been sent before A got 2, and been released by A's second acknowledgement."""
+    lately = "P1,2 A<1@100 A<1@100.3 A ack 1@100.9 A ack 1@101.2 A<2@101.8 B<1@102.1"
+    assert say(lately, delivery_delay_max_s=1.0, ack_deadline_s=4.0, ack_lag_max_s=1.0) == {"I:AFFINITY_SPLIT"}
+
+
+def test_a_run_that_restarts_at_a_dead_lettered_message_begins_with_the_next() -> None:
+    assert say("P1,2 A<1@1 A<2@1.1 A nack 1@1.5 B<2@2", dead_letter_max_attempts=2) == {"I:AFFINITY_SPLIT"}
+    assert say("P1,2 A<1@1 A<2@1.1 A nack 1@1.5 B<2@2") == {"V:AFFINITY_SPLIT"}
