@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Received, Session, SubscriptionSettings, TopicSettings
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Received, Session, SubscriptionSettings, TopicSettings, Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
 
 SERVER = """

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s
 from prober.config.models import Config, Probe, TargetSettings

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from prober.brokers.connect import Vantage
+from prober.brokers.base import Vantage
 from prober.check import Order, as_json, as_text, exit_code
 from prober.check import check as run_check
 from prober.config.loading import load, show

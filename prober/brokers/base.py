@@ -18,7 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, TypeAlias
+
+
+class Vantage(StrEnum):
+    """From where a probe looks: at the wire, or through Google's client library."""
+
+    WIRE = "wire"
+    LIBRARY = "library"
 
 
 @dataclass(frozen=True, slots=True)

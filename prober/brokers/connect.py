@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from prober.brokers.base import Broker
+from prober.brokers.base import Broker, Vantage
 from prober.brokers.channels import credentials_for
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library import LibraryBroker
 from prober.brokers.wire import WireBroker
-
-
-class Vantage(StrEnum):
-    """Where a probe looks from."""
-
-    WIRE = "wire"
-    LIBRARY = "library"
 
 
 async def connect(endpoint: Endpoint, vantage: Vantage) -> Broker:

@@ -1,5 +1,6 @@
 """The configuration: `load` it, `show` it; everything else about it is a value."""
 
+from prober.brokers.base import Vantage
 from prober.config.loading import load, show
 from prober.config.models import (
     Api,
@@ -18,7 +19,6 @@ from prober.config.models import (
     Status,
     TargetSettings,
     Telemetry,
-    Vantage,
 )
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
+from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.values import (
     EMBEDDED,
@@ -57,13 +58,6 @@ class ProbeName(StrEnum):
     ORDERING = "ordering"
     REDELIVERY = "redelivery"
     AFFINITY = "affinity"
-
-
-class Vantage(StrEnum):
-    """From where a probe looks: at the wire, or through Google's client library."""
-
-    WIRE = "wire"
-    LIBRARY = "library"
 
 
 class Schedule(Section):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from prober.brokers.connect import Vantage
+from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE
 from tests.contract.stage import Stage, standing_stage
 from tests.integration.embedded import running

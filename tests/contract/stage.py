@@ -19,8 +19,9 @@ from prober.brokers.base import (
     Subscriber,
     SubscriptionSettings,
     TopicSettings,
+    Vantage,
 )
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
 
 PROJECT = "projects/contract"

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from prober.brokers.admin import ServiceAdmin
-from prober.brokers.base import SubscriptionSettings, TopicSettings
+from prober.brokers.base import SubscriptionSettings, TopicSettings, Vantage
 from prober.brokers.channels import open_async_channel
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
 from tests.contract.conftest import Service

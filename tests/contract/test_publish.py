@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from prober.brokers.base import Confirmed, Outgoing, Rejected, Unknown
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Confirmed, Outgoing, Rejected, Unknown, Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from tests.contract.conftest import Service
 from tests.contract.places import dead_server, silent_server

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from prober.brokers.base import Received, Session
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Received, Session, Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service

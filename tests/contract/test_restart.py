@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, SubscriptionSettings, TopicSettings, Unknown
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, SubscriptionSettings, TopicSettings, Unknown, Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerUnavailable

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from prober.brokers import library_subscriber, wire_subscriber
-from prober.brokers.base import Confirmed, Flow, Outgoing, Received, Session
-from prober.brokers.connect import Vantage, connect
+from prober.brokers.base import Confirmed, Flow, Outgoing, Received, Session, Vantage
+from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service

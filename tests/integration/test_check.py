@@ -13,7 +13,7 @@ from io import StringIO
 
 import pytest
 
-from prober.brokers.connect import Vantage
+from prober.brokers.base import Vantage
 from prober.check import Order, as_json, check, exit_code, overall
 from prober.cli import main
 from prober.config.loading import load
