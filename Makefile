@@ -13,8 +13,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: run test check format mutants bench lock clean help
 
-run: $(VENV)/runtime.stamp  ## Judge the shipped traces; some of them break a promise on purpose
-	@$(BIN)/ordering-prober verify tests/vectors/*.jsonl || test $$? -eq 1
+run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
+	@exec $(BIN)/ordering-prober run
 
 test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto")
 	@sh .ci/get-promtool $(BIN)
@@ -40,6 +40,7 @@ bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev
 	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra jobs --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/build.txt --group build --constraints constraints/dev.txt
 	@! grep -nE '://|^-' constraints/*.txt || { echo "constraints/ must hold no address and no option" >&2; exit 1; }
 

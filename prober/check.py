@@ -16,26 +16,15 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s
-from prober.config.models import Config, Probe, TargetSettings
+from prober.config.models import Config, TargetSettings
 from prober.core.explain import explain
 from prober.core.findings import Status
-from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.probes.base import Workload
-from prober.probes.catalogue import PROBES
-from prober.runner import RunResult, Target, for_library, run
+from prober.results import RunResult
+from prober.runner import Run
+from prober.sites import Site, is_embedded
 from prober.verify import ExitCode
-
-DELIVERY_DELAY_MAX_S: Final = 5.0
-CLOSE_DETECTION_MAX_S: Final = 30.0
-LOCAL_CLOSE_DETECTION_MAX_S: Final = 1.0
-LOCAL_DEADLINE_S: Final = 10.0
-"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
-
-Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
-through it gets the time that is configured.
-"""
 
 _GRAVITY: Final = (Verdict.PASS, Verdict.UNKNOWN, Verdict.FAIL)
 _CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
@@ -64,10 +53,10 @@ async def check(config: Config, order: Order, environ: Mapping[str, str], tell: 
             broker = await connect(endpoint, order.vantage)
             try:
                 while True:
-                    for name, probe in _wanted(settings, order):
-                        target = _target(settings, probe, endpoint, order.vantage)
-                        seed = order.seed + len(results)
-                        result = await run(PROBES[name], broker, target, workload=_workload(name, probe), seed=seed)
+                    for site in _wanted(settings, order):
+                        target = site.at(endpoint, lasting=False)
+                        run = Run(site.experiment, broker, target, site.workload, order.seed + len(results))
+                        result = await run.carry_out()
                         results.append(result)
                         tell(result)
                     if monotonic_s() >= give_up_t:
@@ -130,46 +119,16 @@ def _row(result: RunResult) -> dict[str, object]:
 @asynccontextmanager
 async def _endpoint(config: Config, settings: TargetSettings, order: Order, environ: Mapping[str, str]) -> AsyncIterator[Endpoint]:
     """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started."""
-    if settings.is_embedded and not order.endpoint and not environ.get("PUBSUB_EMULATOR_HOST"):
+    if is_embedded(settings, environ, order.endpoint):
         async with EmbeddedServer(config.embedded.port, config.embedded.faults) as server:
             yield Endpoint(server.address, secure=False)
     else:
         yield resolve_endpoint(settings.endpoint, environ, order.endpoint)
 
 
-def _wanted(settings: TargetSettings, order: Order) -> list[tuple[str, Probe]]:
-    return [(str(name), probe) for name, probe in settings.probes.items() if not order.probes or name in order.probes]
-
-
-def _workload(name: str, probe: Probe) -> Workload:
-    known = PROBES[name].workload
-    return Workload(
-        keys=probe.keys,
-        bursts=known.bursts,
-        burst_messages=probe.messages,
-        message_bytes=max(probe.sizes),
-        subscribers=probe.subscribers,
-        ack_after_s=known.ack_after_s,
-    )
-
-
-def _target(settings: TargetSettings, probe: Probe, endpoint: Endpoint, vantage: Vantage) -> Target:
-    deadlines = probe.deadlines
-    patient = endpoint.secure or vantage is Vantage.LIBRARY
-    far_s = float("inf") if patient else LOCAL_DEADLINE_S
-    rules = Rules(
-        delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
-        close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
-        ack_deadline_s=probe.ack_deadline.total_seconds(),
-        delivery_deadline_s=min(far_s, deadlines.delivery.total_seconds()),
-        stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
-        unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
-        attempts_observed=True,
-    )
-    return Target(
-        settings.name,
-        settings.project,
-        str(vantage),
-        rules if vantage is Vantage.WIRE else for_library(rules),
-        publish_timeout_s=deadlines.publish.total_seconds(),
-    )
+def _wanted(settings: TargetSettings, order: Order) -> list[Site]:
+    return [
+        Site(settings, name, probe, order.vantage)
+        for name, probe in settings.probes.items()
+        if not order.probes or name in order.probes
+    ]

@@ -23,11 +23,14 @@ from prober.brokers.base import Vantage
 from prober.check import Order, as_json, as_text, exit_code
 from prober.check import check as run_check
 from prober.config.loading import load, show
+from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.embedded.command import describe_faults, read_faults, serve
 from prober.embedded.faults import FaultError
 from prober.errors import BrokerError, ConfigError
+from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
+from prober.run import run as run_service
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
 
@@ -45,16 +48,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    try:
-        print(f"{PROGRAM} {version(DISTRIBUTION)}")
-    except PackageNotFoundError:
-        print(f"{PROGRAM} (not installed)")
+    print(f"{PROGRAM} {_version()}")
     raise typer.Exit
 
 
 @app.callback()
 def program(
-    _version: Annotated[
+    _shown: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
@@ -82,6 +82,23 @@ def _progress(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]
         yield watched
 
 
+def _version() -> str:
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@app.command()
+def run(
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
+) -> None:
+    """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
+    settings = load(config, os.environ)
+    set_up_logs(settings.telemetry, sys.stderr)
+    asyncio.run(run_service(settings, os.environ, _version(), lambda url: print(f"status page: {url}", flush=True)))
+
+
 @app.command()
 def verify(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz), or - for standard input.")],
@@ -104,7 +121,7 @@ def verify(
 @app.command()
 def check(
     probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
-    duration: Annotated[float, typer.Option("--for", metavar="SECONDS", help="Go on for this long.")] = 0.0,
+    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Go on for this long: 30s, 5m.")] = "",
     endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
     vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
@@ -118,7 +135,7 @@ def check(
     settings = load(config, os.environ)
     if unknown := set(probe or ()) - set(PROBES):
         raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
-    order = Order(tuple(probe or ()), endpoint, vantage, duration, seed)
+    order = Order(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
     tell = (lambda result: print(as_text(result), flush=True)) if output is Format.TEXT else (lambda _: None)
     results = asyncio.run(run_check(settings, order, os.environ, tell))
     if output is Format.JSON:

@@ -5,12 +5,17 @@ whoever else listens, and kept for the dossiers. Recording is synchronous and ha
 
 The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
+
+A recorder that stands still would take its own silence for the service's. So a run beats (`beat`), and if the process stood still for
+longer than `STANDSTILL_MAX_S`, or the checker failed, what follows is recorded but not judged any more: `unjudged_because` says why.
+Nothing here raises: what calls it are callbacks of streams, which have to go on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 from prober.core.events import Event
 from prober.core.findings import Finding
@@ -20,6 +25,10 @@ from prober.judgement import Made, Tally
 
 EVENTS_KEPT_MAX = 200_000
 """Events kept per run for dossiers; beyond that they are judged and counted, not kept."""
+
+BEAT_S = 0.25
+STANDSTILL_MAX_S = 2.0
+"""Less than every bound that verdicts rely on; a busy machine stays below it."""
 
 Listener = Callable[[Event, Iterable[Finding]], None]
 
@@ -34,26 +43,49 @@ class Recording:
         self.tally = Tally()
         self.events: list[Event] = []
         self.count = 0
+        self.unjudged_because = ""
+        """Why judging ended before the history did; empty if it did not."""
+        self.faults: list[Exception] = []
+        """What went wrong in the checker or in listeners: mistakes of ours."""
         self._finished = False
+        self._beat_t: float | None = None
         self._clock = clock
-        self._listeners = tuple(listeners)
+        self._listeners = list(listeners)
+        self._silence_ends_t = inf
+
+    def listen(self, listener: Listener) -> None:
+        """Lets one more listener hear what follows."""
+        self._listeners.append(listener)
 
     def now(self) -> float:
         """The time to stamp an event with."""
         return self._clock()
+
+    def beat(self) -> float:
+        """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
+        now = self._clock()
+        late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
+        if now > self._silence_ends_t:
+            self._stood_still(now)
+        self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
+        return late_s
 
     def record(self, event: Event) -> None:
         """Judges an event, tells the listeners, and keeps it as long as there is room. After `finish` it does nothing."""
         if self._finished:
             return
         self.count += 1
-        findings = self.verifier.observe(event)
-        if findings:
-            self.tally.add(findings, self.count)
+        if event.t > self._silence_ends_t:
+            self._stood_still(event.t)
+        findings = () if self.unjudged_because else self._judge(event)
         if self.count <= EVENTS_KEPT_MAX:
             self.events.append(event)
         for listener in self._listeners:
-            listener(event, findings)
+            try:
+                listener(event, findings)
+            except Exception as fault:
+                self.faults.append(fault)
+                self._listeners = [other for other in self._listeners if other is not listener]
 
     def finish(self) -> Iterable[Made]:
         """Ends the history, settles what is on hold and returns the findings that were kept.
@@ -63,10 +95,27 @@ class Recording:
         """
         if not self._finished:
             self._finished = True
-            self.tally.add(self.verifier.finish(), self.count)
+            if not self.unjudged_because:
+                self._judge(None)
         return self.tally.kept
 
     @property
     def counters(self) -> Counter[str]:
         """What was seen and judged so far."""
         return self.verifier.counters
+
+    def _judge(self, event: Event | None) -> Sequence[Finding]:
+        """Judges the next event, or the end of the history."""
+        try:
+            findings = self.verifier.finish() if event is None else self.verifier.observe(event)
+        except Exception as fault:
+            self.faults.append(fault)
+            self.unjudged_because = f"the checker failed at event {self.count}: {fault!r}; please report this"
+            return ()
+        if findings:
+            self.tally.add(findings, self.count)
+        return findings
+
+    def _stood_still(self, now: float) -> None:
+        stood_s = now - self._silence_ends_t + STANDSTILL_MAX_S
+        self.unjudged_because = self.unjudged_because or f"the prober itself stood still for {stood_s:.1f} s"

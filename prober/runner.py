@@ -1,41 +1,55 @@
 """A run: prepare, act, drain, judge.
 
-*Prepare* creates the topic and the subscription, labelled as ours. *Act* is the probe. *Drain* waits until nothing is owed any more, or
-until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives the verdict.
+*Prepare* creates the topic and the subscription, labelled as ours, where they are not there yet. *Act* is the probe. *Drain* waits until
+nothing is owed any more, or until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives
+the verdict.
 
 The verdict is three-valued. FAIL needs a finding. UNKNOWN says why: something is still owed, the experiment never met the situation
-that it is about, the target could not be reached, or we made a mistake ourselves; none of that is held against the service, and
-none is called health.
+that it is about, the target could not be reached, somebody else used the topic, or we made a mistake ourselves; none of that is held
+against the service, and none is called health.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from secrets import token_hex
 
 from prober.brokers.base import Broker, SubscriptionSettings, TopicSettings
-from prober.clock import monotonic_s
+from prober.clock import monotonic_s, wall_s
+from prober.core.checks import OVERDUE, checks_of, completeness_of
 from prober.core.events import Ended
+from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
-from prober.judgement import Made
+from prober.judgement import FAILING
+from prober.ledger import Ledger
+from prober.metrics import Operation
 from prober.probes.base import Probe, Workload
-from prober.recorder import Listener, Recording
+from prober.recorder import BEAT_S, Listener, Recording
+from prober.results import RunResult
 from prober.stage import Place, Stage
 
 OURS = {"managed-by": "ordering-keys-prober"}
 """The label of everything that we create; nothing without it is ever deleted."""
 
 TICK_S = 0.05
-MARGIN_S = 1.0
+TICK_SHARE = 0.1
+"""Looking whether something is owed takes longer with more keys; it gets no more than this share of the time."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where probes run: a project of a service, reached through one vantage. `rules` are the bounds for that vantage."""
+    """Where probes run: a project of a service, reached through one vantage. `rules` are the bounds for that vantage.
+
+    drain_s   how long a run waits at most for what is owed.
+    """
 
     name: str
     project: str
@@ -43,114 +57,196 @@ class Target:
     rules: Rules
     publish_timeout_s: float = 5.0
     act_timeout_s: float = 300.0
+    drain_s: float = 150.0
+
+    def place(self, name: str, labels: Mapping[str, str] = OURS) -> Place:
+        """A topic and a subscription of that name."""
+        return Place(
+            topic=f"projects/{self.project}/topics/{name}",
+            subscription=f"projects/{self.project}/subscriptions/{name}",
+            ack_deadline_s=int(self.rules.ack_deadline_s),
+            publish_timeout_s=self.publish_timeout_s,
+            labels=labels,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run found. `reason` says in one line why the verdict is UNKNOWN or FAIL, empty for PASS."""
+@dataclass(slots=True)
+class Ground:
+    """A topic and a subscription that runs use one after the other, and what is outstanding there.
 
-    probe: str
-    target: str
-    vantage: str
-    verdict: Verdict
-    reason: str
-    duration_s: float
-    findings: tuple[Made, ...] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
+    there   they are known to exist; after a run that did not pass that is looked at again.
+    """
+
+    place: Place
+    ledger: Ledger
+    there: bool = False
 
 
-async def run(
-    probe: Probe,
-    broker: Broker,
-    target: Target,
-    *,
-    workload: Workload | None = None,
-    seed: int = 0,
-    listeners: Iterable[Listener] = (),
-    clock: Callable[[], float] = monotonic_s,
-) -> RunResult:
-    """One run of a probe on a target. Raises nothing but cancellation: what goes wrong is part of the result."""
-    started = clock()
-    run_id = f"{probe.name}-{token_hex(4)}"
-    place = _place(target, run_id)
-    recording = Recording({place.subscription: target.rules}, clock, listeners)
-    reason = ""
-    try:
-        await _prepare(broker, place)
+class Run:
+    """One run of a probe on a target.
+
+    ground   where it takes place; None: on a topic and a subscription of its own, which are deleted afterwards.
+    run_id   unique; also the epoch of its messages.
+    administered   told how long each administration call took that succeeded, in seconds.
+    """
+
+    def __init__(
+        self,
+        probe: Probe,
+        broker: Broker,
+        target: Target,
+        workload: Workload | None = None,
+        seed: int = 0,
+        *,
+        ground: Ground | None = None,
+        administered: Callable[[Operation, float], None] = lambda _operation, _latency_s: None,
+    ) -> None:
+        self.run_id = f"{probe.name}-{token_hex(6)}"
+        self._probe, self._broker, self._target = probe, broker, target
+        self._workload, self._seed = workload or probe.workload, seed
+        self._temporary = ground is None
+        self._administered = administered
+        own = Ground(target.place(f"okp-{self.run_id}"), Ledger(target.rules.delivery_deadline_s))
+        self._ground = ground or own
+        self.place = self._ground.place
+        self.recording = Recording({self.place.subscription: target.rules}, monotonic_s, [self._ground.ledger.listen])
+        self._strangers = 0
+
+    def listen(self, listener: Listener) -> None:
+        """Lets somebody hear every event of the run, and what the checker found with it."""
+        self.recording.listen(listener)
+
+    async def carry_out(self, lagged: Callable[[float], None] = lambda _late_s: None) -> RunResult:
+        """Runs. Raises nothing but cancellation: what goes wrong is part of the result. `lagged` is told how late each beat was."""
+        started_at, started_t = wall_s(), monotonic_s()
+        beating = asyncio.create_task(self._beat(lagged), name=f"{self.run_id} beat")
+        fault: Exception | None = None
+        reason = ""
         try:
-            async with Stage(broker, place, recording, run_id, seed) as stage:
-                await asyncio.wait_for(probe.act(stage, workload or probe.workload), target.act_timeout_s)
-                await _drain(recording, target.rules)
-                recording.finish()
+            await self._experiment()
+        except TimeoutError:
+            reason = f"the experiment did not end within {self._target.act_timeout_s:g} s"
+        except BrokerError as error:
+            reason = str(error)
+        except Exception as error:
+            fault = error
         finally:
-            await _clean_up(broker, place)
-    except TimeoutError:
-        reason = f"the experiment did not end within {target.act_timeout_s:g} s"
-    except BrokerError as error:
-        reason = str(error)
-    except Exception as error:  # a mistake of ours must not end the service, nor count against the target
-        reason = f"internal error: {error!r}"
-    findings = tuple(recording.finish())
-    failed = recording.tally.failed
-    reason = reason or _vacuous(probe, recording)
-    verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
-    return RunResult(
-        probe.name,
-        target.name,
-        target.vantage,
-        verdict,
-        _reason(verdict, reason, findings),
-        clock() - started,
-        findings,
-        dict(recording.counters),
-    )
+            beating.cancel()
+            self.recording.finish()
+        result = self._result(reason, fault, started_at, monotonic_s() - started_t)
+        self._ground.ledger.settle(self.run_id)
+        self._ground.there &= result.verdict is Verdict.PASS
+        return result
 
+    async def _experiment(self) -> None:
+        async with self._prepared(), Stage(self._broker, self.place, self.recording, self.run_id, self._seed) as stage:
+            try:
+                await asyncio.wait_for(self._probe.act(stage, self._workload), self._target.act_timeout_s)
+                await self._drain()
+            finally:
+                self._strangers = stage.strangers
+                self.recording.finish()
 
-def _place(target: Target, run_id: str) -> Place:
-    return Place(
-        topic=f"projects/{target.project}/topics/okp-{run_id}",
-        subscription=f"projects/{target.project}/subscriptions/okp-{run_id}",
-        ack_deadline_s=int(target.rules.ack_deadline_s),
-        publish_timeout_s=target.publish_timeout_s,
-    )
+    async def _beat(self, lagged: Callable[[float], None]) -> None:
+        while True:
+            lagged(self.recording.beat())
+            await asyncio.sleep(BEAT_S)
 
-
-async def _prepare(broker: Broker, place: Place) -> None:
-    await broker.admin.create_topic(place.topic, TopicSettings(labels=OURS))
-    settings = SubscriptionSettings(place.topic, ordering=True, ack_deadline_s=place.ack_deadline_s, labels=OURS)
-    await broker.admin.create_subscription(place.subscription, settings)
-
-
-async def _drain(recording: Recording, rules: Rules) -> None:
-    """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
-    longest_s = max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.ack_deadline_s + rules.unacked_deadline_s)
-    give_up_t = recording.now() + longest_s + MARGIN_S
-    while recording.verifier.owed and not recording.tally.failed and recording.now() < give_up_t:
-        await asyncio.sleep(TICK_S)
-    recording.record(Ended(recording.now(), drained=True))
-
-
-async def _clean_up(broker: Broker, place: Place) -> None:
-    for name in (place.subscription, place.topic):
+    @asynccontextmanager
+    async def _prepared(self) -> AsyncIterator[None]:
         try:
-            await broker.admin.delete(name, OURS)
-        except BrokerError:
-            return  # unreachable: what is left carries our label, and the next clean-up finds it
+            if not self._ground.there:
+                await self._create()
+            yield
+        finally:
+            if self._temporary:
+                await self._clean_up()
+
+    async def _create(self) -> None:
+        place, admin = self.place, self._broker.admin
+        settings = SubscriptionSettings(place.topic, ordering=True, ack_deadline_s=place.ack_deadline_s, labels=place.labels)
+        with self._timed(Operation.CREATE_TOPIC):
+            await admin.create_topic(place.topic, TopicSettings(labels=place.labels))
+        with self._timed(Operation.CREATE_SUBSCRIPTION):
+            await admin.create_subscription(place.subscription, settings)
+        self._ground.there = True
+
+    async def _clean_up(self) -> None:
+        for name in (self.place.subscription, self.place.topic):
+            try:
+                with self._timed(Operation.DELETE):
+                    await self._broker.admin.delete(name, self.place.labels)
+            except BrokerError:
+                return  # unreachable: what is left carries our label
+
+    @contextmanager
+    def _timed(self, operation: Operation) -> Iterator[None]:
+        began_t = monotonic_s()
+        yield
+        self._administered(operation, monotonic_s() - began_t)
+
+    async def _drain(self) -> None:
+        """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
+        recording = self.recording
+        give_up_t = recording.now() + self._target.drain_s
+        while not recording.unjudged_because and not recording.tally.failed and recording.now() < give_up_t:
+            looked_t = recording.now()
+            if not recording.verifier.owed:
+                break
+            await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
+        recording.record(Ended(recording.now(), drained=True))
+
+    def _result(self, reason: str, fault: Exception | None, started_at: float, duration_s: float) -> RunResult:
+        recording, counters = self.recording, self.recording.counters
+        findings = tuple(recording.finish())
+        faults = [*recording.faults, *([] if fault is None else [fault])]
+        for each in faults:
+            _log.error("internal error in run %s", self.run_id, exc_info=each)
+        if fault is not None:
+            reason = f"internal error: {fault!r}"
+        reason = reason or recording.unjudged_because or self._disturbed() or _vacuous(self._probe, counters)
+        failed = recording.tally.failed
+        verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
+        overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
+        missing = self._ground.ledger.missing(self.run_id)
+        completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
+        trusted = fault is None and not recording.unjudged_because
+        return RunResult(
+            run_id=self.run_id,
+            probe=self._probe.name,
+            target=self._target.name,
+            vantage=self._target.vantage,
+            verdict=verdict,
+            reason=_reason(verdict, reason, (kind for kind, status in recording.tally.counts if status in FAILING)),
+            started_at=started_at,
+            duration_s=duration_s,
+            seed=self._seed,
+            topic=self.place.topic,
+            subscription=self.place.subscription,
+            findings=findings,
+            counts=dict(recording.tally.counts),
+            counters=dict(counters),
+            checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
+            internal_error=bool(faults),
+        )
+
+    def _disturbed(self) -> str:
+        if not self._strangers:
+            return ""
+        return f"somebody else publishes on {self.place.topic}: give each prober a name of its own (instance)"
 
 
-def _vacuous(probe: Probe, recording: Recording) -> str:
+def _vacuous(probe: Probe, counters: Mapping[str, int]) -> str:
     """Why the run proved nothing, empty if it met everything that it is about."""
-    missing = [what for name, what in probe.requires.items() if not recording.counters[name]]
-    return "; ".join(missing)
+    return "; ".join(what for name, what in probe.requires.items() if not counters.get(name))
 
 
-def _reason(verdict: Verdict, reason: str, findings: Iterable[Made]) -> str:
+def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:
     if verdict is Verdict.PASS:
         return ""
     if verdict is Verdict.UNKNOWN:
         return reason or "something is still owed to a subscriber"
-    kinds = sorted({made.finding.kind for made in findings if made.finding.status in ("violation", "liveness")})
-    return ", ".join(kinds)
+    return ", ".join(sorted(set(kinds)))
 
 
 def for_library(rules: Rules) -> Rules:

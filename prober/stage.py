@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from math import ceil
 
 from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Publisher, Received, Rejected, Session, Subscriber
 from prober.core.events import (
+    AckConfirmed,
     Acked,
     Closed,
     Delivered,
-    Event,
     LeaseModified,
     Nacked,
     Opened,
@@ -31,11 +32,12 @@ from prober.core.events import (
 from prober.core.payload import Stamp, read
 from prober.recorder import Recording
 
+SLOT_S = 0.005
 GENERATIONS_MAX = 5
 """How often a message is published in all before an unknown outcome is given up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Delivery:
     """One probe message as a subscriber of this run received it; `again` says that its id was received before."""
 
@@ -65,12 +67,13 @@ Decide = Callable[[Delivery], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take."""
+    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take. `labels` say that it is ours."""
 
     topic: str
     subscription: str
     ack_deadline_s: int
     publish_timeout_s: float
+    labels: Mapping[str, str]
 
 
 class Stage:
@@ -79,57 +82,81 @@ class Stage:
     def __init__(self, broker: Broker, place: Place, recording: Recording, epoch: str, seed: int) -> None:
         self.place = place
         self.recording = recording
+        self.now = recording.now
+        """The time of the recorder, which events carry."""
+        self._record = recording.record
         self.random = random.Random(seed)
         self._broker = broker
         self._epoch = epoch
         self._seqs: dict[str, int] = {}
-        self._seen: set[str] = set()
+        self._key_of: dict[str, str] = {}
+        self._reached: set[str] = set()
+        self._slots: dict[int, list[Callable[[], None]]] = {}
         self._resources = AsyncExitStack()
         self._publisher: Publisher = broker.publisher(place.topic)
         self._subscribers = 0
+        self.strangers = 0
+        """Messages of other writers that came after ours on a key: somebody else uses this topic now."""
 
     async def __aenter__(self) -> Stage:
         self._resources.push_async_callback(self._publisher.close)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._slots.clear()
         await self._resources.aclose()
 
     # --- publishing ----------------------------------------------------------------------------------------------------------
 
-    async def publish(self, key: str, count: int, size: int = 64) -> int:
-        """Publishes the next `count` messages of a key together, each of `size` bytes, until every outcome is settled.
+    async def beats(self, count: int, period_s: float) -> AsyncIterator[float]:
+        """Waits for each of `count` points in time, `period_s` apart, and gives it: when something is meant to be sent.
 
-        Returns how many were confirmed. Calls for one key must not overlap: a key has one writer.
+        The points are fixed beforehand. Who comes late to one is not waited for, and the next is no later for it. The first lies
+        somewhere within the first period, so that keys do not march in step.
+        """
+        first_t = self.now() + self.random.uniform(0, period_s)
+        for number in range(count):
+            due_t = first_t + number * period_s
+            await asyncio.sleep(max(0.0, due_t - self.now()))
+            yield due_t
+
+    async def publish(self, key: str, count: int, sizes: Sequence[int] = (64,), intended_t: float | None = None) -> int:
+        """Publishes the next `count` messages of a key together, until every outcome is settled; the sizes in bytes are used in turn.
+
+        Returns how many were confirmed. Calls for one key must not overlap: a key has one writer. `intended_t` is when the schedule
+        of the experiment wanted them sent.
         """
         first = self._seqs.get(key, 0) + 1
         self._seqs[key] = first + count - 1
         seqs: Sequence[int] = range(first, first + count)
         confirmed = 0
         for generation in range(GENERATIONS_MAX):
-            unknown = await self._attempt(key, seqs, generation, size)
+            batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
+            unknown = await self._attempt(key, seqs, generation, batch, intended_t)
             confirmed += len(seqs) - len(unknown)
             if not unknown:
                 return confirmed
             seqs = unknown
             await self._publisher.resume(key)
         for seq in seqs:
-            self._record(PublishAbandoned(self._now(), key, self._epoch, seq, GENERATIONS_MAX - 1))
+            self._record(PublishAbandoned(self.now(), key, self._epoch, seq, GENERATIONS_MAX - 1))
         return confirmed
 
-    async def _attempt(self, key: str, seqs: Sequence[int], generation: int, size: int) -> list[int]:
+    def _message(self, key: str, seq: int, generation: int, size: int) -> Outgoing:
+        data = self.random.randbytes(size)
+        return Outgoing(key, data, Stamp(self._epoch, seq, generation).attributes(key, data))
+
+    async def _attempt(
+        self, key: str, seqs: Sequence[int], generation: int, batch: Sequence[Outgoing], intended_t: float | None
+    ) -> list[int]:
         """One attempt for these sequence numbers; returns those whose outcome is unknown."""
-        messages = []
-        for seq in seqs:
-            data = self.random.randbytes(size)
-            stamp = Stamp(self._epoch, seq, generation)
-            messages.append(Outgoing(key, data, stamp.attributes(key, data)))
-            self._record(PublishInvoked(self._now(), key, self._epoch, seq, generation))
-        outcomes = await self._publisher.publish(messages, self.place.publish_timeout_s)
+        for seq, message in zip(seqs, batch, strict=True):
+            self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data)))
+        outcomes = await self._publisher.publish(batch, self.place.publish_timeout_s)
         unknown = []
         rejected = False
         for seq, outcome in zip(seqs, outcomes, strict=True):
-            t = self._now()
+            t = self.now()
             if isinstance(outcome, Confirmed):
                 self._record(Published(t, key, self._epoch, seq, outcome.message_id, generation))
             elif isinstance(outcome, Rejected):
@@ -155,26 +182,39 @@ class Stage:
         return subscriber
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Does something on the event loop after `delay_s`, unless the run is over by then."""
-        handle = asyncio.get_running_loop().call_later(delay_s, action)
-        self._resources.callback(handle.cancel)
+        """Does something on the event loop after about `delay_s`, unless the run is over by then.
+
+        What falls into the same few milliseconds is done together, in the order of asking: a timer per message would cost more than
+        the message.
+        """
+        loop = asyncio.get_running_loop()
+        slot = ceil((loop.time() + delay_s) / SLOT_S)
+        actions = self._slots.get(slot)
+        if actions is None:
+            actions = self._slots[slot] = []
+            loop.call_at(slot * SLOT_S, self._act, slot)
+        actions.append(action)
+
+    def _act(self, slot: int) -> None:
+        for action in self._slots.pop(slot, ()):
+            action()
 
     def ack(self, delivery: Delivery) -> None:
         """Records and sends an acknowledgement."""
         place, session = self.place, delivery.session
-        self._record(Acked(self._now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        self._record(Acked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
         session.ack(delivery.received)
 
     def nack(self, delivery: Delivery) -> None:
         """Records and sends a refusal."""
         place, session = self.place, delivery.session
-        self._record(Nacked(self._now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        self._record(Nacked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
         session.nack(delivery.received)
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
         """Records and sends a lease modification, and leaves the message unanswered."""
         place, session, received = self.place, delivery.session, delivery.received
-        t = self._now()
+        t = self.now()
         self._record(LeaseModified(t, place.subscription, delivery.key, session.name, received.message_id, seconds))
         session.modify_lease(received, seconds)
         session.let_expire(received)
@@ -183,47 +223,51 @@ class Stage:
 
     def opened(self, session: Session, invoked_t: float | None) -> None:
         """A session of this run began."""
-        self._record(Opened(self._now(), self.place.subscription, session.name, session.subscriber, invoked_t))
+        self._record(Opened(self.now(), self.place.subscription, session.name, session.subscriber, invoked_t))
 
     def closed(self, session: Session) -> None:
         """A session of this run ended."""
-        self._record(Closed(self._now(), self.place.subscription, session.name))
+        self._record(Closed(self.now(), self.place.subscription, session.name))
 
     def received(self, session: Session, received: Received, decide: Decide) -> None:
         """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
-        message = read(received.ordering_key, received.data, received.attributes)
-        key = received.ordering_key
+        key, message_id = received.ordering_key, received.message_id
+        message = read(key, received.data, received.attributes)
         if message is None:
             self.recording.counters["deliveries_unreadable"] += 1
             session.ack(received)
             return
-        stamp = message.stamp
+        stamp, attempt = message.stamp, received.delivery_attempt
+        again = message_id in self._key_of
+        subscription = self.place.subscription
         self._record(
             Delivered(
-                self._now(),
-                self.place.subscription,
+                self.now(),
+                subscription,
                 key,
                 session.name,
                 stamp.epoch,
                 stamp.seq,
-                received.message_id,
+                message_id,
                 stamp.generation,
-                received.delivery_attempt,
+                attempt,
                 message.defect,
             )
         )
-        delivery = Delivery(key, stamp.seq, received.message_id in self._seen, session, received, self)
-        self._seen.add(received.message_id)
+        self._key_of[message_id] = key
+        delivery = Delivery(key, stamp.seq, again, session, received, self)
         if stamp.epoch == self._epoch:
+            self._reached.add(key)
             decide(delivery)
         else:
+            self.strangers += not again and key in self._reached
             self.ack(delivery)
 
-    def _now(self) -> float:
-        return self.recording.now()
-
-    def _record(self, event: Event) -> None:
-        self.recording.record(event)
+    def ack_confirmed(self, session: Session, message_id: str) -> None:
+        """Exactly-once: an acknowledgement was confirmed."""
+        key = self._key_of.get(message_id)
+        if key is not None:
+            self._record(AckConfirmed(self.now(), self.place.subscription, key, session.name, message_id))
 
 
 class _StageTap:
@@ -240,7 +284,7 @@ class _StageTap:
         self._stage.received(session, received, self._decide)
 
     def ack_confirmed(self, session: Session, message_id: str) -> None:
-        """Which key it was is not told; exactly-once probes keep that themselves."""
+        self._stage.ack_confirmed(session, message_id)
 
     def closed(self, session: Session, reason: str) -> None:
         del reason

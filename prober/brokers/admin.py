@@ -100,6 +100,8 @@ class ServiceAdmin:
             return await call(request, timeout=self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             raise translated(error, doing) from error
+        except grpc.aio.UsageError:  # the channel was closed before
+            raise let_go(doing) from None
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
                 raise

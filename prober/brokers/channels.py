@@ -1,8 +1,11 @@
 """Connections: gRPC channels to an endpoint, with credentials where, and only where, the endpoint is Google's.
 
-To Google's service, the library's channel has exactly the options that Google's clients give theirs. The wire's has more: a keepalive
-that is not answered ends the connection after 10 s, so that a half-open one is noticed within 40 s; and gRPC itself repeats nothing,
-because one publish has to be one attempt.
+To Google's service, the library's channel has the options that Google's clients give theirs. The wire's has more: a keepalive that is
+not answered ends the connection after 10 s, so that a half-open one is noticed within 40 s; and gRPC itself repeats nothing, because one
+publish has to be one attempt.
+
+No two channels share a connection, as they would by default: it carries a limited number of streams, and while it waits before it
+connects again, for up to two minutes, a new channel would wait with it. A customer's client has a process of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import grpc
 import grpc.aio
 
 from prober.brokers.endpoint import Endpoint
+from prober.brokers.wire_errors import let_go
 from prober.errors import PermissionRefused
 
 SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
@@ -27,7 +31,8 @@ LOOK_AGAIN_S: Final = 0.02
 
 Options: TypeAlias = tuple[tuple[str, int], ...]
 
-_UNLIMITED: Final[Options] = (
+_EVERY: Final[Options] = (
+    ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_metadata_size", 4 * 1024 * 1024),
@@ -76,21 +81,24 @@ def _application_default() -> grpc.ChannelCredentials:
 def open_async_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
     """A channel for the event loop; it connects when it is first used."""
     if credentials is None:
-        return grpc.aio.insecure_channel(endpoint.address, options=_UNLIMITED + _PLAIN_KEEPALIVE + _WIRE)
-    return grpc.aio.secure_channel(endpoint.address, credentials, options=_UNLIMITED + _GOOGLE_KEEPALIVE + _WIRE)
+        return grpc.aio.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE + _WIRE)
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE + _WIRE)
 
 
 async def wait_until_connected(channel: grpc.aio.Channel) -> None:
     """Waits until there is a connection, for as long as it takes; asks for one if none is being made.
 
-    Looks again and again, because gRPC's own wait cannot be given up: it goes on in the background when its task is cancelled.
+    Raises BrokerUnavailable if the channel is closed. Looks again and again, because gRPC's own wait cannot be given up: it goes on in
+    the background when its task is cancelled.
     """
-    while channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
+    while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+        if state is grpc.ChannelConnectivity.SHUTDOWN:
+            raise let_go("connecting")
         await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def open_threaded_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
     """A channel for Google's client library, which uses threads."""
     if credentials is None:
-        return grpc.insecure_channel(endpoint.address, options=_UNLIMITED + _PLAIN_KEEPALIVE)
-    return grpc.secure_channel(endpoint.address, credentials, options=_UNLIMITED + _GOOGLE_KEEPALIVE)
+        return grpc.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE)
+    return grpc.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE)

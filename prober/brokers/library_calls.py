@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import grpc
 from google.pubsub_v1 import types
@@ -33,6 +33,10 @@ class CallEnded(grpc.RpcError):
     def trailing_metadata(self) -> tuple[()]:
         """There is none."""
         return ()
+
+    def result(self) -> NoReturn:
+        """What the library's own interceptor, which comes before ours, gets for an answer."""
+        raise self
 
 
 class Attempts(grpc.UnaryUnaryClientInterceptor):
@@ -59,7 +63,11 @@ class Attempts(grpc.UnaryUnaryClientInterceptor):
         if self._stopped.is_set():
             raise CallEnded(grpc.StatusCode.CANCELLED, "the publisher was closed")
         self._of_thread.count = self.in_this_thread() + 1
-        return continuation(client_call_details, request)
+        outcome = continuation(client_call_details, request)
+        if self._stopped.is_set() and isinstance(outcome.exception(), ValueError):
+            # The channel was closed meanwhile: the library does not know that error, and its thread would die of it.
+            raise CallEnded(grpc.StatusCode.CANCELLED, "the publisher was closed")
+        return outcome
 
 
 Tag = TypeVar("Tag")

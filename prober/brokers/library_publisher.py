@@ -25,8 +25,7 @@ import grpc
 from google.api_core.retry import Retry, exponential_sleep_generator
 
 from prober.brokers.base import Confirmed, Outcome, Outgoing, Rejected, Unknown
-from prober.brokers.channels import open_threaded_channel
-from prober.brokers.endpoint import Endpoint
+from prober.brokers.connection import Connection
 from prober.brokers.library_calls import Attempts
 from prober.brokers.library_client import publishing_client
 from prober.brokers.library_errors import is_retried, publish_outcome, refusal_to_publish
@@ -51,17 +50,19 @@ _Waiter = asyncio.Future[Outcome]
 class LibraryPublisher:
     """Publishes to one topic with a client of its own."""
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, topic: str) -> None:
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection = connection
         self._topic = topic
         self._attempts = Attempts()
         self._pauses = threading.local()
-        self._channel = open_threaded_channel(endpoint, credentials)
+        self._channel = connection.open_threaded_channel()
         retry = Retry(is_retried, initial=0.001, maximum=0.001, on_error=self._before_next_attempt)
         self._client = publishing_client(grpc.intercept_channel(self._channel, self._attempts), retry)
         self._answers: Mailbox[tuple[_Waiter, Outcome]] = Mailbox(_settle, ANSWERS_MAX)
         self._unanswered: set[concurrent.futures.Future[str]] = set()
         self._worker = Worker("publisher")
         self._closed = False
+        connection.opened(self)
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """One `publish` call each, in order; see the port. The client makes batches of them as it likes."""
@@ -101,6 +102,7 @@ class LibraryPublisher:
                     await self._worker.call(self._shut_down)
         finally:
             self._worker.stop()
+            self._connection.closed(self)
 
     def _hand_over(self, messages: Sequence[Outgoing], waiters: Sequence[_Waiter]) -> None:
         for message, waiter in zip(messages, waiters, strict=True):

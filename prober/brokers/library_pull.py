@@ -1,19 +1,34 @@
-"""One `subscribe` call of Google's client library, from the first stream to its last."""
+"""Consuming through Google's SubscriberClient, one `subscribe` call from its first stream to its last: what the client's callback gets,
+in the order in which it gets it.
+
+What has to be known about that client, and what is done about it:
+
+* It gives out one message of a key at a time: the next comes when the last is acknowledged, refused or let go, an acknowledgement also
+  having been answered. A tap that does none of these gets no more of that key.
+* It extends the lease of a message that is not answered, for an hour. `let_expire` makes it stop. Leases are asked for with the
+  deadline that the subscriber was made with, from the first one on.
+* It opens broken streams again by itself. Each is a session here, under one subscriber as long as the client keeps its client id,
+  which it makes itself. A session is told closed when its stream has ended and the last message of it has come out of the client.
+* An exception in the callback would resolve the client's future while its stream goes on delivering. The callback here raises nothing
+  and does nothing but put the message into a mailbox; and before the client is asked for a new subscription the old one is cancelled.
+* If the mailbox overflows, the messages that follow would look as if some had been skipped. So the subscription is given up instead,
+  which ends its sessions with that reason, and a new one begins: sessions of a new subscriber.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Final
 
 import grpc
 
 from prober.brokers.base import Flow, Received, Tap
-from prober.brokers.channels import open_threaded_channel
-from prober.brokers.endpoint import Endpoint
+from prober.brokers.connection import Connection
 from prober.brokers.library_calls import Streams, WatchedCall
 from prober.brokers.library_client import Message, StreamingPull, is_confirmation, subscribe
 from prober.brokers.library_errors import translated
@@ -25,6 +40,18 @@ from prober.errors import BrokerError
 # The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams
 # comes on top.
 MAILBOX_SLACK: Final = 10_000
+
+CLOSE_TIMEOUT_S: Final = 3.0
+"""How long closing waits for the client's threads; one that sleeps ends later, by itself."""
+
+OVERFLOWED: Final = "given up: messages came faster than they were taken"
+
+
+def subscriber_names(client_id: str) -> Iterator[str]:
+    """Our names for the client ids that one subscriber's clients make for themselves: its own, then with a number."""
+    yield client_id
+    for number in count(2):
+        yield f"{client_id}/{number}"
 
 
 class LibrarySession:
@@ -73,22 +100,15 @@ class LibraryPull:
     """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        credentials: grpc.ChannelCredentials | None,
-        subscription: str,
-        label: str,
-        flow: Flow,
-        ack_deadline_s: int,
-        tap: Tap,
+        self, connection: Connection, subscription: str, subscriber: str, flow: Flow, ack_deadline_s: int, tap: Tap
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._subscription, self._label, self._tap = subscription, label, tap
+        self._subscription, self._subscriber, self._tap = subscription, subscriber, tap
         self._flow, self._ack_deadline_s = flow, ack_deadline_s
         self._news: Mailbox[Callable[[], None]] = Mailbox(_run, 2 * flow.messages_max + MAILBOX_SLACK)
         self._streams = Streams(self)
-        self._channel = open_threaded_channel(endpoint, credentials)
-        self._worker = Worker(f"{label} subscriber")
+        self._channel = connection.open_threaded_channel()
+        self._worker = Worker(f"{subscriber} subscriber")
         self._future: StreamingPull | None = None
         self._error: BaseException | None = None
         self._stream_error: grpc.RpcError | None = None
@@ -98,30 +118,20 @@ class LibraryPull:
         self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
         self._closed = False
         self._ended_for_good = asyncio.Event()
-        self.overflowed = False
+        self._overflowed = False
         self.answered = asyncio.Event()
         """Set when the other side has answered at all."""
-        self.over = asyncio.Event()
+        self.ended = asyncio.Event()
         """Set when the client has given up, or we have given up the client."""
 
     # ------------------------------------------------------------------------------------------ asked by the subscriber
 
-    async def connect(self) -> None:
-        """Waits until there is a connection, for as long as it takes."""
-        ready = grpc.channel_ready_future(self._channel)
-        connected = asyncio.Event()
-        ready.add_done_callback(lambda _: in_loop(self._loop, connected.set))
-        try:
-            await connected.wait()
-        finally:
-            ready.cancel()
-
-    async def subscribe(self) -> None:
+    async def open(self) -> None:
         """Makes the client open its first stream."""
         await self._worker.call(self._subscribe)
 
-    def cut(self) -> None:
-        """Cuts the stream that is open, if one is."""
+    async def cut(self) -> None:
+        """Cuts the stream that is open, if one is; the client opens another one."""
         if self._current is not None:
             self._current[0].cut()
 
@@ -131,21 +141,21 @@ class LibraryPull:
         error = self._stream_error or self._error
         return translated(error, doing) if error is not None else let_go(doing)
 
-    async def close(self, timeout_s: float) -> None:
+    async def close(self) -> None:
         """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""
         if self._closed:
             return
         self._closed = True
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     if await self._worker.call(self._cancel):
                         await self._ended_for_good.wait()
         finally:
             self._worker.call(self._let_go)
             self._worker.stop()
             for session in self._open.values():
-                self._tap.closed(session, session.end_reason or "cancelled")
+                self._tap.closed(session, session.end_reason or (OVERFLOWED if self._overflowed else "cancelled"))
             self._open.clear()
             self._origin.clear()
             self._held.clear()
@@ -174,7 +184,7 @@ class LibraryPull:
 
     def stream_began(self, call: WatchedCall[LibrarySession]) -> LibrarySession:
         """A stream is about to be asked for."""
-        session = LibrarySession(self, self._label, self._loop.time())
+        session = LibrarySession(self, self._subscriber, self._loop.time())
         self._post(partial(self._opened, call, session))
         return session
 
@@ -197,12 +207,13 @@ class LibraryPull:
 
     def _callback(self, message: Message) -> None:
         """What the client calls for each message. Must not raise, whatever happens."""
-        if not self.overflowed and not self._news.post(partial(self._deliver, message)):
-            self.overflowed = True
+        self._post(partial(self._deliver, message))
 
     def _post(self, news: Callable[[], None]) -> None:
-        if not self._news.post(news):
-            self.overflowed = True
+        """Nothing is told any more after something could not be told."""
+        if not self._overflowed and not self._news.post(news):
+            self._overflowed = True
+            in_loop(self._loop, self.ended.set)
 
     def _subscribe(self) -> None:
         if self._closed:
@@ -253,12 +264,10 @@ class LibraryPull:
         self._tap.received(session, received)
         session.undelivered.discard(ack_id)
         self._close_if_empty(session)
-        if self.overflowed:
-            self.over.set()
 
     def _opened_late(self, ended: LibrarySession, ack_id: str) -> LibrarySession:
         """A session for a message that gRPC gave out after it had said that the stream was over; rare, but possible."""
-        session = LibrarySession(self, self._label, ended.asked_t)
+        session = LibrarySession(self, self._subscriber, ended.asked_t)
         session.end_reason = ended.end_reason
         session.undelivered.add(ack_id)
         self._tell_opened(session)
@@ -281,7 +290,7 @@ class LibraryPull:
 
     def _given_up(self, future: StreamingPull) -> None:
         self._error = None if future.cancelled() else future.exception()
-        self.over.set()
+        self.ended.set()
 
     def _acknowledged(self, session: LibrarySession, received: Received, response: Future[object]) -> None:
         if is_confirmation(response) and not self._closed:

@@ -14,13 +14,14 @@ import grpc.aio
 
 from prober.brokers import wire_messages
 from prober.brokers.admin import ServiceAdmin
-from prober.brokers.base import Admin, Confirmed, Flow, Outcome, Outgoing, Publisher, Puller, Rejected, Subscriber, Unknown
-from prober.brokers.channels import open_async_channel
+from prober.brokers.base import Admin, Confirmed, Flow, Outcome, Outgoing, Publisher, Puller, Rejected, Subscriber, Tap, Unknown
+from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.routing import routing
+from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire_errors import LET_GO, publish_outcome, was_cancelled_by_caller
 from prober.brokers.wire_pull import WirePuller
-from prober.brokers.wire_subscriber import WireSubscriber
+from prober.brokers.wire_stream import WireStream
 
 PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 
@@ -28,12 +29,14 @@ PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 class WirePublisher:
     """Publishes to one topic: one request and one attempt each time."""
 
-    def __init__(self, channel: grpc.aio.Channel, topic: str) -> None:
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection = connection
         self._topic = topic
-        self._publish: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(PUBLISH)
+        self._publish: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = connection.channel.unary_unary(PUBLISH)
         self._metadata = routing("topic", topic)
         self._calls: set[grpc.aio.UnaryUnaryCall[bytes, bytes]] = set()
         self._closed = False
+        connection.opened(self)
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Sends one request; see the port. Never raises an error of the service: a topic that is not there is an outcome too."""
@@ -63,6 +66,7 @@ class WirePublisher:
         self._closed = True
         for call in list(self._calls):
             call.cancel()
+        self._connection.closed(self)
 
 
 def _outcomes(ids: Sequence[str], count: int) -> Sequence[Outcome]:
@@ -76,9 +80,8 @@ class WireBroker:
     """The wire vantage on one target, over one connection. A connection carries about a hundred streams at once."""
 
     def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> None:
-        self._channel = open_async_channel(endpoint, credentials)
-        self._admin = ServiceAdmin(self._channel)
-        self._open: list[Publisher | Subscriber | Puller] = []
+        self._connection = Connection(endpoint, credentials)
+        self._admin = ServiceAdmin(self._connection.channel)
 
     @property
     def admin(self) -> Admin:
@@ -87,24 +90,20 @@ class WireBroker:
 
     def publisher(self, topic: str) -> Publisher:
         """A publisher to a topic."""
-        publisher = WirePublisher(self._channel, topic)
-        self._open.append(publisher)
-        return publisher
+        return WirePublisher(self._connection, topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
         """A subscriber by streaming pull; `client_id` is what the service is told, on every stream of it."""
-        subscriber = WireSubscriber(self._channel, subscription, client_id, flow, ack_deadline_s)
-        self._open.append(subscriber)
-        return subscriber
+
+        def new_stream(tap: Tap) -> WireStream:
+            return WireStream(self._connection.channel, subscription, client_id, flow, ack_deadline_s, tap)
+
+        return ReopeningSubscriber(self._connection, subscription, client_id, new_stream)
 
     def puller(self, subscription: str) -> Puller:
         """A subscriber by unary pull."""
-        puller = WirePuller(self._channel, subscription)
-        self._open.append(puller)
-        return puller
+        return WirePuller(self._connection, subscription)
 
     async def close(self) -> None:
         """Closes everything that was made here, then the connection. Calling it again does nothing."""
-        opened, self._open = self._open, []
-        await asyncio.gather(*(one.close() for one in opened))
-        await self._channel.close()
+        await self._connection.close()

@@ -11,6 +11,7 @@ import grpc.aio
 
 from prober.brokers import wire_messages
 from prober.brokers.base import Received, Tap
+from prober.brokers.connection import Connection
 from prober.brokers.routing import routing
 from prober.brokers.session_names import session_name
 from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
@@ -60,7 +61,9 @@ class PulledSession:
 class WirePuller:
     """Pulls from one subscription. What is acknowledged is sent in the order of calls, over all responses; what fails is lost."""
 
-    def __init__(self, channel: grpc.aio.Channel, subscription: str) -> None:
+    def __init__(self, connection: Connection, subscription: str) -> None:
+        channel = connection.channel
+        self._connection = connection
         self._subscription = subscription
         self._metadata = routing("subscription", subscription)
         self._pull: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(PULL)
@@ -70,6 +73,7 @@ class WirePuller:
         self._unsent: list[Sending] = []
         self._sender: asyncio.Task[None] | None = None
         self._closed = False
+        connection.opened(self)
 
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
         """Sends one pull; see the port."""
@@ -113,10 +117,13 @@ class WirePuller:
         self._closed = True
         for call in list(self._waiting):
             call.cancel()
-        if (sender := self._sender) is not None:
-            await asyncio.wait((sender,), timeout=GOODBYE_S)
-            sender.cancel()
-            await asyncio.gather(sender, return_exceptions=True)
+        try:
+            if (sender := self._sender) is not None:
+                await asyncio.wait((sender,), timeout=GOODBYE_S)
+                sender.cancel()
+                await asyncio.gather(sender, return_exceptions=True)
+        finally:
+            self._connection.closed(self)
 
     async def _send_all(self) -> None:
         """Sends batch after batch until nothing is left. One request at a time, so that acknowledgements arrive in their order."""

@@ -9,16 +9,16 @@ taken; the unary call promises that no more than the stream does (documentation,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 import grpc
 import grpc.aio
 
 from prober.brokers import wire_messages
-from prober.brokers.base import Received, Tap
+from prober.brokers.base import Flow, Received, Tap
+from prober.brokers.routing import routing
 from prober.brokers.session_names import session_name
-from prober.brokers.wire_errors import translated, was_cancelled_by_caller
+from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
 from prober.brokers.wire_messages import NACK_S, Sending
 from prober.errors import BrokerError
 
@@ -32,30 +32,32 @@ GOODBYE_S: Final = 0.5
 
 _CONFIRMATIONS_MAX: Final = 100_000
 
-MakeCall = Callable[[], "grpc.aio.StreamStreamCall[bytes, bytes]"]
-
 
 class WireStream:
-    """One stream. `run` lives as long as the stream does."""
+    """One stream, for one use, from `open` to `close`."""
 
-    def __init__(self, client_id: str, tap: Tap) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int, tap: Tap
+    ) -> None:
+        self._streaming_pull: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAMING_PULL)
+        self._metadata = routing("subscription", subscription)
+        self._first_request = wire_messages.open_request(subscription, client_id, ack_deadline_s, flow)
         self._client_id = client_id
         self._name = session_name(client_id)
         self._tap = tap
         self._unsent: list[Sending] = []
         self._something_unsent = asyncio.Event()
         self._all_sent = asyncio.Event()
-        self._all_sent.set()
         self._unconfirmed: dict[str, str] = {}
         self._exactly_once = False
         self._call: grpc.aio.StreamStreamCall[bytes, bytes] | None = None
+        self._reader: asyncio.Task[None] | None = None
         self._over = False
-        self.established = asyncio.Event()
-        """Set when the other side has answered at all; some servers do not before they have a message to deliver."""
+        self._error: BrokerError | None = None
+        self.answered = asyncio.Event()
+        """Set when the other side has answered at all."""
         self.ended = asyncio.Event()
         """Set when the tap was told that the session is closed."""
-        self.error: BrokerError | None = None
-        """Why the stream ended, if that was not our doing and not a regular end."""
 
     @property
     def name(self) -> str:
@@ -96,21 +98,49 @@ class WireStream:
             del self._unconfirmed[next(iter(self._unconfirmed))]
         self._unconfirmed[received.ack_id] = received.message_id
 
-    async def run(self, make_call: MakeCall, first_request: bytes) -> None:
-        """Opens the stream, delivers to the tap until it ends, and tells the tap why. Raises only CancelledError.
+    async def open(self) -> None:
+        """Opens the stream, which delivers to the tap from now on."""
+        self._reader = asyncio.create_task(self._run(), name=f"{self.name} reader")
+        self._reader.add_done_callback(lambda _: self.ended.set())
+
+    def failure(self, doing: str) -> BrokerError:
+        """Why the stream ended."""
+        return self._error or let_go(doing)
+
+    async def cut(self) -> None:
+        """Ends the stream at once, without the goodbye of a half-close, and returns when its end was told."""
+        if self._call is not None:
+            self._call.cancel()
+            await self.ended.wait()
+
+    async def close(self) -> None:
+        """Ends the stream, with a goodbye if the other side listens. Raises what the tap raised, which it must not."""
+        reader = self._reader
+        if reader is None:
+            return
+        try:
+            await self._say_goodbye()
+        finally:
+            reader.cancel()
+            (result,) = await asyncio.gather(reader, return_exceptions=True)
+        if isinstance(result, Exception):
+            raise result
+
+    async def _run(self) -> None:
+        """Delivers until the stream ends, and tells the tap why. Raises only CancelledError.
 
         The tap hears of the session before the first request is sent: nothing on it was sent by the service before that.
         """
-        self._call = call = make_call()
+        self._call = call = self._streaming_pull(metadata=self._metadata)
         reason = "cancelled"
         self._tap.opened(self, None)
-        writer = asyncio.create_task(self._write(call, first_request), name=f"{self.name} writer")
+        writer = asyncio.create_task(self._write(call), name=f"{self.name} writer")
         greeter = asyncio.create_task(self._await_greeting(call), name=f"{self.name} greeter")
         try:
             reason = await self._read(call)
         except grpc.aio.AioRpcError as error:
-            self.error = translated(error, "the stream ended")
-            reason = str(self.error)
+            self._error = translated(error, "the stream ended")
+            reason = str(self._error)
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
                 raise
@@ -121,15 +151,9 @@ class WireStream:
             writer.cancel()
             greeter.cancel()
             self._tap.closed(self, reason)
-            self.ended.set()
             await asyncio.gather(writer, greeter, return_exceptions=True)
 
-    def cut(self) -> None:
-        """Ends the stream at once, without the goodbye of a half-close."""
-        if self._call is not None:
-            self._call.cancel()
-
-    async def say_goodbye(self) -> None:
+    async def _say_goodbye(self) -> None:
         """Sends what was not sent yet, then says that nothing more will come, and waits a moment for the other side to end the stream."""
         call = self._call
         if call is None or self._over:
@@ -147,7 +171,7 @@ class WireStream:
             reply = await call.read()
             if not isinstance(reply, bytes):  # grpc.aio.EOF
                 return "ended by the service"
-            self.established.set()
+            self.answered.set()
             self._take(wire_messages.stream_reply(reply))
 
     def _take(self, reply: wire_messages.StreamReply) -> None:
@@ -160,11 +184,13 @@ class WireStream:
         for ack_id in reply.failed:
             self._unconfirmed.pop(ack_id, None)
 
-    async def _write(self, call: grpc.aio.StreamStreamCall[bytes, bytes], first_request: bytes) -> None:
+    async def _write(self, call: grpc.aio.StreamStreamCall[bytes, bytes]) -> None:
         """Sends in the order of calls. What fails here fails in `_read` too, which reports it."""
         loop = asyncio.get_running_loop()
-        await call.write(first_request)
+        await call.write(self._first_request)
         while True:
+            if not self._unsent:
+                self._all_sent.set()
             heartbeat = loop.call_later(HEARTBEAT_S, self._something_unsent.set)
             try:
                 await self._something_unsent.wait()
@@ -175,9 +201,7 @@ class WireStream:
             for request in wire_messages.stream_requests(unsent) if unsent else (wire_messages.HEARTBEAT,):
                 await call.write(request)
             del self._unsent[: len(unsent)]
-            if not self._unsent:
-                self._all_sent.set()
 
     async def _await_greeting(self, call: grpc.aio.StreamStreamCall[bytes, bytes]) -> None:
         await call.initial_metadata()
-        self.established.set()
+        self.answered.set()

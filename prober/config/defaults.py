@@ -15,15 +15,22 @@ TARGET: Final[Mapping[str, Any]] = MappingProxyType({"name": "embedded", "endpoi
 
 PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
-        "ordering": {"schedule": {"interval": "10s"}, "keys": 10, "messages": 20, "subscribers": 3},
+        "ordering": {
+            "schedule": {"interval": "10s"},
+            "keys": 10,
+            "messages": 20,
+            "rate": 2000,
+            "subscribers": 3,
+            "ack_deadline": "10s",
+        },
         "redelivery": {
             "schedule": {"interval": "30s"},
-            "keys": 9,
+            "keys": 12,
             "messages": 12,
             "subscribers": 2,
             "ack_deadline": "10s",
         },
-        "affinity": {"schedule": {"interval": "30s"}, "keys": 16, "messages": 10, "subscribers": 4},
+        "affinity": {"schedule": {"interval": "30s"}, "keys": 16, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
     }
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from math import nan
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from prober.errors import ConfigError
 EMBEDDED: Final = "embedded"
 
 _UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
+_DURATION_END: Final = 10**15  # more microseconds than anybody waits
 _DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _BINARY_SIZES: Final = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
@@ -42,16 +44,28 @@ def read_duration(value: object) -> timedelta:
     """`30s`, `1h30m`, `250ms`, `28d`, or a number of seconds."""
     if isinstance(value, timedelta):
         return value
-    if isinstance(value, str) and _DURATION.fullmatch(value.strip()):
-        parts = _DURATION_PART.findall(value)
-        return timedelta(microseconds=round(sum(float(number) * _UNITS[unit] for number, unit in parts)))
-    try:
-        seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else -1.0
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds < 10**9:
+    microseconds = _microseconds(value)
+    if not 0.0 <= microseconds < _DURATION_END:
         raise ValueError(f"{value!r} is no duration: write it like 30s, 1h30m, 250ms or 28d")
-    return timedelta(seconds=seconds)
+    return timedelta(microseconds=round(microseconds))
+
+
+def duration_s(text: str) -> float:
+    """Seconds, from a duration on the command line, written as in the configuration; anything else is a ConfigError."""
+    try:
+        return read_duration(text).total_seconds()
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _microseconds(value: object) -> float:
+    """NaN for what is no duration."""
+    if isinstance(value, str) and _DURATION.fullmatch(value.strip()):
+        return sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(value))
+    try:
+        return float(value) * 10**6 if isinstance(value, int | float | str) and not isinstance(value, bool) else nan
+    except (ValueError, OverflowError):
+        return nan
 
 
 def write_duration(value: timedelta) -> str:

@@ -30,7 +30,8 @@ class PublishInvoked:
     """A publish is about to be handed to the client or sent: recorded *before* the call.
 
     `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
-    that a client library makes by itself are invisible here.
+    that a client library makes by itself are invisible here. `intended_t` is when the schedule of the experiment wanted it sent, if
+    that was earlier than `t`: latencies count from there. `size` is that of the data in bytes, 0 if it was not recorded.
     """
 
     t: float
@@ -38,6 +39,8 @@ class PublishInvoked:
     epoch: str
     seq: int
     generation: int = 0
+    intended_t: float | None = None
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

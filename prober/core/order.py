@@ -29,7 +29,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
-from prober.core.publications import Early, EpochRecord, Latest, Publication
+from prober.core.publications import Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 
 OVERTAKEN_MAX = 4096
@@ -42,6 +42,15 @@ _NOTHING: frozenset[int] = frozenset()
 
 FILTERED = "the subscription's filter may exclude what is missing"
 SOUGHT = "published before a seek, which may have passed over it"
+
+
+class Latest(NamedTuple):
+    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
+
+    t: float
+    seq: int
+    number: int
+    invoked_number: int
 
 
 NEVER = Latest(LONG_AGO, 0, 0, 0)
@@ -237,16 +246,18 @@ class OrderCheck:
         if publication.invoked_t > before.t:
             self.latest = Latest(publication.invoked_t, arrival.seq, arrival.number, publication.invoked_number)
         if publication.token == arrival.token:
-            self._primary(order, publication, arrival.position, arrival.number, before, arrival.t)
+            if publication.confirmed_t + self._docket.rules.clock_error_s < before.t:
+                self._realtime_inversion(publication, arrival.number, before, arrival.t)
+            self._primary(order, publication, arrival.position, arrival.number, arrival.t)
             return True
         if not publication.abandoned:
-            publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number, before))
+            publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number))
         return False
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
         if publication is not None and not publication.confirmed:
-            publication.delivered_early(Early(self._subscription, arrival.token, 0, arrival.number, NEVER))
+            publication.delivered_early(Early(self._subscription, arrival.token, 0, arrival.number))
 
     def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> bool:
         """Judges a confirmation: its record may have been received already (then True), or overtaken."""
@@ -255,7 +266,8 @@ class OrderCheck:
                 order.overtaken.pop(publication.seq, None)
                 return True
             if seen.token == publication.token:
-                self._primary(order, publication, seen.position, seen.number, seen.before, t)
+                # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
+                self._primary(order, publication, seen.position, seen.number, t)
                 return True
         overtaken = order.overtaken.get(publication.seq)
         if overtaken is not None and publication.ordered_t <= overtaken.by.ordered_t:
@@ -263,11 +275,9 @@ class OrderCheck:
             self._gap(order, [publication], overtaken.by, t)
         return False
 
-    def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, before: Latest, t: float) -> None:
+    def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         seq = publication.seq
         this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t)
-        if publication.confirmed_t + self._docket.rules.clock_error_s < before.t:
-            self._realtime_inversion(publication, number, before, t)
         if order.next is None:
             order.next = seq
             self._log.retire(order.index, seq - 1)

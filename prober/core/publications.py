@@ -28,17 +28,8 @@ EXCEPTIONS_KEPT = 64
 _NOTHING: frozenset[int] = frozenset()
 
 
-class Latest(NamedTuple):
-    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
-
-    t: float
-    seq: int
-    number: int
-    invoked_number: int
-
-
 class Early(NamedTuple):
-    """A delivery on the subscription of that index that was not (yet) known to be the primary; `before` was known before it.
+    """A delivery on the subscription of that index that was not (yet) known to be the primary.
 
     `position` is 0 when the delivery could no longer be placed.
     """
@@ -47,7 +38,6 @@ class Early(NamedTuple):
     token: int
     position: int
     number: int
-    before: Latest
 
 
 class Publication:

@@ -29,6 +29,7 @@ _EMPTY: Final = b""
 _KEEPALIVE_S: Final = 30.0
 _STREAM_MESSAGES_MAX: Final = 100_000  # for clients that set no limit of their own
 _STREAM_BYTES_MAX: Final = 1_000_000_000
+_PULL_MARGIN_S: Final = 0.5
 _HEALTHY: Final = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse: SERVING
 _DETAILS: Final = "grpc-status-details-bin"
 
@@ -335,9 +336,9 @@ async def _healthy(request: bytes, context: Context) -> bytes:
 
 
 def _patience_s(context: Context) -> float:
-    """How long a pull may wait: an empty answer a little before the client gives up is better than none."""
+    """How long a pull may wait: an empty answer before the client gives up is better than none."""
     remaining: float | None = context.time_remaining()  # None without a deadline, whatever the stubs say
-    return PULL_WAIT_S if remaining is None else min(PULL_WAIT_S, remaining * 0.9)
+    return PULL_WAIT_S if remaining is None else min(PULL_WAIT_S, max(remaining - _PULL_MARGIN_S, remaining / 2))
 
 
 async def _abort(context: Context, error: errors.ServiceError) -> NoReturn:

@@ -1,7 +1,7 @@
 """One event as one JSON object: the table of names on disk, and a decoder fast enough for millions of lines.
 
-The fields of an event on disk are those of its value in `prober.core.events`, so the vocabulary has one definition; only the name
-of the event is chosen here. Reflection happens once, at import. Per event, decoding is one look-up, one merge with the defaults,
+The fields of an event on disk are those of its value in `prober.core.events`, so the vocabulary has one definition; the names of the
+events are those of the probe history. Reflection happens once, at import. Per event, decoding is one look-up, one merge with the defaults,
 one comparison of the fields' types with the known good combinations, and the constructor.
 """
 
@@ -17,35 +17,22 @@ from typing import Any, get_args, get_type_hints
 
 import orjson
 
-from prober.core import events
 from prober.core.events import Event
-
-EVENT_TYPES: Mapping[str, type[Event]] = {
-    "publish": events.PublishInvoked,
-    "published": events.Published,
-    "publish_failed": events.PublishFailed,
-    "publish_unknown": events.PublishUnknown,
-    "publish_abandoned": events.PublishAbandoned,
-    "opened": events.Opened,
-    "closed": events.Closed,
-    "delivered": events.Delivered,
-    "acked": events.Acked,
-    "nacked": events.Nacked,
-    "ack_confirmed": events.AckConfirmed,
-    "lease_modified": events.LeaseModified,
-    "dead_lettered": events.DeadLettered,
-    "sought": events.Sought,
-    "filter_changed": events.FilterChanged,
-    "interrupted": events.Interrupted,
-    "ended": events.Ended,
-}
+from prober.history.schema import EVENT_TYPES as EVENT_TYPES
 
 # What the prober itself decides has a least value. What a delivery claims about itself has none: a wrong claim is a finding.
-LEAST: Mapping[str, int] = {"seq": 1, "generation": 0, "seconds": 0, "settle_s": 0}
+LEAST: Mapping[str, int] = {"seq": 1, "generation": 0, "seconds": 0, "settle_s": 0, "size": 0}
 UNBOUNDED_EVENTS = frozenset({"delivered"})
 
 # Optional fields that are written only when they say something.
-QUIET_DEFAULTS: Mapping[str, object] = {"publish_time": None, "invoked_t": None, "defect": None, "matches_filter": True}
+QUIET_DEFAULTS: Mapping[str, object] = {
+    "publish_time": None,
+    "invoked_t": None,
+    "intended_t": None,
+    "size": 0,
+    "defect": None,
+    "matches_filter": True,
+}
 
 WORDS: Mapping[type, str] = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 

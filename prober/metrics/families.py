@@ -51,7 +51,7 @@ OLDEST_UNACKED_AGE: Final = Family(
     "oldest_unacked_message_age_seconds",
     Kind.GAUGE,
     SUBSCRIPTION,
-    "Age of the oldest published message that no subscriber has acknowledged, at the time of the scrape.",
+    "Age of the oldest message that was to be published, was not refused, and that no subscriber has acknowledged.",
 )
 UNDELIVERED: Final = Family(
     "num_undelivered_messages", Kind.GAUGE, SUBSCRIPTION, "Published messages that no subscriber has acknowledged."
@@ -77,7 +77,7 @@ AFFINITY_MOVES: Final = Family(
     "Keys that moved to another subscriber.",
 )
 PUBLISH_LATENCY: Final = Family(
-    "publish_latency_seconds", Kind.HISTOGRAM, (*TARGET, "topic"), "From handing a message over to the service's confirmation."
+    "publish_latency_seconds", Kind.HISTOGRAM, (*TARGET, "topic"), "From the intended send time of a message to the service's confirmation."
 )
 END_TO_END_LATENCY: Final = Family(
     "end_to_end_latency_seconds", Kind.HISTOGRAM, SUBSCRIPTION, "From the intended send time of a message to its first receipt."

@@ -14,7 +14,7 @@ class PublishOutcome(StrEnum):
 
 
 class DeliveryKind(StrEnum):
-    """Whether a message came before. FOREIGN: not one of ours."""
+    """Whether a message came before. FOREIGN: not published by the run that received it."""
 
     FIRST = "first"
     REDELIVERY = "redelivery"
@@ -68,6 +68,7 @@ class Skip(StrEnum):
 class Component(StrEnum):
     """The parts of the prober that can fail or give up something."""
 
+    API = "api"
     BROKER = "broker"
     EMBEDDED = "embedded"
     HISTORY = "history"

@@ -93,9 +93,13 @@ class SubscriptionMetrics:
         """So many things were judged, with this result."""
         self._checks[check, result].inc(count)
 
-    def moved(self, outstanding: Outstanding) -> None:
-        """A key went to another subscriber."""
-        self._moves[outstanding].inc()
+    def moved(self, outstanding: Outstanding, count: int = 1) -> None:
+        """Keys went to another subscriber."""
+        self._moves[outstanding].inc(count)
+
+    def unreadable(self, count: int) -> None:
+        """Messages came that no probe of ours has written."""
+        self._deliveries[DeliveryKind.FOREIGN].inc(count)
 
     @staticmethod
     def _stopwatch(store: Store, family: Family, labels: tuple[str, ...], duration: Duration) -> Stopwatch:

@@ -41,7 +41,7 @@ async def _change(stage: Stage, members: list[Subscriber], decide: Decide, membe
 
 async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
     for _ in range(workload.bursts):
-        await stage.publish(key, workload.burst_messages, workload.message_bytes)
+        await stage.publish(key, workload.burst_messages, workload.sizes)
         await asyncio.sleep(stage.random.choice((0.5, 1.0, 3.0)) * workload.ack_after_s)
 
 

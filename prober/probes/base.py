@@ -15,7 +15,8 @@ class Workload:
     keys            ordering keys of the run.
     bursts          how often each key is published on.
     burst_messages  messages per burst, published together.
-    message_bytes   size of a message.
+    rate            messages per second over all keys; 0: everything at once.
+    sizes           sizes of messages, used in turn.
     subscribers     subscribers that share the subscription.
     ack_after_s     how long a subscriber takes to acknowledge.
     """
@@ -23,9 +24,15 @@ class Workload:
     keys: int = 8
     bursts: int = 5
     burst_messages: int = 10
-    message_bytes: int = 64
+    rate: float = 0.0
+    sizes: tuple[int, ...] = (64,)
     subscribers: int = 3
     ack_after_s: float = 0.05
+
+    @property
+    def period_s(self) -> float:
+        """From one burst of a key to its next, so that all keys together keep the rate."""
+        return self.keys * self.burst_messages / self.rate if self.rate else 0.0
 
 
 @dataclass(frozen=True, slots=True)

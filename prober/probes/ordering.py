@@ -24,9 +24,8 @@ async def act(stage: Stage, workload: Workload) -> None:
 
 
 async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
-    for _ in range(workload.bursts):
-        await stage.publish(key, workload.burst_messages, workload.message_bytes)
-        await asyncio.sleep(stage.random.uniform(0, workload.ack_after_s / 2))
+    async for due_t in stage.beats(workload.bursts, workload.period_s):
+        await stage.publish(key, workload.burst_messages, workload.sizes, due_t)
 
 
 PROBE = Probe(

@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
-from itertools import product
+from itertools import cycle, islice, product
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
@@ -44,9 +44,9 @@ class Cause(StrEnum):
 class Trial:
     """One key: which message is to come again and why."""
 
-    def __init__(self, cause: Cause, seq: int, length: int) -> None:
+    def __init__(self, number: int, cause: Cause, seq: int, length: int) -> None:
         self.cause = cause
-        self.key = f"redelivery-{cause}-{seq}"
+        self.key = f"redelivery-{number}-{cause}-{seq}"
         self.seq = seq
         self.length = length
         self.held: Delivery | None = None
@@ -70,7 +70,7 @@ class Trial:
 async def act(stage: Stage, workload: Workload) -> None:
     """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
     length = max(3, workload.burst_messages)
-    trials = {trial.key: trial for trial in _trials(length)}
+    trials = {trial.key: trial for trial in _trials(workload.keys, length)}
 
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
@@ -87,19 +87,20 @@ async def act(stage: Stage, workload: Workload) -> None:
             subscribers = [await stage.subscribe(decide) for _ in subscribers]
 
 
-def _trials(length: int) -> list[Trial]:
-    places = (1, (length + 1) // 2, length)
-    return [Trial(cause, seq, length) for cause, seq in product(Cause, places)]
+def _trials(count: int, length: int) -> list[Trial]:
+    """Each cause with each place in turn; the causes change fastest, so that few keys still meet all of them."""
+    combinations = cycle((cause, seq) for seq, cause in product((1, (length + 1) // 2, length), Cause))
+    return [Trial(number, cause, seq, length) for number, (cause, seq) in enumerate(islice(combinations, count))]
 
 
 async def _provoke(stage: Stage, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
-    await stage.publish(trial.key, trial.length, workload.message_bytes)
+    await stage.publish(trial.key, trial.length, workload.sizes)
     await _within(HOLD_S, trial.ready)
     if trial.held is not None:
         await _cause(trial.cause, trial.held, subscribers)
         if trial.cause is not Cause.KILLED:
             await _within(AGAIN_S, trial.again)
-    await stage.publish(trial.key, trial.length, workload.message_bytes)
+    await stage.publish(trial.key, trial.length, workload.sizes)
 
 
 async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]) -> None:
@@ -123,7 +124,7 @@ PROBE = Probe(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
-    workload=Workload(burst_messages=5, subscribers=2),
+    workload=Workload(keys=12, burst_messages=5, subscribers=2),
     requires={
         "rewinds": "nothing was redelivered",
         "redeliveries_of_acked": "no redelivery passed an acknowledged message",

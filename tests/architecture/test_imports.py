@@ -17,9 +17,12 @@ from tests.architecture import tree
 HOMES = {
     "aiohttp": ("prober.embedded.admin", "prober.embedded.pusher"),
     "alembic": ("prober.status",),
+    "apscheduler": ("prober.scheduler",),
     "fastapi": ("api", "prober.brokers.push"),
     "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "opentelemetry": ("prober.tracing",),
+    "jinja2": ("api",),
     "orjson": ("prober.history",),
     "prometheus_client": ("prober.metrics",),
     "pyarrow": ("prober.history",),
@@ -28,7 +31,9 @@ HOMES = {
     "pyspark": ("spark_jobs",),
     "rich": ("prober.cli",),
     "sqlalchemy": ("prober.status",),
+    "starlette": ("api",),
     "typer": ("prober.cli",),
+    "uvicorn": ("api",),
     "yaml": ("prober.config",),
 }
 

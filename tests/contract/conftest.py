@@ -13,10 +13,10 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE
-from tests.contract.stage import Stage, standing_stage
+from tests.contract.stage import WAIT_S, Stage, standing_stage
 from tests.integration.embedded import running
 
-TEST_TIMEOUT_S = 20.0
+TEST_TIMEOUT_S = 60.0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,6 +45,13 @@ def _no_inherited_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
 def embedded_address() -> Iterator[str]:
     with running() as server:
         yield server.address
+
+
+@pytest.fixture
+def refused_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subscriber that has to be refused waits for that as long as it takes, and not for half a second."""
+    monkeypatch.setattr("prober.brokers.subscriber.OPEN_GRACE_S", WAIT_S)
+    monkeypatch.setattr("prober.brokers.subscriber.REFUSAL_GRACE_S", WAIT_S)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from prober.brokers.endpoint import parse_endpoint
 
 PROJECT = "projects/contract"
 LABELS = {"made-by": "contract-test"}
-WAIT_S = 8.0
+WAIT_S = 20.0
 
 _NUMBERS = count(1)
 
@@ -197,8 +197,9 @@ async def nothing_left(tasks_before: set[asyncio.Task[object]], threads_before: 
         threads = [thread.name for thread in set(threading.enumerate()) - threads_before]
         return tasks + [name for name in threads if "_poll_wrapper" not in name and not name.startswith("asyncio_")]
 
-    for _ in range(400):
-        if not left():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"still running: {left()}")
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while left():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"still running: {left()}") from None

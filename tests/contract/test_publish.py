@@ -14,19 +14,19 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from tests.contract.conftest import Service
 from tests.contract.places import dead_server, silent_server
-from tests.contract.stage import PROJECT, Notebook, nothing_left
+from tests.contract.stage import PROJECT, WAIT_S, Notebook, nothing_left
 
 TOPIC = f"{PROJECT}/topics/nowhere"
 DEADLINE_S = 0.5
-LATE_S = DEADLINE_S + 2.0
+LATE_S = DEADLINE_S + 10.0
 
 
 async def test_messages_published_together_are_confirmed_in_order(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
         publisher = stage.broker.publisher(stage.topic)
-        first = await publisher.publish([Outgoing("k", b"%d" % n) for n in range(20)], 5)
-        second = await publisher.publish([Outgoing("k", b"20", {"a": "b"})], 5)
-        without_key = await publisher.publish([Outgoing("", b"no key")], 5)
+        first = await publisher.publish([Outgoing("k", b"%d" % n) for n in range(20)], WAIT_S)
+        second = await publisher.publish([Outgoing("k", b"20", {"a": "b"})], WAIT_S)
+        without_key = await publisher.publish([Outgoing("", b"no key")], WAIT_S)
         outcomes = [*first, *second, *without_key]
         assert all(isinstance(outcome, Confirmed) for outcome in outcomes)
         ids = [outcome.message_id for outcome in outcomes if isinstance(outcome, Confirmed)]
@@ -40,32 +40,32 @@ async def test_messages_published_together_are_confirmed_in_order(service: Servi
 
 async def test_nothing_to_publish_is_nothing(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
-        assert list(await stage.broker.publisher(stage.topic).publish([], 5)) == []
+        assert list(await stage.broker.publisher(stage.topic).publish([], WAIT_S)) == []
 
 
 async def test_a_missing_topic_rejects(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
-        outcomes = await stage.broker.publisher(TOPIC).publish([Outgoing("k", b"1"), Outgoing("k", b"2")], 5)
+        outcomes = await stage.broker.publisher(TOPIC).publish([Outgoing("k", b"1"), Outgoing("k", b"2")], WAIT_S)
         assert [type(outcome) for outcome in outcomes] == [Rejected, Rejected]
 
 
 async def test_a_key_can_be_resumed_after_a_rejection(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
         publisher = stage.broker.publisher(stage.topic)
-        (refused,) = await publisher.publish([Outgoing("k", b"")], 5)
+        (refused,) = await publisher.publish([Outgoing("k", b"")], WAIT_S)
         assert isinstance(refused, Rejected)
         await publisher.resume("k")
         await publisher.resume("k")
         await publisher.resume("never seen")
-        (accepted,) = await publisher.publish([Outgoing("k", b"1")], 5)
+        (accepted,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(accepted, Confirmed)
 
 
 async def test_a_key_that_was_not_resumed_stays_paused_in_the_library(service: Service) -> None:
     async with service.stage(Vantage.LIBRARY) as stage:
         publisher = stage.broker.publisher(stage.topic)
-        await publisher.publish([Outgoing("k", b"")], 5)
-        (paused, other) = await publisher.publish([Outgoing("k", b"1"), Outgoing("l", b"1")], 5)
+        await publisher.publish([Outgoing("k", b"")], WAIT_S)
+        (paused, other) = await publisher.publish([Outgoing("k", b"1"), Outgoing("l", b"1")], WAIT_S)
         assert isinstance(paused, Rejected)
         assert "PausedOrderingKey" in paused.reason
         assert isinstance(other, Confirmed)
@@ -75,19 +75,19 @@ async def test_what_waited_behind_a_rejected_message_was_never_sent(service: Ser
     """A batch of the client has 100 messages: the first batch fails, those behind it are cancelled, and the client still works."""
     async with service.stage(Vantage.LIBRARY) as stage:
         publisher = stage.broker.publisher(stage.topic)
-        outcomes = await publisher.publish([Outgoing("k", b"" if n == 0 else b"x") for n in range(250)], 5)
+        outcomes = await publisher.publish([Outgoing("k", b"" if n == 0 else b"x") for n in range(250)], WAIT_S)
         assert all(isinstance(outcome, Rejected) for outcome in outcomes)
         assert "never sent" in str(outcomes[-1])
         await publisher.resume("k")
-        (accepted,) = await publisher.publish([Outgoing("k", b"1")], 5)
+        (accepted,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(accepted, Confirmed)
 
 
 async def test_a_key_of_1024_bytes_is_taken_and_a_longer_one_refused(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
         publisher = stage.broker.publisher(stage.topic)
-        (longest,) = await publisher.publish([Outgoing("k" * 1024, b"1")], 5)
-        (longer,) = await publisher.publish([Outgoing("k" * 1025, b"1")], 5)
+        (longest,) = await publisher.publish([Outgoing("k" * 1024, b"1")], WAIT_S)
+        (longer,) = await publisher.publish([Outgoing("k" * 1025, b"1")], WAIT_S)
         assert isinstance(longest, Confirmed)
         # The emulator has no such limit.
         assert isinstance(longer, Confirmed if service.is_emulator else Rejected)
@@ -95,7 +95,7 @@ async def test_a_key_of_1024_bytes_is_taken_and_a_longer_one_refused(service: Se
 
 async def test_a_reserved_attribute_is_refused_by_the_library_before_it_is_sent(service: Service) -> None:
     async with service.stage(Vantage.LIBRARY) as stage:
-        (outcome,) = await stage.broker.publisher(stage.topic).publish([Outgoing("k", b"1", {"timeout": "5"})], 5)
+        (outcome,) = await stage.broker.publisher(stage.topic).publish([Outgoing("k", b"1", {"timeout": "5"})], WAIT_S)
         assert outcome == Rejected("never sent: the client library takes no attribute named timeout")
 
 
@@ -113,7 +113,6 @@ async def test_without_an_answer_the_outcome_is_unknown_in_time(
         assert loop.time() - began < LATE_S
         assert [type(outcome) for outcome in outcomes] == [Unknown, Unknown]
         await broker.close()
-        assert loop.time() - began < LATE_S + 3
     await nothing_left(tasks, threads)
 
 
@@ -124,11 +123,24 @@ async def test_closing_ends_a_publish_that_waits(vantage: Vantage) -> None:
         publishing = asyncio.create_task(publisher.publish([Outgoing("k", b"1")], 30))
         await asyncio.sleep(0.1)
         await publisher.close()
-        (outcome,) = await asyncio.wait_for(publishing, 5)
+        (outcome,) = await asyncio.wait_for(publishing, 10)
         assert isinstance(outcome, Unknown)
         (after,) = await publisher.publish([Outgoing("k", b"1")], 30)
         assert isinstance(after, Rejected)
         await publisher.close()
+        await broker.close()
+
+
+async def test_closing_ends_a_publish_that_was_not_sent_yet(vantage: Vantage) -> None:
+    """The client library waits a moment for more messages, and sends what it has when it is stopped."""
+    async with silent_server() as address:
+        broker = await connect(Endpoint(address, secure=False), vantage)
+        publisher = broker.publisher(TOPIC)
+        publishing = asyncio.create_task(publisher.publish([Outgoing("k", b"1")], 30))
+        await asyncio.sleep(0)
+        await publisher.close()
+        (outcome,) = await asyncio.wait_for(publishing, 10)
+        assert isinstance(outcome, Unknown)
         await broker.close()
 
 

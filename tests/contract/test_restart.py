@@ -9,7 +9,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerUnavailable
-from tests.contract.stage import LABELS, PROJECT, Notebook
+from tests.contract.stage import LABELS, PROJECT, WAIT_S, Notebook
 
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/restart", f"{PROJECT}/subscriptions/restart"
 
@@ -32,7 +32,7 @@ async def test_a_restarted_server_is_found_again(vantage: Vantage) -> None:
         assert await created(broker)
         await broker.subscriber(SUBSCRIPTION, "one", Flow(), 10).start(notebook)
         publisher = broker.publisher(TOPIC)
-        (before,) = await publisher.publish([Outgoing("before", b"1")], 5)
+        (before,) = await publisher.publish([Outgoing("before", b"1")], WAIT_S)
         assert isinstance(before, Confirmed)
         await notebook.until(lambda: len(notebook.messages) == 1)
     (meanwhile,) = await publisher.publish([Outgoing("meanwhile", b"1")], 0.3)

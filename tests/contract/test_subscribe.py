@@ -6,14 +6,13 @@ import asyncio
 
 import pytest
 
-from prober.brokers import library_subscriber, wire_subscriber
 from prober.brokers.base import Confirmed, Flow, Outgoing, Received, Session, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
 from tests.contract.places import dead_server
-from tests.contract.stage import LABELS, PROJECT, Closed, Got, Notebook, Opened, Stage
+from tests.contract.stage import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, Stage
 
 QUIET_S = 1.5  # longer than a lease of one second that was not heeded
 
@@ -24,7 +23,7 @@ async def test_each_key_arrives_in_order(service: Service, vantage: Vantage) -> 
         await stage.subscribe(notebook)
         publisher = stage.broker.publisher(stage.topic)
         for n in range(20):
-            results = await asyncio.gather(*(publisher.publish([Outgoing(f"k{key}", b"%d" % n)], 5) for key in range(5)))
+            results = await asyncio.gather(*(publisher.publish([Outgoing(f"k{key}", b"%d" % n)], WAIT_S) for key in range(5)))
             assert all(isinstance(outcome, Confirmed) for (outcome,) in results)
         await notebook.until(lambda: len(notebook.messages) >= 100)
         for key in range(5):
@@ -37,7 +36,7 @@ async def test_a_message_arrives_as_it_was_published(service: Service, vantage: 
         await stage.subscribe(notebook)
         publisher = stage.broker.publisher(stage.topic)
         data = bytes(range(256))
-        (outcome,) = await publisher.publish([Outgoing("schlüssel", data, {"a": "ä", "b": ""})], 5)
+        (outcome,) = await publisher.publish([Outgoing("schlüssel", data, {"a": "ä", "b": ""})], WAIT_S)
         await notebook.until(lambda: len(notebook.messages) == 1)
         received = notebook.messages[0]
         assert outcome == Confirmed(received.message_id)
@@ -261,6 +260,7 @@ async def test_two_client_ids_are_two_subscribers(service: Service, vantage: Van
             assert sorted([one.texts(f"k{n}"), other.texts(f"k{n}")]) in ([[], ["1", "2"]], [["1"], ["2"]])
 
 
+@pytest.mark.usefixtures("refused_late")
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
         notebook = Notebook()
@@ -279,8 +279,7 @@ async def test_a_deleted_subscription_closes_the_session(service: Service, vanta
 
 
 async def test_nobody_answers(vantage: Vantage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_subscriber, "OPEN_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(library_subscriber, "OPEN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("prober.brokers.subscriber.OPEN_TIMEOUT_S", 0.5)
     async with dead_server() as address:
         broker = await connect(Endpoint(address, secure=False), vantage)
         notebook = Notebook()
@@ -299,13 +298,3 @@ async def test_a_cancelled_start_leaves_nothing_behind(service: Service, vantage
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
             await stage.broker.subscriber(stage.subscription, "unused", Flow(), 10).close()
-
-
-async def test_closing_the_broker_closes_what_it_made(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        notebook = Notebook()
-        broker = await connect(Endpoint(stage.address, secure=False), vantage)
-        await broker.subscriber(stage.subscription, "one", Flow(), 10).start(notebook)
-        await broker.close()
-        await broker.close()
-        assert [type(what) for what in notebook.told] == [Opened, Closed]

@@ -118,12 +118,12 @@ class Clients:
     def pull(self, limit: int = 100) -> list[Any]:
         """One unary pull."""
         request = {"subscription": self.subscription, "max_messages": limit}
-        return list(self.subscriber.pull(request=request, timeout=5).received_messages)
+        return list(self.subscriber.pull(request=request, timeout=WAIT_S).received_messages)
 
     def pull_now(self) -> list[Any]:
         """One unary pull that does not wait; the client warns about it, so it goes below the client."""
         request = pubsub_v1.types.PullRequest(subscription=self.subscription, max_messages=100, return_immediately=True)
-        return list(self.subscriber.transport.pull(request, timeout=5).received_messages)
+        return list(self.subscriber.transport.pull(request, timeout=WAIT_S).received_messages)
 
     def texts(self) -> list[str]:
         """The data of one unary pull."""

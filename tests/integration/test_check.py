@@ -20,7 +20,7 @@ from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.embedded.fault_catalogue import CATALOGUE
-from prober.runner import RunResult
+from prober.results import RunResult
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
 

@@ -197,7 +197,7 @@ def test_a_dead_letter(clients: Clients) -> None:
         first, *_ = clients.pull()
         assert (first.message.data, first.delivery_attempt) == (b"poison", attempt)
         clients.nack(first)
-    response = clients.subscriber.pull(request={"subscription": dead, "max_messages": 10}, timeout=5)
+    response = clients.subscriber.pull(request={"subscription": dead, "max_messages": 10}, timeout=WAIT_S)
     (copy,) = response.received_messages
     assert copy.message.data == b"poison"
     assert copy.message.ordering_key == "k"
@@ -344,9 +344,9 @@ def test_a_deleted_subscription_ends_the_subscriber(clients: Clients) -> None:
 def test_what_is_not_there_says_so(clients: Clients, server: Running) -> None:
     call = clients.publisher.transport.grpc_channel.unary_unary("/google.pubsub.v1.SchemaService/ListSchemas")
     with pytest.raises(grpc.RpcError) as caught:
-        call(b"", timeout=5)
+        call(b"", timeout=WAIT_S)
     assert "The embedded server does not implement /google.pubsub.v1.SchemaService/ListSchemas" in str(caught.value)
     assert "UNIMPLEMENTED" in str(caught.value)
     health = clients.publisher.transport.grpc_channel.unary_unary("/grpc.health.v1.Health/Check")
-    assert health(b"", timeout=5) == b"\x08\x01"
+    assert health(b"", timeout=WAIT_S) == b"\x08\x01"
     assert server.server.faults.ledger.counts == {}

@@ -46,7 +46,7 @@ def result(client: Path) -> Any:
     with running() as server:
         here = {"PUBSUB_EMULATOR_HOST": server.address, "METADATA_SERVER_DETECTION": "none"}  # no look-up outside this machine
         environment = {**os.environ, **here}
-        process = subprocess.run(["node", str(client)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        process = subprocess.run(["node", str(client)], env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout)
 

@@ -2,8 +2,8 @@
 
 Bugs that change no verdict are not here, since no test can notice them:
 
-* comparing a record that was delivered before its confirmation with what came *after* it, in real time: the confirmation is later
-  than every invocation so far, so this comparison finds nothing either way;
+* comparing in real time also a record that was delivered before its confirmation: the confirmation is later than every invocation so
+  far, so that comparison finds nothing;
 * retiring, after a hole in the record, the numbers published before it: such a message has no publish on record any more, and that
   alone keeps it from being placed;
 * taking a rewind for a skip of nothing: nothing lies between;

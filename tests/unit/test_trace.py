@@ -66,6 +66,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "settle_s": NUMBERS,
     "publish_time": st.none() | NUMBERS,
     "invoked_t": st.none() | NUMBERS,
+    "intended_t": st.none() | NUMBERS,
+    "size": COUNTS,
     "defect": st.none() | TEXTS,
     "matches_filter": st.booleans(),
     "drained": st.booleans(),

@@ -1,0 +1,96 @@
+"""The OpenAPI document as a page needs it: its operations and schemas, with types in words.
+
+FastAPI's own documentation pages load their program from a host on the internet; ours is a page without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an operation may answer: status code (or `default`) with its phrase, and the body's media type and schema, if it has any."""
+
+    status: str
+    description: str
+    media_type: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    description: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an object."""
+
+    name: str
+    type: str
+    description: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A schema by name: an object with fields, or one of some values."""
+
+    name: str
+    description: str
+    fields: tuple[Field, ...]
+    values: tuple[str, ...]
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+    """In the order of the document."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            answers = tuple(_answer(status, response) for status, response in sorted(operation["responses"].items()))
+            yield Operation(method.upper(), path, operation.get("description", ""), answers)
+
+
+def shapes(document: Mapping[str, Any]) -> Iterator[Shape]:
+    """In alphabetical order, as the document has them."""
+    for name, schema in document.get("components", {}).get("schemas", {}).items():
+        fields = tuple(_field(field, of) for field, of in schema.get("properties", {}).items())
+        yield Shape(name, schema.get("description", ""), fields, tuple(map(str, schema.get("enum", ()))))
+
+
+def type_in_words(schema: Schema) -> str:
+    """A type on one line: `Run`, `time or null`, `list of string`, `map to integer`."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(type_in_words(option) for option in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {type_in_words(schema.get('items', {}))}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        return f"map to {type_in_words(schema['additionalProperties'])}"
+    if schema.get("format") == "date-time":
+        return "time"
+    return str(schema.get("type", "any"))
+
+
+def _answer(status: str, response: Schema) -> Answer:
+    phrase = f"{status} {HTTPStatus(int(status)).phrase}" if status.isdecimal() else "any other"
+    for media_type, content in response.get("content", {}).items():
+        schema = content.get("schema", {})
+        return Answer(phrase, response["description"], media_type, type_in_words(schema) if "$ref" in schema else "")
+    return Answer(phrase, response["description"], "", "")
+
+
+def _field(name: str, schema: Schema) -> Field:
+    examples = [example for option in (schema, *schema.get("anyOf", ())) for example in option.get("examples", ())]
+    return Field(name, type_in_words(schema), schema.get("description", ""), str(examples[0]) if examples else "")

@@ -1,0 +1,44 @@
+"""What an orchestrator asks: restart it? send it traffic?"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from api.models import Health, Readiness
+from api.view import View
+
+UNAVAILABLE = 503
+
+
+def router(view: View) -> APIRouter:
+    """`GET /healthz` and `GET /readyz`."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.head("/healthz", include_in_schema=False)
+    @routes.get(
+        "/healthz",
+        response_description="It can go on.",
+        responses={UNAVAILABLE: {"model": Health, "description": "Only a restart helps."}},
+    )
+    async def healthz(response: Response) -> Health:
+        """Whether the process can go on: 200 while the event loop answers and nothing has ended that only a restart brings back.
+
+        Broken promises of a target do not make the prober unhealthy.
+        """
+        health = Health(alive=view.alive())
+        response.status_code = 200 if health.alive else UNAVAILABLE
+        return health
+
+    @routes.head("/readyz", include_in_schema=False)
+    @routes.get(
+        "/readyz",
+        response_description="It does its work.",
+        responses={UNAVAILABLE: {"model": Readiness, "description": "Not ready; says why."}},
+    )
+    async def readyz(response: Response) -> Readiness:
+        """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
+        readiness = Readiness.model_validate(view.readiness())
+        response.status_code = 200 if readiness.ready else UNAVAILABLE
+        return readiness
+
+    return routes

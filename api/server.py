@@ -1,0 +1,96 @@
+"""The web server, inside the service's own event loop. Signals are left to the service."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fastapi import FastAPI
+from uvicorn import Config, Server
+
+from prober.errors import ConfigError
+
+REQUESTS_MAX: Final = 256
+"""Requests and connections at a time; more are answered with 503."""
+KEEP_ALIVE_S: Final = 15  # longer than the status page waits between two looks
+GRACE_S: Final = 2
+_WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None]) -> None:
+    """Serves an app until cancelled, then lets what is being answered end, for two seconds at most.
+
+    `announce` is called with the URL once there is somebody to answer; port 0 takes a free one. A wildcard address is announced as
+    the loopback address. ConfigError if it cannot listen there. Requests are logged by `uvicorn.access` if that logs at debug level.
+    """
+    listening = await _listen(host, port)
+    server = _Server(_config(app), lambda: announce(_url(listening)))
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        await serving
+        listening.close()
+
+
+class _Server(Server):
+    """uvicorn, which otherwise takes the signal handlers of the process; says when it answers."""
+
+    def __init__(self, config: Config, up: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._up = up
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._up()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(app: FastAPI) -> Config:
+    chatty = logging.getLogger("uvicorn.access").isEnabledFor(logging.DEBUG)
+    return Config(
+        app,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level=None if chatty else logging.WARNING,
+        access_log=chatty,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=REQUESTS_MAX,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+async def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket on the first address that the host stands for."""
+    try:
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = addresses[0]
+        return socket.create_server((address[0], address[1]), family=family)
+    except OSError as error:
+        raise ConfigError(_why_not(host, port, error)) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken; name another with api.port or ORDERING_PROBER_API__PORT"
+    if error.errno == errno.EACCES:
+        return f"port {port} is reserved by the system; name one from 1024 on with api.port or ORDERING_PROBER_API__PORT"
+    return f"cannot listen on {host}: {error.strerror or error}; name an address of this machine with api.host or ORDERING_PROBER_API__HOST"
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    host = _WILDCARDS.get(host, host)
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -1,0 +1,25 @@
+"""The pages: templates with the words that they use. Everything that is written into a page is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from api import digest, operations, words
+
+PAGES: Final = Path(__file__).parent / "pages"
+STATIC: Final = PAGES / "static"
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_ENVIRONMENT.globals.update(digest=digest, operations=operations, words=words)
+
+
+def page(template: str, values: Mapping[str, object]) -> HTMLResponse:
+    """A page from a template and what it shows."""
+    return HTMLResponse(_ENVIRONMENT.get_template(template).render(values))

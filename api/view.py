@@ -1,0 +1,31 @@
+"""What the API needs to know of the service: everything that is asked over HTTP is asked here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from prober.snapshot import Readiness, Snapshot
+
+
+class View(Protocol):
+    """The service, as the API sees it. Every method answers at once, from memory, on the event loop."""
+
+    def snapshot(self) -> Snapshot:
+        """How everything stands now."""
+        ...
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        """What a scrape with this Accept header gets: content type and body."""
+        ...
+
+    def readiness(self) -> Readiness:
+        """Whether runs are scheduled and can be recorded."""
+        ...
+
+    def alive(self) -> bool:
+        """False when something has ended that only a restart brings back. That the loop turns is shown by answering at all."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """A request could not be answered because of a mistake of ours; to be counted and logged."""
+        ...

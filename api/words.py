@@ -1,0 +1,63 @@
+"""How numbers and times are written for people. Rounding never makes something out of nothing, or all out of almost all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import floor, log10
+from typing import Final
+
+_UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def iso(at: float) -> str:
+    """RFC 3339 in UTC, to the second, for `<time datetime=...>`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(at: float) -> str:
+    """Date and time in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(seconds: float) -> str:
+    """Up to two units, the largest first: `350 ms`, `2.1 s`, `45 s`, `3 min`, `1 h 5 min`."""
+    if seconds < 1.0:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    if seconds < 10.0:
+        return f"{floor(seconds * 10) / 10:g} s"
+    return _two_units(floor(seconds))
+
+
+def ago(at: float, now: float) -> str:
+    """How long ago, or in how long."""
+    if abs(now - at) < 1.0:
+        return "now"
+    return f"{_two_units(floor(now - at))} ago" if at < now else f"in {_two_units(floor(at - now))}"
+
+
+def share(ratio: float) -> str:
+    """As a percentage with two significant digits of what is missing to 0 % or to 100 %: `99.995 %`, `0.012 %`."""
+    percent, distance = ratio * 100.0, min(abs(ratio), abs(1.0 - ratio)) * 100.0
+    digits = max(0, 1 - floor(log10(distance))) if distance > 0.0 else 0
+    text = f"{percent:,.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def number(count: int) -> str:
+    """With thousands separated."""
+    return f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 finding`, `2 findings`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _two_units(seconds: int) -> str:
+    for position, (unit, size) in enumerate(_UNITS):
+        whole, rest = divmod(seconds, size)
+        if whole:
+            below, below_size = _UNITS[min(position + 1, len(_UNITS) - 1)]
+            second = rest // below_size if rest and unit not in {"min", "s"} else 0
+            return f"{whole} {unit} {second} {below}" if second else f"{whole} {unit}"
+    return "0 s"

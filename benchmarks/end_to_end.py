@@ -1,0 +1,93 @@
+"""What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, judging and counting it.
+
+    python benchmarks/end_to_end.py [--messages N] [--repeat R] [--endpoint HOST:PORT] [--together N]
+
+Both vantages work on one server, which runs in a process of its own: the embedded server, or what `--endpoint` names. Each round is a whole
+run of the probe `ordering` as the service does it: recorder, checker, ledger, metrics with exemplars, verdict. The figure is the best
+of R rounds after one to warm up; the ratio compares figures of the same call, so it holds on any machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from dataclasses import replace
+from time import perf_counter, process_time
+
+from prober.brokers.base import Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import Endpoint, parse_endpoint
+from prober.config import ProbeName
+from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.ledger import Ledger
+from prober.measurements import Measurements
+from prober.metrics import Metrics, exemplar_of
+from prober.runner import Ground, Run
+from prober.sites import Site
+from prober.tallies import Tallies
+
+from brokers import server
+
+KEYS = 100
+
+
+class Bench:
+    """One site, as the service would run it."""
+
+    def __init__(self, vantage: Vantage, endpoint: Endpoint, messages: int, together: int) -> None:
+        config = load(None, {})
+        target = config.targets[0]
+        self.site = Site(target, ProbeName.ORDERING, target.probes[ProbeName.ORDERING], vantage)
+        bursts = messages // KEYS // together
+        self.workload = replace(
+            self.site.workload, keys=KEYS, bursts=bursts, burst_messages=together, rate=0.0, sizes=(256,), subscribers=2
+        )
+        self.messages = KEYS * bursts * together
+        self.target = replace(self.site.at(endpoint, lasting=True), publish_timeout_s=60.0)
+        self.ground = Ground(self.site.lasting_place(self.target, "bench"), Ledger(60.0))
+        metrics = Metrics(config.objectives).watch(target)
+        self.topic, self.subscription = metrics.topic("t"), metrics.subscription("s")
+        self.tallies = Tallies(config.objectives)
+
+    async def measure(self, endpoint: Endpoint, repeat: int) -> tuple[float, float]:
+        """The best CPU microseconds per message, and the messages per second of that round."""
+        broker = await connect(endpoint, self.site.vantage)
+        try:
+            figures = [await self.one_round(broker) for _ in range(repeat + 1)]
+        finally:
+            await broker.close()
+        return min(figures[1:])
+
+    async def one_round(self, broker: object) -> tuple[float, float]:
+        """A whole run."""
+        cpu, wall = process_time(), perf_counter()
+        run = Run(self.site.experiment, broker, self.target, self.workload, 1, ground=self.ground)  # type: ignore[arg-type]
+        measurements = Measurements(self.topic, self.subscription, self.tallies, run.run_id, exemplar_of(run.run_id))
+        run.listen(measurements.listen)
+        result = await run.carry_out()
+        measurements.ended(result)
+        assert result.verdict is Verdict.PASS, result.reason
+        assert result.counters["deliveries_first"] == self.messages
+        return (process_time() - cpu) / self.messages * 1e6, self.messages / (perf_counter() - wall)
+
+
+def main() -> None:
+    """Prints one line per vantage and their ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--together", type=int, default=20, help="messages of a key per publish")
+    parser.add_argument("--endpoint", default="")
+    options = parser.parse_args()
+    with server(options.endpoint) as address:
+        endpoint, costs = parse_endpoint(address), {}
+        for vantage in Vantage:
+            bench = Bench(vantage, endpoint, options.messages, options.together)
+            costs[vantage], rate = asyncio.run(bench.measure(endpoint, options.repeat))
+            print(f"{vantage:8} {costs[vantage]:8.1f} us of CPU per message   {rate:8.0f} messages/s")
+    print(f"library / wire: {costs[Vantage.LIBRARY] / costs[Vantage.WIRE]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

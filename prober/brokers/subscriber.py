@@ -1,0 +1,154 @@
+"""A subscriber keeps one source of messages open, and opens the next one when it ends, with pauses that grow while they end soon.
+
+A source is what differs between the vantages: one stream at the wire, one `subscribe` call of the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol
+
+from prober.brokers.base import Tap
+from prober.brokers.channels import wait_until_connected
+from prober.brokers.connection import Connection
+from prober.brokers.wire_errors import let_go
+from prober.errors import BrokerError, BrokerUnavailable
+
+OPEN_TIMEOUT_S: Final = 10.0
+"""How long `start` waits for a connection."""
+
+OPEN_GRACE_S: Final = 0.5
+"""How long `start` waits for an error of a source that has not answered: Google's emulator says nothing before the first message."""
+
+REFUSAL_GRACE_S: Final = 0.05
+"""How long a refusal may be behind the first sign of life."""
+
+_BACKOFF_MIN_S: Final = 0.1
+_BACKOFF_MAX_S: Final = 5.0
+_HEALTHY_S: Final = 10.0
+"""A source that lasted this long ended for a reason that has nothing to do with how often we try."""
+
+
+class Source(Protocol):
+    """What delivers to a tap until it ends; for one use."""
+
+    @property
+    def answered(self) -> asyncio.Event:
+        """Set when the other side has answered at all; some servers do not before they have a message to deliver."""
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when nothing more will come."""
+
+    async def open(self) -> None:
+        """Asks for messages."""
+
+    def failure(self, doing: str) -> BrokerError:
+        """Why it ended."""
+
+    async def cut(self) -> None:
+        """Cuts the stream that is open, if one is, as a network would."""
+
+    async def close(self) -> None:
+        """Ends it, whether it was opened or not; then the tap has been told of the end of every session."""
+
+
+class ReopeningSubscriber:
+    """Consumes one subscription under one client id, from a source after the other."""
+
+    def __init__(self, connection: Connection, subscription: str, client_id: str, new_source: Callable[[Tap], Source]) -> None:
+        self._connection = connection
+        self._doing = f"subscribing to {subscription}"
+        self._name = f"{client_id} subscriber"
+        self._new_source = new_source
+        # Different subscribers come back at different times; the same one always at the same.
+        self._dice = Random(client_id)
+        self._source: Source | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._open = asyncio.Event()
+
+    async def start(self, tap: Tap) -> None:
+        """Opens the first source; see the port. Raises BrokerUnavailable, NotThere or PermissionRefused."""
+        if self._task is not None:
+            raise RuntimeError("a subscriber is started once")
+        self._task = task = asyncio.create_task(self._consume(tap), name=self._name)
+        self._connection.opened(self)
+        task.add_done_callback(lambda _: self._connection.closed(self))
+        opening = asyncio.ensure_future(self._open.wait())
+        try:
+            await asyncio.wait((task, opening), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        finally:
+            opening.cancel()
+        if task.cancelled():
+            raise let_go(self._doing)
+        if task.done():
+            task.result()
+
+    async def break_stream(self) -> None:
+        """Cuts the stream; does nothing while none is open."""
+        if self._source is not None:
+            await self._source.cut()
+
+    async def close(self) -> None:
+        """Ends the source, and opens no other. Calling it again does nothing."""
+        task = self._task
+        if task is None:
+            return
+        if not task.cancelling():
+            task.cancel()
+        (result,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(result, Exception) and not isinstance(result, BrokerError):
+            raise result  # a bug of ours, as a tap that raises, and not to be lost
+
+    async def _consume(self, tap: Tap) -> None:
+        loop = asyncio.get_running_loop()
+        await self._first_connection()
+        pause_s = _BACKOFF_MIN_S
+        while True:
+            opened_t = loop.time()
+            self._source = source = self._new_source(tap)
+            try:
+                await source.open()
+                if not self._open.is_set():
+                    await _settled(source)
+                    if source.ended.is_set():
+                        raise source.failure(self._doing)
+                    self._open.set()
+                await source.ended.wait()
+            finally:
+                self._source = None
+                await source.close()
+            pause_s = _BACKOFF_MIN_S if loop.time() - opened_t > _HEALTHY_S else min(2 * pause_s, _BACKOFF_MAX_S)
+            await asyncio.sleep(pause_s * self._dice.uniform(0.5, 1.0))
+            await wait_until_connected(self._connection.channel)
+
+    async def _first_connection(self) -> None:
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT_S):
+                await wait_until_connected(self._connection.channel)
+        except TimeoutError:
+            raise BrokerUnavailable(
+                f"{self._doing}: no connection within {OPEN_TIMEOUT_S:g} s; is the target running, and is the endpoint right?"
+            ) from None
+
+
+async def _settled(source: Source) -> None:
+    """Waits until a source has answered, has ended, or has been silent for long enough to count as open."""
+    if await _first_of(source.answered, source.ended, timeout_s=OPEN_GRACE_S):
+        await _first_of(source.ended, timeout_s=REFUSAL_GRACE_S)
+
+
+async def _first_of(*events: asyncio.Event, timeout_s: float) -> bool:
+    """Waits until one of the events is set; False if none is in time."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for one in waiting:
+            one.cancel()

@@ -1,0 +1,106 @@
+"""How log lines look: text for people, or one JSON object per line for machines. The rest is the standard library's `logging`.
+
+Whoever has something to say takes `logging.getLogger(__name__)`; what belongs to a line besides its words is given as `extra`:
+
+    _log.info("run ended", extra={"target": "production", "verdict": "PASS"})
+
+    2026-12-20T12:00:00.123Z INFO prober.service: run ended target=production verdict=PASS
+    {"time": "2026-12-20T12:00:00.123Z", "level": "info", "logger": "prober.service", "message": "run ended", "target": "production", ...}
+
+Values that JSON has no form for are written as their text; for a secret of the configuration that is a row of asterisks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from prober.config.models import LogFormat, Telemetry
+
+OURS: Final = ("api", "prober", "uvicorn")
+"""Loggers that write from the configured level on. Libraries write warnings and worse."""
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+"""What every record has, and what uvicorn adds for terminals: anything else is a field."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def set_up(telemetry: Telemetry, stream: TextIO) -> None:
+    """Sends everything that is logged in this process to `stream`, each record as one line; warnings of Python too.
+
+    Handlers that others have installed are removed. uvicorn installs its own when it is configured, unless its `log_config` is None.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if telemetry.log_format is LogFormat.JSON else TextFormatter())
+    level = logging.getLevelNamesMapping()[telemetry.log_level.upper()]
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    for name in ("apscheduler", "uvicorn", "uvicorn.access", "uvicorn.error"):
+        _forward(logging.getLogger(name))
+    for name in OURS:
+        logging.getLogger(name).setLevel(level)
+
+
+def _forward(logger: logging.Logger) -> None:
+    """Makes a logger as it would be if nobody had configured it."""
+    for handler in tuple(logger.handlers):
+        logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+def _time(record: logging.LogRecord) -> str:
+    """RFC 3339 in UTC, with milliseconds."""
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, the fields, and `exception` with the traceback.
+
+    A field that is called like one of these is left out. Numbers that JSON does not have are written as text.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON, in ASCII."""
+        line = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return _json(_fields(record) | line)
+
+
+def _json(line: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(line, default=str, allow_nan=False)
+    except (TypeError, ValueError):  # a key that is no string, a number that is none, a list that contains itself
+        return json.dumps({name: str(value) for name, value in line.items()})
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, logger, message and fields on one line; a traceback follows on lines of its own, indented.
+
+    Control characters are escaped: what a service answers must neither look like another line nor reach the terminal.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        fields = "".join(f" {name}={_quoted(str(value))}" for name, value in _fields(record).items())
+        line = _escaped(f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}")
+        traceback = self.formatException(record.exc_info).split("\n") if record.exc_info else []
+        return "\n  ".join([line, *map(_escaped, traceback)])
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _quoted(value: str) -> str:
+    return value if re.fullmatch(r"[^\s\"=]+", value) else json.dumps(value, ensure_ascii=False)

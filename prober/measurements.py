@@ -1,0 +1,147 @@
+"""What a run tells to the metrics and tallies: publishes, deliveries and findings as they happen, and the checks when it is over.
+
+Latencies count from the intended send time, so that neither a slow service nor a slow prober can hide by sending later; those of
+redeliveries from the refusal, or the end of the lease, that caused them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from prober.brokers.base import Confirmed, Rejected, Unknown
+from prober.core.events import (
+    Acked,
+    Delivered,
+    Event,
+    LeaseModified,
+    Nacked,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+)
+from prober.core.findings import Finding
+from prober.core.indicators import Indicator
+from prober.judgement import Sort
+from prober.metrics import Check, DeliveryKind, Exemplar, Outstanding, Result, SubscriptionMetrics, TopicMetrics
+from prober.results import RunResult
+from prober.tallies import Tallies
+
+EXEMPLAR_STEP: Final = 1.2
+
+_CONFIRMED: Final = Confirmed("")
+_REJECTED: Final = Rejected("")
+_UNKNOWN: Final = Unknown("")
+_CHECKS: Final[Mapping[Indicator, Check]] = {
+    Indicator.ORDER: Check.ORDER,
+    Indicator.REDELIVERY: Check.REDELIVERY,
+    Indicator.AFFINITY: Check.AFFINITY,
+    Indicator.COMPLETENESS: Check.DELIVERY,
+}
+_MOVES: Final = {
+    "affinity_moves_outstanding_yes": Outstanding.YES,
+    "affinity_moves_outstanding_no": Outstanding.NO,
+    "affinity_moves_outstanding_unknown": Outstanding.UNKNOWN,
+}
+
+
+class Measurements:
+    """Listens to one run. What it remembers is bounded by what the run publishes, and goes with it."""
+
+    def __init__(
+        self, topic: TopicMetrics, subscription: SubscriptionMetrics, tallies: Tallies, epoch: str, exemplar: Exemplar
+    ) -> None:
+        self._topic, self._subscription, self._tallies = topic, subscription, tallies
+        self._epoch, self._exemplar = epoch, exemplar
+        self._intended: dict[tuple[str, int], float] = {}
+        self._received: set[str] = set()
+        self._places: set[tuple[str, int]] = set()
+        self._due: dict[str, float] = {}
+        self._told: Counter[Sort] = Counter()
+        self._slowest: dict[Indicator, float] = {}
+        self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
+            PublishInvoked: self._invoked,
+            Published: self._published,
+            PublishFailed: self._unpublished,
+            PublishUnknown: self._unpublished,
+            Delivered: self._delivered,
+            Nacked: self._due_again,
+            LeaseModified: self._due_again,
+            Acked: self._acked,
+        }
+
+    def listen(self, event: Event, findings: Iterable[Finding]) -> None:
+        """Takes in one event and what the checker says to it."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+        for finding in findings:
+            self._told[finding.kind, finding.status] += 1
+            self._subscription.finding(finding.kind, finding.status)
+
+    def ended(self, result: RunResult) -> None:
+        """The run is over: tells the findings that only its end decided, the checks and the moves."""
+        for (kind, status), count in result.counts.items():
+            for _ in range(count - self._told[kind, status]):
+                self._subscription.finding(kind, status)
+        for indicator, tally in result.checks.items():
+            for answer, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
+                self._subscription.checked(_CHECKS[indicator], answer, count)
+        for name, outstanding in _MOVES.items():
+            self._subscription.moved(outstanding, result.counters.get(name, 0))
+        self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
+
+    def _invoked(self, event: PublishInvoked) -> None:
+        self._intended.setdefault((event.key, event.seq), event.t if event.intended_t is None else event.intended_t)
+
+    def _published(self, event: Published) -> None:
+        latency_s = event.t - self._intended.get((event.key, event.seq), event.t)
+        exemplar = self._exemplar_of(Indicator.PUBLISH_LATENCY, latency_s)
+        self._topic.published(_CONFIRMED, latency_s, exemplar)
+        self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
+        self._tallies.took(Indicator.PUBLISH_LATENCY, latency_s)
+
+    def _unpublished(self, event: PublishFailed | PublishUnknown) -> None:
+        self._topic.published(_REJECTED if isinstance(event, PublishFailed) else _UNKNOWN)
+        self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
+
+    def _due_again(self, event: Nacked | LeaseModified) -> None:
+        self._due[event.message_id] = event.t + (event.seconds if isinstance(event, LeaseModified) else 0.0)
+
+    def _acked(self, event: Acked) -> None:
+        self._due.pop(event.message_id, None)
+
+    def _delivered(self, event: Delivered) -> None:
+        message_id, place = event.message_id, (event.key, event.seq)
+        if event.epoch != self._epoch:
+            self._subscription.delivered(DeliveryKind.FOREIGN)
+        elif message_id in self._received:
+            due_t = self._due.pop(message_id, event.t + 1.0)
+            # What comes before it was due has another cause, such as a stream that broke.
+            latency_s = event.t - due_t if due_t <= event.t else None
+            self._delivered_after(DeliveryKind.REDELIVERY, Indicator.REDELIVERY_LATENCY, latency_s)
+        elif place in self._places:
+            self._received.add(message_id)
+            self._subscription.delivered(DeliveryKind.PUBLISHER_DUPLICATE)
+        else:
+            self._received.add(message_id)
+            self._places.add(place)
+            intended_t = self._intended.get(place)
+            latency_s = None if intended_t is None else event.t - intended_t
+            self._delivered_after(DeliveryKind.FIRST, Indicator.END_TO_END_LATENCY, latency_s)
+
+    def _delivered_after(self, kind: DeliveryKind, indicator: Indicator, latency_s: float | None) -> None:
+        if latency_s is None:
+            self._subscription.delivered(kind)
+            return
+        self._subscription.delivered(kind, latency_s, self._exemplar_of(indicator, latency_s))
+        self._tallies.took(indicator, latency_s)
+
+    def _exemplar_of(self, indicator: Indicator, latency_s: float) -> Exemplar | None:
+        """The run's own exemplar, for what is much slower than anything of it so far: one per message would cost more than counting."""
+        if latency_s <= EXEMPLAR_STEP * self._slowest.get(indicator, -1.0):
+            return None
+        self._slowest[indicator] = latency_s
+        return self._exemplar

@@ -1,0 +1,218 @@
+"""The service: the only place where everything is put together. What the parts do stands in their own rooms.
+
+async with Service(config, environ, version) as service:
+    ...  # probes run on their schedules; the API asks `service` what there is to see
+
+It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run
+per site at a time. Leaving it stops the schedule, waits a moment for the runs under way, and lets go of everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from prober.board import Board
+from prober.brokers.base import Broker, Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.clock import monotonic_s, wall_s
+from prober.config.models import Config, TargetSettings
+from prober.core.indicators import SLICE_S, Indicator
+from prober.embedded.server import EmbeddedServer
+from prober.errors import ConfigError
+from prober.metrics import Backlog, Component, Health, Metrics, Skip, TargetMetrics
+from prober.rounds import Audience, Rounds
+from prober.scheduler import Scheduler
+from prober.sites import is_embedded, sites_of
+from prober.snapshot import Readiness, Snapshot
+from prober.tallies import Tallies
+from prober.tracing import Tracing
+
+BEAT_S: Final = 0.25
+STOP_GRACE_S: Final = 5.0
+SCHEDULER_SILENT_MAX_S: Final = 10.0
+INSTANCE_LENGTH_MAX: Final = 63
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """All of it; see the head of this file. Its methods answer at once, from memory, on the event loop."""
+
+    def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
+        self._config, self._environ, self._version = config, environ, version
+        self._instance = config.instance or own_name(socket.gethostname())
+        self._metrics = Metrics(config.objectives, version)
+        self._tracing = Tracing(config.telemetry, version)
+        self._scheduler = Scheduler(_Attendance(self))
+        self._resources = AsyncExitStack()
+        self._rounds: dict[str, Rounds] = {}
+        self._targets: dict[str, TargetMetrics] = {}
+        self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
+        self._server: EmbeddedServer | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._resources.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._scheduler.stop(STOP_GRACE_S)
+        await self._resources.aclose()
+        self._tracing.shutdown()
+
+    # --- what the API asks ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """How everything stands now."""
+        for name, rounds in self._rounds.items():
+            self._board.planned(rounds.shown, self._scheduler.next_run_at(name))
+        for target, tallies in self._tallies.items():
+            for objective, total in tallies.totals.items():
+                self._board.counted(target, objective, total)
+        return self._board.snapshot(wall_s())
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        """What a scrape with this Accept header gets: content type and body."""
+        return self._metrics.expose(accept)
+
+    def readiness(self) -> Readiness:
+        """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
+        problems = [f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck()]
+        if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
+            problems.append("the scheduler is stuck")
+        return Readiness(not problems, tuple(problems))
+
+    def alive(self) -> bool:
+        """Whether what only a restart would bring back is there."""
+        return not self._watching.done()
+
+    def of(self, name: str) -> tuple[Rounds, TargetMetrics, Board]:
+        """A site by its name: its rounds, the metrics of its target, and the board."""
+        rounds = self._rounds[name]
+        return rounds, self._targets[rounds.site.target.name], self._board
+
+    @property
+    def health(self) -> Health:
+        """How the prober itself is."""
+        return self._metrics.health
+
+    def failed(self, error: Exception) -> None:
+        """A request could not be answered because of a mistake of ours."""
+        self._metrics.health.internal_error(Component.API)
+        _log.error("internal error in the API", exc_info=error)
+
+    # --- putting it together -------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        for target in self._config.targets:
+            await self._connect(target)
+        self._board = Board(
+            (rounds.shown for rounds in self._rounds.values()),
+            self._config.objectives,
+            version=self._version,
+            instance=self._instance,
+            started_at=wall_s(),
+        )
+        for target in self._config.targets:
+            self._schedule(target)
+        self._scheduler.start()
+        self._watching = asyncio.create_task(self._watch(), name="watch")
+        self._resources.callback(self._watching.cancel)
+
+    async def _connect(self, target: TargetSettings) -> None:
+        endpoint = await self._endpoint(target)
+        brokers: dict[Vantage, Broker] = {}
+        for site in sites_of(target):
+            if site.vantage not in brokers:
+                brokers[site.vantage] = await connect(endpoint, site.vantage)
+                self._resources.push_async_callback(brokers[site.vantage].close)
+            self._rounds[site.name] = Rounds(self._config, site, brokers[site.vantage], endpoint, self._instance)
+
+    async def _endpoint(self, target: TargetSettings) -> Endpoint:
+        if not is_embedded(target, self._environ):
+            return resolve_endpoint(target.endpoint, self._environ)
+        if self._server is None:
+            settings = self._config.embedded
+            try:
+                self._server = await self._resources.enter_async_context(EmbeddedServer(settings.port, settings.faults))
+            except OSError as error:
+                raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
+            _log.info("embedded Pub/Sub server on %s", self._server.address)
+        return Endpoint(self._server.address, secure=False)
+
+    def _schedule(self, target: TargetSettings) -> None:
+        own = {name: rounds for name, rounds in self._rounds.items() if rounds.site.target is target}
+
+        def backlog() -> Mapping[str, Backlog]:
+            return {rounds.subscription: rounds.backlog() for rounds in own.values()}
+
+        topics, subscriptions = ([rounds.topic for rounds in own.values()], [rounds.subscription for rounds in own.values()])
+        metrics = self._targets[target.name] = self._metrics.watch(target, topics, subscriptions, backlog)
+        audience = Audience(metrics, self._tallies[target.name], self._metrics.health, self._board, self._tracing)
+        for name, rounds in own.items():
+            settings = rounds.site.settings
+            self._scheduler.add(
+                name,
+                settings.schedule,
+                settings.jitter.total_seconds(),
+                lambda rounds=rounds: rounds.go(audience),  # type: ignore[misc]
+            )
+
+    async def _watch(self) -> None:
+        """Measures how late the loop wakes up, and counts a slice of time for the objectives every so often."""
+        slice_ends_t = monotonic_s() + SLICE_S
+        while True:
+            due_t = monotonic_s() + BEAT_S
+            await asyncio.sleep(BEAT_S)
+            now = monotonic_s()
+            self._metrics.health.lagged(now - due_t)
+            if now >= slice_ends_t:
+                slice_ends_t += SLICE_S
+                self._count_slice()
+
+    def _count_slice(self) -> None:
+        for rounds in self._rounds.values():
+            tallies, backlog, keys = self._tallies[rounds.site.target.name], rounds.backlog(), rounds.site.settings.keys
+            tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
+            tallies.ended(Indicator.STALLED_KEYS, good=max(0, keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+
+
+class _Attendance:
+    """Notes what the schedule asks for, and what does not happen."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def expected(self, name: str) -> None:
+        """The schedule asked for a run."""
+        rounds, metrics, board = self._service.of(name)
+        metrics.expected(rounds.site.probe)
+        board.expected(rounds.shown)
+
+    def skipped(self, name: str, reason: Skip) -> None:
+        """A run that the schedule asked for does not start."""
+        rounds, metrics, board = self._service.of(name)
+        metrics.skipped(rounds.site.probe, reason)
+        board.skipped(rounds.shown, reason, wall_s())
+        _log.warning("%s: a run was skipped: %s", name, reason)
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """Rounds ended by a mistake of ours."""
+        self._service.health.internal_error(Component.SCHEDULER)
+        _log.error("internal error in %s", name, exc_info=error)
+
+
+def own_name(host: str) -> str:
+    """A host's name as it may stand in the names of topics and in labels: small letters, digits, hyphens."""
+    return re.sub("[^a-z0-9]+", "-", host.lower()).strip("-")[:INSTANCE_LENGTH_MAX].rstrip("-") or "prober"

@@ -1,0 +1,108 @@
+"""Where what is probed: a site is one probe on one target, seen from one vantage. Here the configuration becomes what a run takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prober.brokers.base import Vantage
+from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
+from prober.config.models import Probe, ProbeName, TargetSettings
+from prober.core.rules import Rules
+from prober.probes.base import Probe as Experiment
+from prober.probes.base import Workload
+from prober.probes.catalogue import PROBES
+from prober.runner import OURS, Target, for_library
+from prober.stage import Place
+
+DELIVERY_DELAY_MAX_S: Final = 5.0
+CLOSE_DETECTION_MAX_S: Final = 30.0
+LOCAL_CLOSE_DETECTION_MAX_S: Final = 1.0
+LOCAL_DEADLINE_S: Final = 10.0
+"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
+
+Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
+through it gets the time that is configured.
+"""
+MARGIN_S: Final = 1.0
+
+INSTANCE_LABEL: Final = "ordering-prober-instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One probe on one target from one vantage."""
+
+    target: TargetSettings
+    probe: ProbeName
+    settings: Probe
+    vantage: Vantage
+
+    @property
+    def name(self) -> str:
+        """Unique in a configuration."""
+        return f"{self.target.name}/{self.probe}/{self.vantage}"
+
+    @property
+    def experiment(self) -> Experiment:
+        """What is done there."""
+        return PROBES[self.probe]
+
+    @property
+    def workload(self) -> Workload:
+        """How much of it."""
+        known, settings = self.experiment.workload, self.settings
+        return Workload(
+            keys=settings.keys,
+            bursts=known.bursts,
+            burst_messages=settings.messages,
+            rate=settings.rate,
+            sizes=settings.sizes,
+            subscribers=settings.subscribers,
+            ack_after_s=known.ack_after_s,
+        )
+
+    def at(self, endpoint: Endpoint, *, lasting: bool) -> Target:
+        """What a run there has to know.
+
+        On a subscription that lasts, an earlier run that was killed, or whose last acknowledgements were lost, may hold a key until its
+        leases end. Nothing can be called late before that time has passed as well.
+        """
+        deadlines = self.settings.deadlines
+        held_s = self.settings.ack_deadline.total_seconds() if lasting else 0.0
+        patient = endpoint.secure or self.vantage is Vantage.LIBRARY
+        far_s = float("inf") if patient else LOCAL_DEADLINE_S
+        rules = Rules(
+            delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
+            close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
+            ack_deadline_s=self.settings.ack_deadline.total_seconds(),
+            delivery_deadline_s=held_s + min(far_s, deadlines.delivery.total_seconds()),
+            stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
+            unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
+            attempts_observed=True,
+        )
+        longest_s = max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.ack_deadline_s + rules.unacked_deadline_s)
+        return Target(
+            self.target.name,
+            self.target.project,
+            str(self.vantage),
+            rules if self.vantage is Vantage.WIRE else for_library(rules),
+            publish_timeout_s=deadlines.publish.total_seconds(),
+            drain_s=min(deadlines.drain.total_seconds() + held_s, longest_s + MARGIN_S),
+        )
+
+    def lasting_place(self, target: Target, instance: str) -> Place:
+        """The topic and the subscription that the runs of a prober of that name use one after the other."""
+        labels = OURS | {INSTANCE_LABEL: instance}
+        return target.place(f"okp-{instance}-{self.target.name}-{self.probe}-{self.vantage}", labels)
+
+
+def sites_of(target: TargetSettings) -> Iterable[Site]:
+    """All sites of a target, in the order of its configuration."""
+    return tuple(Site(target, name, settings, vantage) for name, settings in target.probes.items() for vantage in settings.vantages)
+
+
+def is_embedded(target: TargetSettings, environ: Mapping[str, str], override: str = "") -> bool:
+    """Whether a target is the server in this process: configured so, and nothing else is named by the caller or the environment."""
+    return target.is_embedded and not override and not environ.get(EMULATOR_VARIABLE)

@@ -1,0 +1,142 @@
+"""A broker lives for months, what it makes for minutes: what was closed is forgotten, and what is open is closed with the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from prober.brokers.base import Flow, Outgoing, Rejected, TopicSettings, Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import Endpoint
+from prober.brokers.subscriber import OPEN_TIMEOUT_S
+from prober.errors import BrokerUnavailable, NotThere
+from tests.contract.conftest import Service
+from tests.contract.places import dead_server
+from tests.contract.stage import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, Stage, nothing_left
+
+MISSING = f"{PROJECT}/subscriptions/nowhere"
+
+
+async def a_publisher(stage: Stage) -> weakref.ref[object]:
+    publisher = stage.broker.publisher(stage.topic)
+    await publisher.publish([Outgoing("k", b"1")], WAIT_S)
+    await publisher.close()
+    return weakref.ref(publisher)
+
+
+async def a_puller(stage: Stage) -> weakref.ref[object]:
+    await stage.publish("k", ["1"])
+    puller = stage.broker.puller(stage.subscription)
+    assert await puller.pull(Notebook(), 1, WAIT_S)
+    await puller.close()
+    return weakref.ref(puller)
+
+
+async def a_subscriber(stage: Stage) -> weakref.ref[object]:
+    await stage.publish("k", ["1"])
+    notebook = Notebook()
+    subscriber = await stage.subscribe(notebook)
+    await notebook.until(lambda: len(notebook.messages) == 1)
+    await subscriber.close()
+    return weakref.ref(subscriber)
+
+
+@pytest.mark.parametrize("use", [a_publisher, a_puller, a_subscriber])
+async def test_what_was_closed_is_forgotten(
+    service: Service, vantage: Vantage, use: Callable[[Stage], Awaitable[weakref.ref[object]]]
+) -> None:
+    async with service.stage(vantage) as stage:
+        await forgotten(await use(stage))
+
+
+@pytest.mark.usefixtures("refused_late")
+async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        subscriber = stage.broker.subscriber(MISSING, "one", Flow(), 10)
+        with pytest.raises(NotThere):
+            await subscriber.start(Notebook())
+        reference = weakref.ref(subscriber)
+        del subscriber
+        await forgotten(reference)
+
+
+async def forgotten(reference: weakref.ref[object]) -> None:
+    """Waits until nobody knows of it any more."""
+    async with asyncio.timeout(WAIT_S):
+        while reference() is not None:
+            await asyncio.sleep(0.02)  # threads let go of what they called
+            gc.collect()
+
+
+async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        broker = await connect(Endpoint(stage.address, secure=False), vantage)
+        notebook = Notebook()
+        await broker.subscriber(stage.subscription, "one", Flow(), 10).start(notebook)
+        publisher, puller = broker.publisher(stage.topic), broker.puller(stage.subscription)
+        await broker.close()
+        await broker.close()
+        assert [type(what) for what in notebook.told] == [Opened, Closed]
+        (outcome,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
+        assert isinstance(outcome, Rejected)
+        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+            await puller.pull(Notebook(), 1, WAIT_S)
+        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+            await broker.admin.create_topic(stage.topic, TopicSettings(LABELS))
+        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+            await broker.subscriber(stage.subscription, "two", Flow(), 10).start(notebook)
+        assert [type(what) for what in notebook.told] == [Opened, Closed]
+
+
+@pytest.mark.parametrize("delay_s", [0, 0.01, 0.1])
+async def test_closing_ends_a_start(service: Service, vantage: Vantage, delay_s: float) -> None:
+    """At each stage of it: before anything was asked, when it was, and when the other side is silent."""
+    async with service.stage(vantage) as stage:
+        broker = await connect(Endpoint(stage.address, secure=False), vantage)
+        notebook = Notebook()
+        starting = asyncio.create_task(broker.subscriber(stage.subscription, "one", Flow(), 10).start(notebook))
+        await asyncio.sleep(delay_s)
+        await broker.close()
+        (result,) = await asyncio.gather(starting, return_exceptions=True)
+        # It may have been open already.
+        assert result is None or "closed on our side" in str(result)
+        assert len(notebook.sessions) == len(notebook.closings)
+
+
+async def test_closing_ends_a_start_that_waits_for_a_connection(vantage: Vantage) -> None:
+    tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
+    async with dead_server() as address:
+        broker = await connect(Endpoint(address, secure=False), vantage)
+        starting = asyncio.create_task(broker.subscriber(MISSING, "one", Flow(), 10).start(Notebook()))
+        await asyncio.sleep(0.1)
+        await broker.close()
+        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+            await asyncio.wait_for(starting, OPEN_TIMEOUT_S / 2)
+    await nothing_left(tasks, threads)
+
+
+async def test_a_subscriber_is_started_once(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        subscriber = await stage.subscribe(Notebook())
+        with pytest.raises(RuntimeError, match="started once"):
+            await subscriber.start(Notebook())
+
+
+async def test_no_two_brokers_share_a_connection(vantage: Vantage) -> None:
+    """It carries a limited number of streams, and one that waits before it connects again would make the other wait."""
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    brokers = [await connect(Endpoint(address, secure=False), vantage) for _ in range(2)]
+    for broker in brokers:
+        await broker.publisher(f"{PROJECT}/topics/any").publish([Outgoing("k", b"1")], 0.2)
+    for broker in brokers:
+        writer = await accepted.get()
+        writer.close()
+        await broker.close()
+    server.close()

@@ -1,0 +1,117 @@
+"""A service to ask, and how a test asks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+from fastapi import FastAPI
+
+from api.app import create_app
+from prober.board import Board
+from prober.config import load
+from prober.core.findings import Finding, Kind, Status
+from prober.core.indicators import Indicator
+from prober.core.slo import Tally
+from prober.core.verdict import Verdict
+from prober.judgement import Made
+from prober.results import RunResult
+from prober.snapshot import Readiness, Site, Snapshot
+
+NOON = 1772366400.0  # 2026-03-01T12:00:00Z
+EUROPE = Site(
+    target="europe",
+    probe="ordering",
+    vantage="wire",
+    interval_s=10.0,
+    schedule="every 10s",
+    environment="production",
+    region="europe-west1",
+    endpoint="europe-west1-pubsub.googleapis.com:443",
+    promise="Messages of a key are received in order.",
+    topic="projects/p/topics/t",
+    subscription="projects/p/subscriptions/s",
+    labels={"team": "messaging"},
+)
+US = Site(target="us", probe="redelivery", vantage="library", interval_s=30.0)
+STUCK = Finding(
+    Kind.STUCK, Status.LIVENESS, "projects/p/subscriptions/s", "k", 3.5, (1, 2), {"seqs": (7,), "count": 1, "since_t": 1.0}
+)
+
+
+@dataclass
+class StubView:
+    """A real board, and readiness and metrics that a test sets."""
+
+    board: Board
+    now: float = NOON
+    ready: Readiness = field(default_factory=lambda: Readiness(True))
+    is_alive: bool = True
+    errors: list[Exception] = field(default_factory=list)
+    accepts: list[str] = field(default_factory=list)
+
+    def snapshot(self) -> Snapshot:
+        return self.board.snapshot(self.now)
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        self.accepts.append(accept)
+        return "text/plain; version=0.0.4; charset=utf-8", b"up 1\n"
+
+    def readiness(self) -> Readiness:
+        return self.ready
+
+    def alive(self) -> bool:
+        return self.is_alive
+
+    def failed(self, error: Exception) -> None:
+        self.errors.append(error)
+
+
+def view(*sites: Site) -> StubView:
+    """A service that watches these sites and has just started."""
+    objectives = load(None, {}).objectives
+    return StubView(Board(sites, objectives, version="0.1.0", instance="prober-0", started_at=NOON - 60.0))
+
+
+def end(
+    asked: StubView, site: Site, verdict: Verdict, *findings: Finding, reason: str = "", number: int = 1, at: float = NOON - 5.0
+) -> None:
+    """A run ends, with 200 messages in order."""
+    made = tuple(Made(finding, 1) for finding in findings)
+    counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
+    checks = {Indicator.ORDER: Tally(200, 0, 0)}
+    result = RunResult(
+        f"run-{number}",
+        site.probe,
+        site.target,
+        site.vantage,
+        verdict,
+        reason,
+        at - 2.0,
+        2.0,
+        findings=made,
+        counts=counts,
+        checks=checks,
+    )
+    asked.board.ended(site, result, at)
+
+
+def ask(
+    asked: StubView,
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    change: Callable[[FastAPI], None] | None = None,
+) -> httpx.Response:
+    """What the API answers. `change` does something to the application first."""
+
+    async def asking() -> httpx.Response:
+        app = create_app(asked)
+        if change:
+            change(app)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://prober") as client:
+            return await client.request(method, path, headers=headers)
+
+    return asyncio.run(asking())

@@ -1,0 +1,246 @@
+"""The pages: what they say in each state, that they need nobody else, and that nothing from outside becomes markup."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from api.templates import STATIC
+from prober.core.findings import Finding, Kind, Status
+from prober.core.slo import Tally
+from prober.core.verdict import Verdict
+from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
+from tests.unit.api.pages import Page
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"
+
+
+def page(asked: StubView, path: str = "/") -> Page:
+    response = ask(asked, path)
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    return Page(response.text)
+
+
+def full() -> StubView:
+    """A service in which everything is going on."""
+    sites = [replace(EUROPE, target=f"t{number}") for number in range(5)]
+    asked = view(*sites, US)
+    end(asked, sites[0], Verdict.PASS)
+    end(asked, sites[1], Verdict.FAIL, STUCK, reason="STUCK")
+    end(asked, sites[2], Verdict.UNKNOWN, reason="nobody answers")
+    end(asked, sites[3], Verdict.FAIL, STUCK, at=NOON - 20.0)
+    end(asked, sites[3], Verdict.PASS)
+    end(asked, sites[4], Verdict.PASS)
+    asked.board.under_maintenance(sites[4], "network works", NOON)
+    asked.board.started(US, NOON - 7.0)
+    asked.board.counted("t0", "publish_latency", Tally(900, 100))
+    return asked
+
+
+def states(found: Page) -> list[str]:
+    """How each site is shown, as classes of its row."""
+    return [
+        attributes["class"] for tag, attributes in found.elements if tag == "tr" and attributes.get("class") not in (None, "target")
+    ][:6]
+
+
+class TestStates:
+    def test_pass(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.PASS)
+        found = page(asked)
+        assert "PASS All probes pass 1 PASS · since 2026-03-01 11:59:55 UTC" in found.said()
+        assert "PASS · ordering-keys-prober" in found.said()
+        assert "None: no finding has failed a run" in found.said()
+        assert "static/pass.svg" in found.values("href")
+
+    def test_fail_names_the_cause_and_explains_the_finding(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.FAIL, STUCK, STUCK, reason="STUCK")
+        said = page(asked).said()
+        assert "FAIL A promise is broken 1 FAIL" in said
+        assert "ordering on europe (wire): STUCK" in said
+        assert "STUCK liveness · ordering on europe (wire) · 5 s ago Message 7, published and confirmed," in said
+        assert "The newest of 2 like it in 1 run" in said
+
+    def test_nothing_is_known_yet(self) -> None:
+        found = page(view(EUROPE))
+        assert "UNKNOWN Nothing is known yet 1 UNKNOWN" in found.said()
+        assert "no run has ended yet" in found.said()
+        assert "static/unknown.svg" in found.values("href")
+
+    def test_unknown_never_looks_like_pass(self) -> None:
+        asked = view(EUROPE)
+        assert {"unknown", "hero", "chip"} <= page(asked).classes()
+        assert not {"proven", "fail"} & page(asked).classes()
+        assert [attributes for _, attributes in page(asked).elements if attributes.get("class") in ("pass", "hero pass")] == [
+            {"class": "pass", "d": ""}  # the empty history
+        ]
+
+    def test_a_pass_that_is_overdue_is_shown_as_unknown(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.PASS)
+        asked.now += 100.0
+        found = page(asked)
+        assert states(found)[0] == "unknown"
+        assert "it passed, but a run is overdue by 1 min" in found.said()
+
+    def test_all_at_once(self) -> None:
+        found = page(full())
+        assert states(found) == ["pass", "fail", "unknown", "pass", "maintenance", "unknown"]
+        said = found.said()
+        assert "1 FAIL, 2 UNKNOWN, 2 PASS, 1 under maintenance" in said
+        assert "MAINTENANCE was PASS" in said
+        assert "network works" in said
+        assert "running for 7 s" in said
+        assert "Earlier findings, at probes that have passed since (1)" in said
+        assert "publish_latency 99 % over 30 d missed 900 100 0 10 %" in said
+        assert "10 times the budget spent" in said
+
+    def test_objectives_without_data_are_unknown(self) -> None:
+        assert re.search(r"order 99\.99 % over 30 d unknown 0 0 0 unknown nothing counted", page(view(EUROPE)).said())
+
+    def test_the_history_is_told_in_words_too(self) -> None:
+        asked = view(EUROPE)
+        for number, verdict in enumerate((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)):
+            end(asked, EUROPE, verdict, number=number, reason="why")
+        found = page(asked)
+        assert "last 4 runs: 2 PASS, 1 FAIL, 1 UNKNOWN; the newest PASS" in found.values("aria-label")
+        assert "FAIL · 2026-03-01 11:59:53 UTC · run-1 · why" in found.said()
+
+    def test_the_history_is_drawn_newest_right(self) -> None:
+        asked = view(EUROPE)
+        for number, verdict in enumerate((Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS, Verdict.PASS)):
+            end(asked, EUROPE, verdict, number=number)
+        elements = [(attributes.get("class"), attributes) for _, attributes in page(asked).elements]
+        assert [attributes["d"] for name, attributes in elements if name == "pass" and "d" in attributes] == [
+            "M240 10h4v14h-4zM245 10h4v14h-4z"
+        ]
+        bars = [
+            (name, attributes["x"], attributes["y"])
+            for name, attributes in elements
+            if "x" in attributes and name in ("fail", "unknown")
+        ]
+        assert bars == [("fail", "230", "0"), ("unknown", "235", "10")]
+
+    def test_findings_come_newest_first_and_alike_ones_together(self) -> None:
+        asked = view(EUROPE, US)
+        ghost = replace(STUCK, kind=Kind.GHOST, facts={"seq": 4})
+        end(asked, EUROPE, Verdict.FAIL, ghost, number=1, at=NOON - 40.0)
+        end(asked, US, Verdict.FAIL, STUCK, number=2, at=NOON - 30.0)
+        end(asked, EUROPE, Verdict.FAIL, ghost, ghost, number=3, at=NOON - 10.0)
+        said = page(asked).said()
+        assert said.index("GHOST liveness · ordering on europe (wire) · 10 s ago") < said.index("STUCK liveness · redelivery on us")
+        assert "run run-3 · subscription projects/p/subscriptions/s The newest of 3 like it in 2 runs, from 40 s ago on." in said
+        assert said.count("GHOST liveness") == 1
+
+    def test_when_the_next_run_comes(self) -> None:
+        asked = view(EUROPE, US)
+        asked.board.planned(EUROPE, NOON + 7.0)
+        asked.board.planned(US, NOON - 9.0)
+        said = page(asked).said()
+        assert "in 7 s" in said
+        assert "due 9 s ago" in said
+
+    def test_what_is_counted_is_explained(self) -> None:
+        said = page(view(EUROPE)).said()
+        assert "ordering probe Messages of a key are received in order." in said
+        assert "order A message is bad if it was first received out of order." in said
+        assert "publish_latency A message is bad if its confirmation took longer than 500 ms." in said
+
+    def test_a_page_stays_short_however_much_is_found(self) -> None:
+        sites = [replace(EUROPE, target=f"t{number}") for number in range(30)]
+        asked = view(*sites)
+        for site in sites:
+            end(asked, site, Verdict.FAIL, *(replace(STUCK, t=float(number)) for number in range(25)), reason="STUCK")
+        found = page(asked)
+        assert sum(attributes.get("class") == "finding" for _, attributes in found.elements) == 20
+        assert "lists 10 further kinds" in found.said()
+        assert "150 further findings since the start" in found.said()
+        assert "and 27 more" in found.said()
+
+
+class TestMarkup:
+    @pytest.mark.parametrize("path", ["/", "/docs"])
+    def test_nothing_comes_from_elsewhere_or_is_inline(self, path: str) -> None:
+        found = page(full(), path)
+        links = list(found.values("href", "src", "action", "srcset"))
+        assert links
+        assert [link for link in links if "//" in link or ":" in link] == []
+        assert list(found.values("style", "onclick", "onload", "onerror")) == []
+        scripts = [attributes for tag, attributes in found.elements if tag == "script"]
+        assert scripts == ([{"src": "static/page.js", "defer": ""}] if path == "/" else [])
+
+    @pytest.mark.parametrize("path", ["/", "/docs"])
+    def test_every_local_link_leads_somewhere(self, path: str) -> None:
+        found = page(full(), path)
+        ids = list(found.values("id"))
+        assert len(ids) == len(set(ids))
+        named = {name for value in found.values("aria-labelledby", "for") for name in value.split()}
+        assert named | {link[1:] for link in found.values("href") if link.startswith("#")} <= set(ids)
+        for link in {link for link in found.values("href", "src") if not link.startswith("#")}:
+            assert ask(full(), f"/{link.removeprefix('.')}").status_code == 200, link
+
+    def test_tables_are_told_as_tables(self) -> None:
+        found = page(full())
+        cells = [attributes for tag, attributes in found.elements if tag in ("th", "td")]
+        assert {attributes["role"] for attributes in cells} == {"columnheader", "rowheader", "cell"}
+        assert all(attributes.get("scope") for tag, attributes in found.elements if tag == "th")
+
+    def test_it_reloads_without_a_script(self) -> None:
+        assert {"http-equiv": "refresh", "content": "10"} in [
+            attributes for tag, attributes in page(full()).elements if tag == "meta"
+        ]
+
+    def test_the_script_finds_what_it_looks_for(self) -> None:
+        script = (STATIC / "page.js").read_text(encoding="utf-8")
+        wanted = set(re.findall(r'getElementById\("([^"]+)"\)', script))
+        assert wanted == {"main", "summary", "silence", "silent-since"}
+        assert wanted <= set(page(full()).values("id"))
+
+    def test_what_comes_from_outside_is_only_text(self) -> None:
+        site = replace(
+            EUROPE,
+            target=EVIL,
+            probe=EVIL,
+            vantage=EVIL,
+            environment=EVIL,
+            region=EVIL,
+            endpoint=EVIL,
+            promise=EVIL,
+            interval_s=1e6,
+        )
+        asked = view(site, replace(site, vantage="other"))
+        finding = Finding(Kind.GHOST, Status.VIOLATION, EVIL, EVIL, 1.0, (1,), {"seq": EVIL})
+        end(asked, site, Verdict.FAIL, finding, reason=EVIL)
+        asked.board.under_maintenance(replace(site, vantage="other"), EVIL, NOON)
+        found = page(asked)
+        tags = [tag for tag, _ in found.elements]
+        assert (tags.count("script"), tags.count("img")) == (1, 0)
+        assert not any(name.startswith("on") for _, attributes in found.elements for name in attributes)
+        assert found.text.count(EVIL) >= 10
+
+
+class TestReference:
+    def test_every_operation_and_every_field_is_explained(self) -> None:
+        document = ask(view(EUROPE), "/openapi.json").json()
+        said = page(view(EUROPE), "/docs").said()
+        assert set(document["paths"]) == {"/api/v1/status", "/healthz", "/readyz", "/metrics"}
+        for path in document["paths"]:
+            assert f"GET {path}" in said
+        for name, schema in document["components"]["schemas"].items():
+            assert f"{name} {schema['description']}".replace("`", " ").split()[0] in said
+            for field, of in schema.get("properties", {}).items():
+                assert of.get("description"), f"{name}.{field} is not described"
+                assert field in said
+
+    def test_types_are_in_words(self) -> None:
+        said = page(view(EUROPE), "/docs").said()
+        assert "since time or null Since when verdict is what it is. Example: 2026-03-01T12:00:00Z" in said
+        assert "sites list of Site Every probe on every target from every vantage." in said
+        assert "counters map to integer What the checker saw and judged." in said
+        assert "503 Service Unavailable Not ready; says why. Readiness application/json" in said
+        assert "any other An error, as problem details (RFC 9457). application/problem+json" in said
+        assert "One of PASS , FAIL , UNKNOWN ." in said

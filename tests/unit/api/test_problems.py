@@ -1,0 +1,100 @@
+"""Errors are problem details, and every answer carries the headers that keep a browser from harm."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+
+from tests.unit.api.asking import EUROPE, StubView, ask, view
+
+SECRET = "password=hunter2"
+
+
+def broken(app: FastAPI) -> None:
+    """Adds a path that fails, one that fails half-way, and one that takes a number."""
+
+    async def half() -> AsyncIterator[str]:
+        yield "half"
+        raise RuntimeError(SECRET)
+
+    @app.get("/broken")
+    async def fail() -> None:
+        raise RuntimeError(SECRET)
+
+    @app.get("/half")
+    async def begin() -> StreamingResponse:
+        return StreamingResponse(half())
+
+    @app.get("/number")
+    async def number(of: int) -> int:
+        return of
+
+
+def problem(asked: StubView, path: str, method: str = "GET") -> dict[str, object]:
+    response = ask(asked, path, method, change=broken)
+    assert response.headers["content-type"] == "application/problem+json"
+    answer: dict[str, object] = response.json()
+    assert answer["status"] == response.status_code
+    return answer
+
+
+def test_nothing_there() -> None:
+    assert problem(view(EUROPE), "/api/v1/nonsense") == {
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+        "detail": "there is nothing at /api/v1/nonsense",
+        "instance": "/api/v1/nonsense",
+    }
+
+
+def test_a_method_that_is_not_possible() -> None:
+    assert problem(view(EUROPE), "/healthz", "DELETE")["title"] == "Method Not Allowed"
+    assert "GET" in ask(view(EUROPE), "/healthz", "DELETE").headers["allow"]
+
+
+def test_a_parameter_of_the_wrong_kind() -> None:
+    answer = problem(view(EUROPE), "/number?of=many")
+    assert answer["status"] == 422
+    assert str(answer["detail"]).startswith("query.of: Input should be a valid integer")
+
+
+def test_a_mistake_of_ours_is_told_to_the_service_and_not_to_the_client() -> None:
+    asked = view(EUROPE)
+    answer = problem(asked, "/broken")
+    assert answer["title"] == "Internal Server Error"
+    assert SECRET not in str(answer)
+    assert [str(error) for error in asked.errors] == [SECRET]
+
+
+def test_what_fails_half_way_is_broken_off_and_told() -> None:
+    asked = view(EUROPE)
+    with pytest.raises(RuntimeError, match=SECRET):
+        ask(asked, "/half", change=broken)
+    assert [str(error) for error in asked.errors] == [SECRET]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/api/v1/status", "/healthz", "/metrics", "/static/page.css", "/nowhere", "/broken"]
+)
+def test_every_answer_is_safe_to_show(path: str) -> None:
+    headers = ask(view(EUROPE), path, change=broken).headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert {policy[f"{kind}-src"] for kind in ("script", "style", "img", "connect")} == {"'self'"}
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-cache"
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/status", "/healthz", "/readyz", "/metrics", "/static/page.css"])
+def test_head_is_possible_where_get_is(path: str) -> None:
+    assert ask(view(EUROPE), path, "HEAD").status_code == 200
+
+
+def test_a_slash_too_many_is_not_redirected() -> None:
+    assert ask(view(EUROPE), "/metrics/").status_code == 404

@@ -1,0 +1,59 @@
+"""Between Google's client library and its connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from prober.brokers.library_calls import Attempts, CallEnded
+
+
+class ClosesMeanwhile(grpc.UnaryUnaryClientInterceptor):
+    """Closes the channel when a request has been let through, and before it is sent."""
+
+    def __init__(self, attempts: Attempts, channel: grpc.Channel) -> None:
+        self._attempts, self._channel = attempts, channel
+
+    def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
+        self._attempts.stop()
+        self._channel.close()
+        return continuation(client_call_details, request)
+
+
+class PassesOn(grpc.UnaryUnaryClientInterceptor):
+    """As the library's own interceptor, which comes before ours."""
+
+    def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
+        return continuation(client_call_details, request)
+
+
+def call_through(channel: grpc.Channel, *interceptors: grpc.UnaryUnaryClientInterceptor) -> None:
+    call: Any = grpc.intercept_channel(channel, *interceptors).unary_unary("/service/Method")
+    call(b"", timeout=10)
+
+
+def test_a_request_of_a_closed_publisher_is_not_sent_and_fails_as_the_library_expects() -> None:
+    with grpc.insecure_channel("127.0.0.1:1") as channel:
+        attempts = Attempts()
+        attempts.stop()
+        with pytest.raises(CallEnded) as caught:
+            call_through(channel, PassesOn(), attempts)
+        assert caught.value.code() is grpc.StatusCode.CANCELLED
+        assert attempts.in_this_thread() == 0
+
+
+def test_a_connection_that_is_closed_under_a_request_fails_as_the_library_expects() -> None:
+    channel = grpc.insecure_channel("127.0.0.1:1")
+    attempts = Attempts()
+    with pytest.raises(CallEnded) as caught:
+        call_through(channel, PassesOn(), attempts, ClosesMeanwhile(attempts, channel))
+    assert caught.value.code() is grpc.StatusCode.CANCELLED
+
+
+def test_other_errors_pass() -> None:
+    with grpc.insecure_channel("127.0.0.1:1") as channel, pytest.raises(grpc.RpcError) as caught:
+        call_through(channel, PassesOn(), Attempts())
+    assert "UNAVAILABLE" in str(caught.value)
