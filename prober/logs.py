@@ -74,7 +74,7 @@ class JsonFormatter(logging.Formatter):
         line = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return _json(_fields(record) | line)
+        return _json({**line, **_fields(record), **line})
 
 
 def _json(line: Mapping[str, object]) -> str:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ def test_a_line_of_json_has_time_level_logger_message_and_fields() -> None:
     stream = started(LogFormat.JSON)
     logging.getLogger("prober.service").info("run %s ended", "r1", extra={"verdict": "PASS", "duration_s": 1.5, "counts": {"a": 1}})
     (line,) = objects(stream)
+    assert list(line)[:4] == ["time", "level", "logger", "message"]
     assert datetime.fromisoformat(line["time"]).utcoffset() is not None
     assert line.pop("time").endswith("Z")
     assert line == {
@@ -133,6 +135,13 @@ def test_what_json_does_not_have_is_text(value: object) -> None:
     logging.getLogger("prober").info("odd", extra={"value": value})
     (line,) = objects(stream)
     assert line["value"] == str(value)
+
+
+def test_what_json_has_stays_what_it_is_beside_other_values() -> None:
+    stream = started(LogFormat.JSON)
+    logging.getLogger("prober").info("kept", extra={"count": 1, "path": Path("a"), "when": {"at": datetime(2026, 12, 20)}})
+    (line,) = objects(stream)
+    assert (line["count"], line["path"], line["when"]) == (1, "a", {"at": "2026-12-20 00:00:00"})
 
 
 def test_a_field_cannot_hide_the_line() -> None:

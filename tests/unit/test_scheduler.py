@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -14,35 +14,7 @@ import pytest
 from prober.config.models import Schedule
 from prober.metrics.labels import Skip
 from prober.scheduler import HEARTBEAT_S, LATE_MAX_S, MISSED_COUNTED_MAX, Scheduler
-
-STARTED_AT = datetime(2026, 12, 19, 23, 59, 30, tzinfo=UTC)  # a Saturday
-
-
-class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop whose time stands still while there is something to do, and then jumps to the next timer."""
-
-    def __init__(self) -> None:
-        self.t = 0.0
-        self.set_forward = timedelta()
-        super().__init__(_Leaping(self))
-
-    def time(self) -> float:
-        return self.t
-
-    def wall(self) -> datetime:
-        """What the system's clock says."""
-        return STARTED_AT + timedelta(seconds=self.t) + self.set_forward
-
-
-class _Leaping(selectors.SelectSelector):
-    def __init__(self, loop: VirtualTime) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "nothing will ever happen again"
-        self._loop.t += timeout
-        return super().select(0.0)
+from tests.unit.virtual_time import STARTED_AT, VirtualTime
 
 
 class Told:
@@ -289,11 +261,56 @@ def test_what_waits_for_its_random_time_does_not_begin_after_the_stop(trial: Tri
     assert trial.loop.t < 32
 
 
+def test_nor_does_it_after_earlier_runs(trial: Trial) -> None:
+    trial.add(trial.told.lasting(5), jitter_s=9.0)
+    assert trial.run(until_s=10.001, grace_s=5000) == {"p expected": 2}
+    assert trial.told.runs == [(0, 5)]
+    assert trial.loop.t < 11
+
+
+def test_stopping_waits_for_what_a_run_does_when_it_is_cancelled(trial: Trial) -> None:
+    tidied_up = []
+
+    async def act() -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            await asyncio.sleep(3)
+            tidied_up.append(trial.loop.t)
+
+    async def stop() -> None:
+        await asyncio.sleep(5)
+        await trial.scheduler.stop(1.0)
+        assert tidied_up == [9]
+
+    trial.add(act)
+    assert trial.run(stop()) == {"p expected": 1}
+
+
+@pytest.mark.parametrize("scheduled_first", [True, False])
+def test_a_stop_at_the_very_time_of_a_start_is_no_overlap(
+    trial: Trial, caplog: pytest.LogCaptureFixture, *, scheduled_first: bool
+) -> None:
+    async def stop() -> None:
+        if scheduled_first:
+            await asyncio.sleep(9.5)
+            await asyncio.sleep(0.5)
+        else:
+            await asyncio.sleep(10)
+
+    trial.add(trial.told.lasting(0))
+    counts = trial.run(stop())
+    assert counts["p overlap"] == 0
+    assert counts["p expected"] >= 1
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
 def test_nothing_starts_after_the_stop(trial: Trial) -> None:
     async def stop() -> None:
         await asyncio.sleep(5)
         await trial.scheduler.stop(0.0)
         assert not trial.scheduler.run_now("p")
+        assert not trial.scheduler.alive(1000.0)
         await asyncio.sleep(100)
 
     trial.add(trial.told.lasting(0))

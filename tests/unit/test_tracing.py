@@ -1,8 +1,7 @@
-"""Runs become traces: what the spans say, which runs are traced, what is left out, and a collector that fails."""
+"""Runs become traces: what the spans say, which runs are traced, and what is left out."""
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.trace import SpanKind, StatusCode
@@ -20,14 +19,16 @@ from opentelemetry.trace import SpanKind, StatusCode
 from prober.config.models import Telemetry
 from prober.core.events import Event, PublishInvoked
 from prober.core.explain import explain
-from prober.core.findings import Status
+from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
+from prober.episodes import Episode
 from prober.errors import ConfigError
 from prober.history.trace_header import TraceHeader
-from prober.judgement import judge
+from prober.judgement import Made, judge
+from prober.metrics.labels import PublishOutcome
 from prober.results import RunResult
-from prober.tracing import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, trace_id_of
+from prober.tracing import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of, trace_id_of
 from tests.notation import history
 
 RUN = "ordering-5eed"
@@ -273,6 +274,17 @@ def test_of_many_messages_those_that_prove_a_finding_stay_and_the_rest_is_counte
     assert {("publish", seq) for seq in range(1, 900)} <= kept, "then the earliest"
 
 
+def test_what_proves_a_broken_promise_goes_before_what_proves_less() -> None:
+    episodes = [
+        Episode(PublishInvoked(float(seq), "k", "e", seq), seq, PublishOutcome.CONFIRMED) for seq in range(1, 2 * SPANS_MAX)
+    ]
+    last = len(episodes)
+    broken = Finding(Kind.ORDER_GAP, Status.VIOLATION, "s", "k", 0.0, (last - 1, last))
+    doubtful = Finding(Kind.ORDER_GAP, Status.INDETERMINATE, "s", "k", 0.0, (*range(7, SPANS_MAX + 7), last - 1))
+    chosen = [episode.number for episode in chosen_of(episodes, [Made(broken, 0), Made(doubtful, 0)])]
+    assert chosen == [*range(7, SPANS_MAX + 5), last - 1, last]
+
+
 def test_of_many_findings_those_that_broke_a_promise_stay_and_the_rest_is_counted() -> None:
     made = judged(later(FAILING)).findings[0]
     info = replace(made, finding=replace(made.finding, status=Status.INFO))
@@ -305,7 +317,7 @@ def test_without_an_endpoint_nothing_happens_and_no_exporter_is_loaded() -> None
     code = """
 import sys
 from prober.config.models import Telemetry
-from prober.tracing import Tracing, trace_id_of
+from prober.tracing import Tracing, chosen_of, trace_id_of
 from prober.core.verdict import Verdict
 from prober.results import RunResult
 tracing = Tracing(Telemetry(), "1")
@@ -314,72 +326,3 @@ tracing.shutdown()
 print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto", "grpc."))])
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-class Failing(SpanExporter):
-    """An exporter that fails as long as it is told to."""
-
-    def __init__(self, ways: Sequence[str]) -> None:
-        self.ways = list(ways)
-        self.tries = 0
-        self.received = 0
-        self.closed = 0
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self.tries += 1
-        way = self.ways.pop(0) if self.ways else "received"
-        if way == "raises":
-            raise ZeroDivisionError
-        if way == "fails":
-            logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").warning("again in 1 s")
-            logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").error("nobody there")
-            return SpanExportResult.FAILURE
-        self.received += len(spans)
-        return SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        self.closed += 1
-
-
-def tell_each(exporter: Failing, runs: int, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Tells runs one by one, and returns what was logged."""
-    traced = tracing(exporter)
-    for number in range(runs):
-        traced.told(judged([], run_id=f"run-{number}", verdict=Verdict.FAIL), [])
-        assert traced._provider.force_flush()
-    traced.shutdown()
-    return [record.getMessage() for record in caplog.records]
-
-
-def test_a_collector_that_fails_is_told_once_per_change(caplog: pytest.LogCaptureFixture) -> None:
-    exporter = Failing(["received", "fails", "fails", "fails", "received", "fails"])
-    assert tell_each(exporter, 6, caplog) == [
-        "nobody there",
-        "traces cannot be exported and are lost",
-        "traces are exported again; lost spans: 3",
-        "nobody there",
-        "traces cannot be exported and are lost",
-        "traces could not be exported to the end; lost spans: 1",
-    ]
-
-
-def test_an_exporter_that_raises_is_told_once_too(caplog: pytest.LogCaptureFixture) -> None:
-    exporter = Failing(["raises", "raises"])
-    assert tell_each(exporter, 3, caplog) == [
-        "traces cannot be exported and are lost",
-        "traces are exported again; lost spans: 2",
-    ]
-    assert "ZeroDivisionError" in caplog.text
-    assert exporter.received == 1
-
-
-def test_at_the_end_a_dead_collector_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    exporter = Failing(["fails"] * 10)
-    traced = tracing(exporter)
-    traced.told(judged([], verdict=Verdict.FAIL), [])
-    assert traced._provider.force_flush()
-    assert exporter.tries == 1
-    traced.told(judged([], verdict=Verdict.FAIL), [])
-    traced.shutdown()
-    assert exporter.tries == 1
-    assert caplog.messages[-1] == "traces could not be exported to the end; lost spans: 2"

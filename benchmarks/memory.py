@@ -1,0 +1,71 @@
+"""What a probed key costs in memory: bytes of this process per ordering key, with everything that a run keeps.
+
+    python benchmarks/memory.py [--keys N]
+
+One run with N keys: each gets a message that is published, received and acknowledged, through the recorder, the checker, the ledger and the
+metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the run less that at its
+beginning. For comparison: a dict of N keys with an empty dict each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from pathlib import Path
+from time import perf_counter
+
+from prober.config.loading import load
+from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
+from prober.core.rules import Rules
+from prober.ledger import Ledger
+from prober.measurements import Measurements
+from prober.metrics import Metrics
+from prober.recorder import Recording
+from prober.tallies import Tallies
+
+MIB = 1 << 20
+PAGE_BYTES = resource.getpagesize()
+
+
+def resident_bytes() -> int:
+    """What this process occupies now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def probe(keys: int) -> Recording:
+    """One run over so many keys."""
+    config = load(None, {})
+    metrics = Metrics(config.objectives).watch(config.targets[0])
+    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), Tallies(config.objectives), "e", {})
+    clock = iter(range(10 * keys))
+    recording = Recording({"s": Rules()}, lambda: next(clock) / 1e5, [Ledger(60.0).listen, measurements.listen])
+    recording.record(Opened(recording.now(), "s", "stream", "client"))
+    for number in range(keys):
+        key, message_id = f"key-{number:09}", f"{number:016}"
+        recording.record(PublishInvoked(recording.now(), key, "e", 1, size=256))
+        recording.record(Published(recording.now(), key, "e", 1, message_id))
+        recording.record(Delivered(recording.now(), "s", key, "stream", "e", 1, message_id))
+        recording.record(Acked(recording.now(), "s", key, "stream", message_id))
+    return recording
+
+
+def main() -> None:
+    """Prints both figures and their ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    keys: int = parser.parse_args().keys
+    before = resident_bytes()
+    plain = {f"key-{number:09}": dict[str, str]() for number in range(keys)}
+    bare = resident_bytes() - before
+    del plain
+    before, began_t = resident_bytes(), perf_counter()
+    recording = probe(keys)
+    used = resident_bytes() - before
+    recording.finish()
+    assert not recording.tally.failed, recording.tally.counts
+    print(f"{keys:,} keys: {used / MIB:,.0f} MiB, {used / keys:,.0f} bytes per key, in {perf_counter() - began_t:.0f} s")
+    print(f"a dict of as many empty dicts: {bare / MIB:,.0f} MiB; probing takes {used / bare:.1f} times that")
+
+
+if __name__ == "__main__":
+    main()
