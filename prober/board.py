@@ -21,7 +21,7 @@ from prober.core.explain import explain
 from prober.core.indicators import Indicator
 from prober.core.proportions import Bounds
 from prober.core.slo import Objective, Tally
-from prober.core.verdict import Verdict
+from prober.core.verdict import Verdict, worst
 from prober.judgement import FAILING, Made
 from prober.results import RunResult
 from prober.snapshot import (
@@ -111,7 +111,7 @@ class Board:
 
     def _overall(self, now: float) -> Verdict:
         """The verdict of all sites; notes when it changes."""
-        verdict = _worst({record.standing(now) for record in self._records.values()})
+        verdict = worst(filter(None, (record.standing(now) for record in self._records.values())))
         if verdict is not self._verdict:
             self._verdict, self._since = verdict, now
         return verdict
@@ -206,11 +206,6 @@ class _Record:
             last_skip=self.last_skip,
             maintenance=self.maintenance,
         )
-
-
-def _worst(standings: Collection[Verdict | None]) -> Verdict:
-    """FAIL beats UNKNOWN beats PASS; of nothing nothing is known."""
-    return next((verdict for verdict in (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS) if verdict in standings), Verdict.UNKNOWN)
 
 
 def _summary(result: RunResult) -> RunSummary:

@@ -19,14 +19,13 @@ from prober.clock import monotonic_s
 from prober.config.models import Config, TargetSettings
 from prober.core.explain import explain
 from prober.core.findings import Status
-from prober.core.verdict import Verdict
+from prober.core.verdict import Verdict, worst
 from prober.embedded.server import EmbeddedServer
 from prober.results import RunResult
 from prober.runner import Run
 from prober.sites import Site, is_embedded
 from prober.verify import ExitCode
 
-_GRAVITY: Final = (Verdict.PASS, Verdict.UNKNOWN, Verdict.FAIL)
 _CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
 
 
@@ -41,8 +40,16 @@ class Order:
     seed: int = 0
 
 
-async def check(config: Config, order: Order, environ: Mapping[str, str], tell: Callable[[RunResult], None]) -> list[RunResult]:
+async def check(
+    config: Config,
+    order: Order,
+    environ: Mapping[str, str],
+    tell: Callable[[RunResult], None],
+    begin: Callable[[Site, int], None] = lambda _site, _runs: None,
+) -> list[RunResult]:
     """Runs what was ordered, one run after the other, and tells each result as it comes.
+
+    `begin` is told before each run where it takes place, and how many runs make one round on that target.
 
     Raises BrokerError or ConfigError before the first run if a target cannot be used at all; later troubles make a run UNKNOWN.
     """
@@ -53,7 +60,8 @@ async def check(config: Config, order: Order, environ: Mapping[str, str], tell: 
             broker = await connect(endpoint, order.vantage)
             try:
                 while True:
-                    for site in _wanted(settings, order):
+                    for site in (sites := _wanted(settings, order)):
+                        begin(site, len(sites))
                         target = site.at(endpoint, lasting=False)
                         run = Run(site.experiment, broker, target, site.workload, order.seed + len(results))
                         result = await run.carry_out()
@@ -72,8 +80,8 @@ def exit_code(results: Sequence[RunResult]) -> ExitCode:
 
 
 def overall(results: Sequence[RunResult]) -> Verdict:
-    """FAIL beats UNKNOWN beats PASS; nothing that ran is UNKNOWN."""
-    return max((result.verdict for result in results), key=_GRAVITY.index, default=Verdict.UNKNOWN)
+    """The verdict of all of them; nothing that ran is UNKNOWN."""
+    return worst(result.verdict for result in results)
 
 
 def as_text(result: RunResult) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from prober.brokers.base import Vantage
 from prober.check import Order, as_json, as_text, exit_code
@@ -30,7 +30,9 @@ from prober.embedded.faults import FaultError
 from prober.errors import BrokerError, ConfigError
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
+from prober.results import RunResult
 from prober.run import run as run_service
+from prober.sites import Site
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
 
@@ -118,6 +120,27 @@ def verify(
     raise typer.Exit(code)
 
 
+@contextmanager
+def _runs() -> Iterator[tuple[Callable[[Site, int], None], Callable[[RunResult], None]]]:
+    """A bar on standard error while probes run, on a terminal, and a way to print results without tearing it."""
+    if not sys.stderr.isatty():
+        yield lambda _site, _runs: None, lambda result: print(as_text(result), flush=True)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
+    # What is printed goes above the bar if both are on the terminal, and only then through it.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+    with bar:
+        task = bar.add_task("connecting", total=None)
+        begun = 0
+
+        def begin(site: Site, runs: int) -> None:
+            nonlocal begun
+            bar.update(task, description=f"{site.probe} on {site.target.name} ({site.vantage})", total=runs, completed=begun % runs)
+            begun += 1
+
+        yield begin, lambda result: print(as_text(result), flush=True)
+
+
 @app.command()
 def check(
     probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
@@ -136,8 +159,9 @@ def check(
     if unknown := set(probe or ()) - set(PROBES):
         raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
     order = Order(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
-    tell = (lambda result: print(as_text(result), flush=True)) if output is Format.TEXT else (lambda _: None)
-    results = asyncio.run(run_check(settings, order, os.environ, tell))
+    with _runs() as (begin, tell):
+        shown = tell if output is Format.TEXT else lambda _: None
+        results = asyncio.run(run_check(settings, order, os.environ, shown, begin))
     if output is Format.JSON:
         print(as_json(results))
     raise typer.Exit(int(exit_code(results)))

@@ -15,6 +15,7 @@ import re
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -67,9 +68,7 @@ class Service:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._scheduler.stop(STOP_GRACE_S)
         await self._resources.aclose()
-        self._tracing.shutdown()
 
     # --- what the API asks ---------------------------------------------------------------------------------------------------
 
@@ -115,6 +114,7 @@ class Service:
     # --- putting it together -------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        self._resources.push_async_callback(asyncio.to_thread, self._tracing.shutdown)
         for target in self._config.targets:
             await self._connect(target)
         self._board = Board(
@@ -126,6 +126,7 @@ class Service:
         )
         for target in self._config.targets:
             self._schedule(target)
+        self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
         self._scheduler.start()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
@@ -162,12 +163,7 @@ class Service:
         audience = Audience(metrics, self._tallies[target.name], self._metrics.health, self._board, self._tracing)
         for name, rounds in own.items():
             settings = rounds.site.settings
-            self._scheduler.add(
-                name,
-                settings.schedule,
-                settings.jitter.total_seconds(),
-                lambda rounds=rounds: rounds.go(audience),  # type: ignore[misc]
-            )
+            self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), partial(rounds.go, audience))
 
     async def _watch(self) -> None:
         """Measures how late the loop wakes up, and counts a slice of time for the objectives every so often."""

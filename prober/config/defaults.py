@@ -19,7 +19,7 @@ PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "schedule": {"interval": "10s"},
             "keys": 10,
             "messages": 20,
-            "rate": 2000,
+            "rate": 4000,
             "subscribers": 3,
             "ack_deadline": "10s",
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -25,3 +26,9 @@ def verdict_of(*, failed: bool, owed: bool) -> Verdict:
     if failed:
         return Verdict.FAIL
     return Verdict.UNKNOWN if owed else Verdict.PASS
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of several together: FAIL beats UNKNOWN beats PASS; of nothing nothing is known."""
+    found = set(verdicts)
+    return next((verdict for verdict in (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS) if verdict in found), Verdict.UNKNOWN)

@@ -66,7 +66,7 @@ def test_a_killed_writer_loses_a_second_at_most_and_doubles_nothing(location: Pa
             found.update(zip(rows["run_id"].to_pylist(), rows["number"].to_pylist(), strict=True))
     assert not {name: count for name, count in found.items() if count > 1}
     assert not list((location / "_spool").iterdir())
-    assert not [path for path in location.rglob(".*")]
+    assert not list(location.rglob(".*"))
 
     for run_id, (recorded, killed_t) in said.items():
         numbers = {number for run, number in found if run == run_id}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -99,3 +100,23 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     assert scrape['delivery_checks_total result="bad"'] == 2
     assert scrape['affinity_moves_total outstanding="no"'] == 3
     assert scrape['deliveries_total kind="foreign"'] == 4
+
+
+@pytest.mark.parametrize("keys", [10, 100_000])
+def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -> None:
+    metrics = Metrics(CONFIG.objectives)
+    target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
+    before = names(metrics)
+    measurements = Measurements(target.topic("t"), target.subscription("s"), Tallies(CONFIG.objectives), "e1", {"run_id": "e1"})
+    events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
+    for number in range(keys):
+        for event in events:
+            own = {"message_id": f"m{number}"} if hasattr(event, "message_id") else {}
+            measurements.listen(replace(event, key=f"key-{number}", **own), ())
+    assert names(metrics) == before
+    assert sum(1 for _ in names(metrics)) < 1000
+
+
+def names(metrics: Metrics) -> set[str]:
+    """Every series of a scrape, without its value."""
+    return {line.rpartition(" ")[0] for line in metrics.expose()[1].decode().splitlines() if not line.startswith("#")}
