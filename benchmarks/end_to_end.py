@@ -14,20 +14,20 @@ import asyncio
 from dataclasses import replace
 from time import perf_counter, process_time
 
+from brokers import server
+
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
 from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict
-from prober.ledger import Ledger
+from prober.ground import Ground
 from prober.measurements import Measurements
 from prober.metrics import Metrics, exemplar_of
-from prober.runner import Ground, Run
+from prober.runner import Run
 from prober.sites import Site
 from prober.tallies import Tallies
-
-from brokers import server
 
 KEYS = 100
 
@@ -44,8 +44,8 @@ class Bench:
             self.site.workload, keys=KEYS, bursts=bursts, burst_messages=together, rate=0.0, sizes=(256,), subscribers=2
         )
         self.messages = KEYS * bursts * together
-        self.target = replace(self.site.at(endpoint, lasting=True), publish_timeout_s=60.0)
-        self.ground = Ground(self.site.lasting_place(self.target, "bench"), Ledger(60.0))
+        self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
+        self.ground = Ground(self.target, self.site.ground_name("bench"), lasting=True)
         metrics = Metrics(config.objectives).watch(target)
         self.topic, self.subscription = metrics.topic("t"), metrics.subscription("s")
         self.tallies = Tallies(config.objectives)
@@ -62,7 +62,7 @@ class Bench:
     async def one_round(self, broker: object) -> tuple[float, float]:
         """A whole run."""
         cpu, wall = process_time(), perf_counter()
-        run = Run(self.site.experiment, broker, self.target, self.workload, 1, ground=self.ground)  # type: ignore[arg-type]
+        run = Run(self.site.experiment, broker, self.target, self.ground, self.workload, 1)  # type: ignore[arg-type]
         measurements = Measurements(self.topic, self.subscription, self.tallies, run.run_id, exemplar_of(run.run_id))
         run.listen(measurements.listen)
         result = await run.carry_out()

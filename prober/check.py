@@ -21,6 +21,7 @@ from prober.core.explain import explain
 from prober.core.findings import Status
 from prober.core.verdict import Verdict, worst
 from prober.embedded.server import EmbeddedServer
+from prober.ground import Ground
 from prober.results import RunResult
 from prober.runner import Run
 from prober.sites import Site, is_embedded
@@ -62,8 +63,9 @@ async def check(
                 while True:
                     for site in (sites := _wanted(settings, order)):
                         begin(site, len(sites))
-                        target = site.at(endpoint, lasting=False)
-                        run = Run(site.experiment, broker, target, site.workload, order.seed + len(results))
+                        target = site.at(endpoint)
+                        ground = Ground(target, site.ground_name("check"), lasting=False)
+                        run = Run(site.experiment, broker, target, ground, site.workload, order.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
                         tell(result)

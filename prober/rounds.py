@@ -18,11 +18,11 @@ from prober.config.models import Config
 from prober.config.values import write_duration
 from prober.core.indicators import Indicator
 from prober.core.verdict import Verdict
-from prober.ledger import Ledger
+from prober.ground import Ground
 from prober.measurements import Measurements
 from prober.metrics import Backlog, Component, Health, Operation, Skip, TargetMetrics, exemplar_of
 from prober.results import RunResult
-from prober.runner import Ground, Run
+from prober.runner import Run
 from prober.sites import Site
 from prober.tallies import Tallies
 from prober.tracing import Tracing, trace_id_of
@@ -44,26 +44,54 @@ class Audience:
     tracing: Tracing
 
 
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A site with what it takes to work there."""
+
+    site: Site
+    endpoint: Endpoint
+    broker: Broker
+    instance: str
+
+    @property
+    def ground_name(self) -> str:
+        """What the names of its topics and subscriptions begin with."""
+        return self.site.ground_name(self.instance)
+
+    @property
+    def shown(self) -> snapshot.Site:
+        """The site as the board shows it."""
+        site, target, schedule = self.site, self.site.target, self.site.settings.schedule
+        return snapshot.Site(
+            target=target.name,
+            probe=site.probe,
+            vantage=site.vantage,
+            interval_s=schedule.longest_gap.total_seconds(),
+            schedule=str(schedule.cron) if schedule.interval is None else f"every {write_duration(schedule.interval)}",
+            environment=target.environment,
+            region=target.region,
+            endpoint=f"embedded ({self.endpoint})" if target.is_embedded else str(self.endpoint),
+            promise=site.experiment.promise,
+            labels=target.labels,
+        )
+
+
 class Rounds:
     """Runs the experiment of one site, one run at a time."""
 
-    def __init__(self, config: Config, site: Site, broker: Broker, endpoint: Endpoint, instance: str) -> None:
-        self.site = site
-        self._config, self._broker = config, broker
-        self._target = site.at(endpoint, lasting=True)
-        self._ground = Ground(site.lasting_place(self._target, instance), Ledger(self._target.rules.delivery_deadline_s))
+    def __init__(self, config: Config, post: Post, audience: Audience) -> None:
+        self.post = post
+        self._config, self._audience = config, audience
+        self._target = post.site.at(post.endpoint)
+        self._ground = Ground(self._target, post.ground_name, lasting=True, administered=self._administered)
+        self._topic = audience.metrics.topic(self._ground.name)
+        self._subscription = audience.metrics.subscription(self._ground.name)
         self._running_since_t: float | None = None
-        self.shown = _shown(site, endpoint, self._ground)
 
     @property
-    def topic(self) -> str:
-        """The topic's own name, without its project."""
-        return _own_name(self._ground.place.topic)
-
-    @property
-    def subscription(self) -> str:
-        """The subscription's own name, without its project."""
-        return _own_name(self._ground.place.subscription)
+    def name(self) -> str:
+        """What its topics and subscriptions are called in metrics: their names without the part that changes."""
+        return self._ground.name
 
     def backlog(self) -> Backlog:
         """What is owed right now."""
@@ -74,87 +102,55 @@ class Rounds:
         longest_s = self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
         return self._running_since_t is not None and monotonic_s() - self._running_since_t > longest_s
 
-    async def go(self, audience: Audience) -> None:
+    async def go(self) -> None:
         """One run, unless the target is under maintenance; one that ends under maintenance is not counted."""
-        if self._under_maintenance(audience):
-            audience.metrics.skipped(self.site.probe, Skip.MAINTENANCE)
+        post, audience = self.post, self._audience
+        if self._under_maintenance():
+            audience.metrics.skipped(post.site.probe, Skip.MAINTENANCE)
             return
-        run = self._new_run(audience)
-        measurements = self._measure(run, audience)
+        seed = secrets.randbits(32)
+        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed)
+        exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
+        measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar)
+        run.listen(measurements.listen)
         self._running_since_t = monotonic_s()
-        audience.board.started(self.shown, wall_s())
+        audience.board.started(post.shown, wall_s())
         try:
             result = await run.carry_out()
         finally:
             self._running_since_t = None
-        if not self._under_maintenance(audience):
+        if not self._under_maintenance():
             measurements.ended(result)
-            self._tell(result, audience)
+            self._tell(result)
             await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
 
-    def _new_run(self, audience: Audience) -> Run:
-        def administered(operation: Operation, latency_s: float) -> None:
-            audience.metrics.administered(operation, latency_s)
-            audience.tallies.took(Indicator.CONTROL_PLANE_LATENCY, latency_s)
+    async def leave(self) -> None:
+        """Deletes what was made at the target."""
+        await self._ground.leave(self.post.broker.admin)
 
-        return Run(
-            self.site.experiment,
-            self._broker,
-            self._target,
-            self.site.workload,
-            secrets.randbits(32),
-            ground=self._ground,
-            administered=administered,
-        )
+    def _administered(self, operation: Operation, latency_s: float) -> None:
+        self._audience.metrics.administered(operation, latency_s)
+        self._audience.tallies.took(Indicator.CONTROL_PLANE_LATENCY, latency_s)
 
-    def _measure(self, run: Run, audience: Audience) -> Measurements:
-        topic, subscription = audience.metrics.topic(self.topic), audience.metrics.subscription(self.subscription)
-        exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
-        measurements = Measurements(topic, subscription, audience.tallies, run.run_id, exemplar)
-        run.listen(measurements.listen)
-        return measurements
-
-    def _under_maintenance(self, audience: Audience) -> bool:
+    def _under_maintenance(self) -> bool:
         now = wall_s()
-        window = self._config.maintenance_of(self.site.target, datetime.fromtimestamp(now, UTC))
-        audience.board.under_maintenance(self.shown, None if window is None else window.reason, now)
+        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
+        self._audience.board.under_maintenance(self.post.shown, None if window is None else window.reason, now)
         return window is not None
 
-    def _tell(self, result: RunResult, audience: Audience) -> None:
+    def _tell(self, result: RunResult) -> None:
         ended_at = wall_s()
-        audience.metrics.run(self.site.probe, result.verdict, ended_at)
-        audience.board.ended(self.shown, result, ended_at)
+        site, audience = self.post.site, self._audience
+        audience.metrics.run(site.probe, result.verdict, ended_at)
+        audience.board.ended(self.post.shown, result, ended_at)
         if result.internal_error:
             audience.health.internal_error(Component.PROBE)
         _log.log(
             logging.INFO if result.verdict is Verdict.PASS else logging.WARNING,
             "%s: %s after %.1f s%s",
-            self.site.name,
+            site.name,
             result.verdict,
             result.duration_s,
             f"; {result.reason}" if result.reason else "",
-            extra={"run_id": result.run_id, "site": self.site.name, "verdict": str(result.verdict), "seed": result.seed},
+            extra={"run_id": result.run_id, "site": site.name, "verdict": str(result.verdict), "seed": result.seed},
         )
-
-
-def _shown(site: Site, endpoint: Endpoint, ground: Ground) -> snapshot.Site:
-    """The site as the board shows it."""
-    target, schedule = site.target, site.settings.schedule
-    return snapshot.Site(
-        target=target.name,
-        probe=site.probe,
-        vantage=site.vantage,
-        interval_s=schedule.longest_gap.total_seconds(),
-        schedule=str(schedule.cron) if schedule.interval is None else f"every {write_duration(schedule.interval)}",
-        environment=target.environment,
-        region=target.region,
-        endpoint=f"embedded ({endpoint})" if target.is_embedded else str(endpoint),
-        promise=site.experiment.promise,
-        topic=ground.place.topic,
-        subscription=ground.place.subscription,
-        labels=target.labels,
-    )
-
-
-def _own_name(full_name: str) -> str:
-    return full_name.rpartition("/")[2]

@@ -1,11 +1,11 @@
 """A run: prepare, act, drain, judge.
 
-*Prepare* creates the topic and the subscription, labelled as ours, where they are not there yet. *Act* is the probe. *Drain* waits until
+*Prepare* makes sure of the topic and the subscription (`ground`). *Act* is the probe. *Drain* waits until
 nothing is owed any more, or until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives
 the verdict.
 
 The verdict is three-valued. FAIL needs a finding. UNKNOWN says why: something is still owed, the experiment never met the situation
-that it is about, the target could not be reached, somebody else used the topic, or we made a mistake ourselves; none of that is held
+that it is about, the target could not be reached, or we made a mistake ourselves; none of that is held
 against the service, and none is called health.
 """
 
@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from secrets import token_hex
 
-from prober.brokers.base import Broker, SubscriptionSettings, TopicSettings
+from prober.brokers.base import Broker
 from prober.clock import monotonic_s, wall_s
 from prober.core.checks import OVERDUE, checks_of, completeness_of
 from prober.core.events import Ended
@@ -26,16 +25,13 @@ from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
+from prober.ground import Ground
 from prober.judgement import FAILING
-from prober.ledger import Ledger
-from prober.metrics import Operation
 from prober.probes.base import Probe, Workload
 from prober.recorder import BEAT_S, Listener, Recording
 from prober.results import RunResult
-from prober.stage import Place, Stage
-
-OURS = {"managed-by": "ordering-keys-prober"}
-"""The label of everything that we create; nothing without it is ever deleted."""
+from prober.stage import Stage
+from prober.target import Target
 
 TICK_S = 0.05
 TICK_SHARE = 0.1
@@ -44,73 +40,21 @@ TICK_SHARE = 0.1
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where probes run: a project of a service, reached through one vantage. `rules` are the bounds for that vantage.
-
-    drain_s   how long a run waits at most for what is owed.
-    """
-
-    name: str
-    project: str
-    vantage: str
-    rules: Rules
-    publish_timeout_s: float = 5.0
-    act_timeout_s: float = 300.0
-    drain_s: float = 150.0
-
-    def place(self, name: str, labels: Mapping[str, str] = OURS) -> Place:
-        """A topic and a subscription of that name."""
-        return Place(
-            topic=f"projects/{self.project}/topics/{name}",
-            subscription=f"projects/{self.project}/subscriptions/{name}",
-            ack_deadline_s=int(self.rules.ack_deadline_s),
-            publish_timeout_s=self.publish_timeout_s,
-            labels=labels,
-        )
-
-
-@dataclass(slots=True)
-class Ground:
-    """A topic and a subscription that runs use one after the other, and what is outstanding there.
-
-    there   they are known to exist; after a run that did not pass that is looked at again.
-    """
-
-    place: Place
-    ledger: Ledger
-    there: bool = False
-
-
 class Run:
     """One run of a probe on a target.
 
-    ground   where it takes place; None: on a topic and a subscription of its own, which are deleted afterwards.
+    ground   where it takes place; used by one run at a time.
     run_id   unique; also the epoch of its messages.
-    administered   told how long each administration call took that succeeded, in seconds.
     """
 
     def __init__(
-        self,
-        probe: Probe,
-        broker: Broker,
-        target: Target,
-        workload: Workload | None = None,
-        seed: int = 0,
-        *,
-        ground: Ground | None = None,
-        administered: Callable[[Operation, float], None] = lambda _operation, _latency_s: None,
+        self, probe: Probe, broker: Broker, target: Target, ground: Ground, workload: Workload | None = None, seed: int = 0
     ) -> None:
         self.run_id = f"{probe.name}-{token_hex(6)}"
-        self._probe, self._broker, self._target = probe, broker, target
+        self._probe, self._broker, self._target, self._ground = probe, broker, target, ground
         self._workload, self._seed = workload or probe.workload, seed
-        self._temporary = ground is None
-        self._administered = administered
-        own = Ground(target.place(f"okp-{self.run_id}"), Ledger(target.rules.delivery_deadline_s))
-        self._ground = ground or own
-        self.place = self._ground.place
-        self.recording = Recording({self.place.subscription: target.rules}, monotonic_s, [self._ground.ledger.listen])
-        self._strangers = 0
+        self._place = ground.place
+        self.recording = Recording({self._place.subscription: target.rules}, monotonic_s, [ground.ledger.listen])
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -135,55 +79,22 @@ class Run:
             self.recording.finish()
         result = self._result(reason, fault, started_at, monotonic_s() - started_t)
         self._ground.ledger.settle(self.run_id)
-        self._ground.there &= result.verdict is Verdict.PASS
+        self._ground.run_ended(passed=result.verdict is Verdict.PASS)
         return result
 
     async def _experiment(self) -> None:
-        async with self._prepared(), Stage(self._broker, self.place, self.recording, self.run_id, self._seed) as stage:
+        stage = Stage(self._broker, self._place, self.recording, self.run_id, self._seed)
+        async with self._ground.prepared(self._broker.admin), stage:
             try:
                 await asyncio.wait_for(self._probe.act(stage, self._workload), self._target.act_timeout_s)
                 await self._drain()
             finally:
-                self._strangers = stage.strangers
                 self.recording.finish()
 
     async def _beat(self, lagged: Callable[[float], None]) -> None:
         while True:
             lagged(self.recording.beat())
             await asyncio.sleep(BEAT_S)
-
-    @asynccontextmanager
-    async def _prepared(self) -> AsyncIterator[None]:
-        try:
-            if not self._ground.there:
-                await self._create()
-            yield
-        finally:
-            if self._temporary:
-                await self._clean_up()
-
-    async def _create(self) -> None:
-        place, admin = self.place, self._broker.admin
-        settings = SubscriptionSettings(place.topic, ordering=True, ack_deadline_s=place.ack_deadline_s, labels=place.labels)
-        with self._timed(Operation.CREATE_TOPIC):
-            await admin.create_topic(place.topic, TopicSettings(labels=place.labels))
-        with self._timed(Operation.CREATE_SUBSCRIPTION):
-            await admin.create_subscription(place.subscription, settings)
-        self._ground.there = True
-
-    async def _clean_up(self) -> None:
-        for name in (self.place.subscription, self.place.topic):
-            try:
-                with self._timed(Operation.DELETE):
-                    await self._broker.admin.delete(name, self.place.labels)
-            except BrokerError:
-                return  # unreachable: what is left carries our label
-
-    @contextmanager
-    def _timed(self, operation: Operation) -> Iterator[None]:
-        began_t = monotonic_s()
-        yield
-        self._administered(operation, monotonic_s() - began_t)
 
     async def _drain(self) -> None:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
@@ -204,7 +115,7 @@ class Run:
             _log.error("internal error in run %s", self.run_id, exc_info=each)
         if fault is not None:
             reason = f"internal error: {fault!r}"
-        reason = reason or recording.unjudged_because or self._disturbed() or _vacuous(self._probe, counters)
+        reason = reason or recording.unjudged_because or _vacuous(self._probe, counters)
         failed = recording.tally.failed
         verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
@@ -221,19 +132,14 @@ class Run:
             started_at=started_at,
             duration_s=duration_s,
             seed=self._seed,
-            topic=self.place.topic,
-            subscription=self.place.subscription,
+            topic=self._place.topic,
+            subscription=self._place.subscription,
             findings=findings,
             counts=dict(recording.tally.counts),
             counters=dict(counters),
             checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
             internal_error=bool(faults),
         )
-
-    def _disturbed(self) -> str:
-        if not self._strangers:
-            return ""
-        return f"somebody else publishes on {self.place.topic}: give each prober a name of its own (instance)"
 
 
 def _vacuous(probe: Probe, counters: Mapping[str, int]) -> str:

@@ -13,9 +13,8 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -27,9 +26,10 @@ from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
 from prober.core.indicators import SLICE_S, Indicator
 from prober.embedded.server import EmbeddedServer
-from prober.errors import ConfigError
+from prober.errors import BrokerError, ConfigError
+from prober.ground import RENEWED_AFTER_S, sweep
 from prober.metrics import Backlog, Component, Health, Metrics, Skip, TargetMetrics
-from prober.rounds import Audience, Rounds
+from prober.rounds import Audience, Post, Rounds
 from prober.scheduler import Scheduler
 from prober.sites import is_embedded, sites_of
 from prober.snapshot import Readiness, Snapshot
@@ -38,6 +38,7 @@ from prober.tracing import Tracing
 
 BEAT_S: Final = 0.25
 STOP_GRACE_S: Final = 5.0
+LEAVE_TIMEOUT_S: Final = 5.0
 SCHEDULER_SILENT_MAX_S: Final = 10.0
 INSTANCE_LENGTH_MAX: Final = 63
 
@@ -75,7 +76,7 @@ class Service:
     def snapshot(self) -> Snapshot:
         """How everything stands now."""
         for name, rounds in self._rounds.items():
-            self._board.planned(rounds.shown, self._scheduler.next_run_at(name))
+            self._board.planned(rounds.post.shown, self._scheduler.next_run_at(name))
         for target, tallies in self._tallies.items():
             for objective, total in tallies.totals.items():
                 self._board.counted(target, objective, total)
@@ -96,10 +97,10 @@ class Service:
         """Whether what only a restart would bring back is there."""
         return not self._watching.done()
 
-    def of(self, name: str) -> tuple[Rounds, TargetMetrics, Board]:
-        """A site by its name: its rounds, the metrics of its target, and the board."""
-        rounds = self._rounds[name]
-        return rounds, self._targets[rounds.site.target.name], self._board
+    def of(self, name: str) -> tuple[Post, TargetMetrics, Board]:
+        """A site by its name, the metrics of its target, and the board."""
+        post = self._rounds[name].post
+        return post, self._targets[post.site.target.name], self._board
 
     @property
     def health(self) -> Health:
@@ -115,30 +116,31 @@ class Service:
 
     async def _start(self) -> None:
         self._resources.push_async_callback(asyncio.to_thread, self._tracing.shutdown)
-        for target in self._config.targets:
-            await self._connect(target)
+        posts = [post for target in self._config.targets for post in await self._posts(target)]
         self._board = Board(
-            (rounds.shown for rounds in self._rounds.values()),
+            (post.shown for post in posts),
             self._config.objectives,
             version=self._version,
             instance=self._instance,
             started_at=wall_s(),
         )
         for target in self._config.targets:
-            self._schedule(target)
+            self._take_up(target, [post for post in posts if post.site.target is target])
+        self._resources.push_async_callback(self._leave)
+        sweeping = asyncio.create_task(self._sweep({post.site.target.project: post.broker for post in posts}), name="sweep")
+        self._resources.callback(sweeping.cancel)
         self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
         self._scheduler.start()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
 
-    async def _connect(self, target: TargetSettings) -> None:
+    async def _posts(self, target: TargetSettings) -> list[Post]:
         endpoint = await self._endpoint(target)
         brokers: dict[Vantage, Broker] = {}
-        for site in sites_of(target):
-            if site.vantage not in brokers:
-                brokers[site.vantage] = await connect(endpoint, site.vantage)
-                self._resources.push_async_callback(brokers[site.vantage].close)
-            self._rounds[site.name] = Rounds(self._config, site, brokers[site.vantage], endpoint, self._instance)
+        for vantage in {site.vantage for site in sites_of(target)}:
+            brokers[vantage] = await connect(endpoint, vantage)
+            self._resources.push_async_callback(brokers[vantage].close)
+        return [Post(site, endpoint, brokers[site.vantage], self._instance) for site in sites_of(target)]
 
     async def _endpoint(self, target: TargetSettings) -> Endpoint:
         if not is_embedded(target, self._environ):
@@ -152,18 +154,39 @@ class Service:
             _log.info("embedded Pub/Sub server on %s", self._server.address)
         return Endpoint(self._server.address, secure=False)
 
-    def _schedule(self, target: TargetSettings) -> None:
-        own = {name: rounds for name, rounds in self._rounds.items() if rounds.site.target is target}
+    def _take_up(self, target: TargetSettings, posts: Sequence[Post]) -> None:
+        """Lets the rounds of a target's sites begin when the scheduler starts."""
+        own: list[Rounds] = []
 
         def backlog() -> Mapping[str, Backlog]:
-            return {rounds.subscription: rounds.backlog() for rounds in own.values()}
+            return {rounds.name: rounds.backlog() for rounds in own}
 
-        topics, subscriptions = ([rounds.topic for rounds in own.values()], [rounds.subscription for rounds in own.values()])
-        metrics = self._targets[target.name] = self._metrics.watch(target, topics, subscriptions, backlog)
+        metrics = self._targets[target.name] = self._metrics.watch(target, backlog=backlog)
         audience = Audience(metrics, self._tallies[target.name], self._metrics.health, self._board, self._tracing)
-        for name, rounds in own.items():
-            settings = rounds.site.settings
-            self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), partial(rounds.go, audience))
+        for post in posts:
+            rounds = self._rounds[post.site.name] = Rounds(self._config, post, audience)
+            own.append(rounds)
+            settings = post.site.settings
+            self._scheduler.add(post.site.name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
+
+    async def _leave(self) -> None:
+        """Deletes what was made at the targets, as far as they answer soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
+
+    async def _sweep(self, brokers: Mapping[str, Broker]) -> None:
+        """Now and every few hours, deletes what probers that are long gone have left in each project."""
+        while True:
+            for project, broker in brokers.items():
+                try:
+                    count = await sweep(broker.admin, f"projects/{project}", wall_s())
+                    _log.log(
+                        logging.INFO if count else logging.DEBUG, "%s: swept %d abandoned topics and subscriptions", project, count
+                    )
+                except BrokerError as error:
+                    _log.info("%s: what may be abandoned there is left for now: %s", project, error)
+            await asyncio.sleep(RENEWED_AFTER_S)
 
     async def _watch(self) -> None:
         """Measures how late the loop wakes up, and counts a slice of time for the objectives every so often."""
@@ -179,7 +202,8 @@ class Service:
 
     def _count_slice(self) -> None:
         for rounds in self._rounds.values():
-            tallies, backlog, keys = self._tallies[rounds.site.target.name], rounds.backlog(), rounds.site.settings.keys
+            site, backlog = rounds.post.site, rounds.backlog()
+            tallies, keys = self._tallies[site.target.name], site.settings.keys
             tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
             tallies.ended(Indicator.STALLED_KEYS, good=max(0, keys - backlog.stalled_keys), bad=backlog.stalled_keys)
 
@@ -192,15 +216,15 @@ class _Attendance:
 
     def expected(self, name: str) -> None:
         """The schedule asked for a run."""
-        rounds, metrics, board = self._service.of(name)
-        metrics.expected(rounds.site.probe)
-        board.expected(rounds.shown)
+        post, metrics, board = self._service.of(name)
+        metrics.expected(post.site.probe)
+        board.expected(post.shown)
 
     def skipped(self, name: str, reason: Skip) -> None:
         """A run that the schedule asked for does not start."""
-        rounds, metrics, board = self._service.of(name)
-        metrics.skipped(rounds.site.probe, reason)
-        board.skipped(rounds.shown, reason, wall_s())
+        post, metrics, board = self._service.of(name)
+        metrics.skipped(post.site.probe, reason)
+        board.skipped(post.shown, reason, wall_s())
         _log.warning("%s: a run was skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:

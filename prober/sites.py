@@ -13,8 +13,8 @@ from prober.core.rules import Rules
 from prober.probes.base import Probe as Experiment
 from prober.probes.base import Workload
 from prober.probes.catalogue import PROBES
-from prober.runner import OURS, Target, for_library
-from prober.stage import Place
+from prober.runner import for_library
+from prober.target import Target
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
@@ -26,8 +26,6 @@ Google's client library may keep what it received and did not hand out until lea
 through it gets the time that is configured.
 """
 MARGIN_S: Final = 1.0
-
-INSTANCE_LABEL: Final = "ordering-prober-instance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +61,16 @@ class Site:
             ack_after_s=known.ack_after_s,
         )
 
-    def at(self, endpoint: Endpoint, *, lasting: bool) -> Target:
-        """What a run there has to know.
-
-        On a subscription that lasts, an earlier run that was killed, or whose last acknowledgements were lost, may hold a key until its
-        leases end. Nothing can be called late before that time has passed as well.
-        """
+    def at(self, endpoint: Endpoint) -> Target:
+        """What a run there has to know."""
         deadlines = self.settings.deadlines
-        held_s = self.settings.ack_deadline.total_seconds() if lasting else 0.0
         patient = endpoint.secure or self.vantage is Vantage.LIBRARY
         far_s = float("inf") if patient else LOCAL_DEADLINE_S
         rules = Rules(
             delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
             close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
             ack_deadline_s=self.settings.ack_deadline.total_seconds(),
-            delivery_deadline_s=held_s + min(far_s, deadlines.delivery.total_seconds()),
+            delivery_deadline_s=min(far_s, deadlines.delivery.total_seconds()),
             stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
             unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
             attempts_observed=True,
@@ -89,13 +82,12 @@ class Site:
             str(self.vantage),
             rules if self.vantage is Vantage.WIRE else for_library(rules),
             publish_timeout_s=deadlines.publish.total_seconds(),
-            drain_s=min(deadlines.drain.total_seconds() + held_s, longest_s + MARGIN_S),
+            drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
         )
 
-    def lasting_place(self, target: Target, instance: str) -> Place:
-        """The topic and the subscription that the runs of a prober of that name use one after the other."""
-        labels = OURS | {INSTANCE_LABEL: instance}
-        return target.place(f"okp-{instance}-{self.target.name}-{self.probe}-{self.vantage}", labels)
+    def ground_name(self, instance: str) -> str:
+        """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
+        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}"
 
 
 def sites_of(target: TargetSettings) -> Iterable[Site]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from math import ceil
@@ -67,13 +67,12 @@ Decide = Callable[[Delivery], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take. `labels` say that it is ours."""
+    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take."""
 
     topic: str
     subscription: str
     ack_deadline_s: int
     publish_timeout_s: float
-    labels: Mapping[str, str]
 
 
 class Stage:
@@ -90,13 +89,10 @@ class Stage:
         self._epoch = epoch
         self._seqs: dict[str, int] = {}
         self._key_of: dict[str, str] = {}
-        self._reached: set[str] = set()
         self._slots: dict[int, list[Callable[[], None]]] = {}
         self._resources = AsyncExitStack()
         self._publisher: Publisher = broker.publisher(place.topic)
         self._subscribers = 0
-        self.strangers = 0
-        """Messages of other writers that came after ours on a key: somebody else uses this topic now."""
 
     async def __aenter__(self) -> Stage:
         self._resources.push_async_callback(self._publisher.close)
@@ -257,10 +253,8 @@ class Stage:
         self._key_of[message_id] = key
         delivery = Delivery(key, stamp.seq, again, session, received, self)
         if stamp.epoch == self._epoch:
-            self._reached.add(key)
             decide(delivery)
         else:
-            self.strangers += not again and key in self._reached
             self.ack(delivery)
 
     def ack_confirmed(self, session: Session, message_id: str) -> None:

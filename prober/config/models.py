@@ -320,8 +320,7 @@ class Config(Section):
     """The whole configuration."""
 
     instance: Name | None = None
-    """What this prober is called. Part of the names of its topics and subscriptions, so that of two probers in one project each has its
-    own; by default the name of the host."""
+    """What this prober is called. The names of its topics and subscriptions begin with it; by default the name of the host."""
     targets: Annotated[tuple[TargetSettings, ...], Field(min_length=1)]
     """What is probed."""
     probes: Mapping[ProbeName, Probe]

@@ -1,0 +1,98 @@
+"""The service in this process, where what it does to a target can be looked at: several targets, maintenance, two of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.embedded.server import EmbeddedServer
+from prober.service import Service, own_name
+
+PATIENCE_S = 60.0
+
+
+def service(environ: Mapping[str, str], text: str, tmp_path: object) -> Service:
+    file = f"{tmp_path}/prober.yaml"
+    with open(file, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    return Service(load(file, environ), environ, "1.2.3")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+def verdicts(service: Service) -> dict[tuple[str, str], Verdict | None]:
+    return {(shown.site.target, shown.site.probe): shown.verdict for shown in service.snapshot().sites}
+
+
+def scraped(service: Service, text: str) -> float:
+    lines = service.metrics("")[1].decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line[0] != "#" and all(word in line for word in text.split()))
+
+
+def test_a_target_that_nobody_answers_at_does_not_disturb_the_other(tmp_path: object) -> None:
+    text = """
+targets:
+  - {name: here, endpoint: embedded, probes: [ordering]}
+  - {name: nowhere, endpoint: "127.0.0.1:1", project: my-project, environment: staging, probes: [ordering]}
+"""
+
+    async def scenario() -> None:
+        async with service({}, text, tmp_path) as running:
+            await until(lambda: None not in verdicts(running).values())
+            assert verdicts(running) == {("here", "ordering"): Verdict.PASS, ("nowhere", "ordering"): Verdict.UNKNOWN}
+            assert running.snapshot().verdict is Verdict.UNKNOWN
+            assert scraped(running, "internal_errors_total") == 0
+
+    asyncio.run(scenario())
+
+
+def test_under_maintenance_nothing_is_probed(tmp_path: object) -> None:
+    text = """
+targets:
+  - {name: here, endpoint: embedded, probes: [ordering]}
+  - {name: there, endpoint: embedded, probes: [ordering]}
+maintenance:
+  - {from: 2020-01-01T00:00:00Z, to: 2090-01-01T00:00:00Z, target: there, reason: moving house}
+"""
+
+    async def scenario() -> None:
+        async with service({}, text, tmp_path) as running:
+            await until(lambda: verdicts(running)["here", "ordering"])
+            await until(lambda: scraped(running, 'scheduler_skips_total target="there" reason="maintenance"'))
+            assert verdicts(running)["there", "ordering"] is None
+            assert [shown.maintenance for shown in running.snapshot().sites] == [None, "moving house"]
+            assert running.snapshot().verdict is Verdict.PASS
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.timeout(180)
+def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_path: object) -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            environ = {"PUBSUB_EMULATOR_HOST": server.address, "ORDERING_PROBER_INSTANCE": "twin"}
+            async with service(environ, "{}", tmp_path) as one, service(environ, "{}", tmp_path) as other:
+                for running in (one, other):
+                    await until(lambda running=running: None not in verdicts(running).values())  # type: ignore[misc]
+                    assert set(verdicts(running).values()) == {Verdict.PASS}
+                    assert scraped(running, "foreign") == 0
+                assert server.state.admin.topics
+            assert not server.state.admin.topics
+            assert not server.state.admin.subscriptions
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("web-1", "web-1"), ("Web_1.example.com", "web-1-example-com"), ("...", "prober"), ("x" * 99, "x" * 63)]
+)
+def test_a_host_gives_its_name(host: str, name: str) -> None:
+    assert own_name(host) == name
