@@ -45,6 +45,8 @@ class Recording:
         self.count = 0
         self.unjudged_because = ""
         """Why judging ended before the history did; empty if it did not."""
+        self.judged: int | None = None
+        """After how many events it ended; None if it did not."""
         self.faults: list[Exception] = []
         """What went wrong in the checker or in listeners: mistakes of ours."""
         self._finished = False
@@ -66,7 +68,7 @@ class Recording:
         now = self._clock()
         late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
         if now > self._silence_ends_t:
-            self._stood_still(now)
+            self._stood_still(now, self.count)
         self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
         return late_s
 
@@ -76,7 +78,7 @@ class Recording:
             return
         self.count += 1
         if event.t > self._silence_ends_t:
-            self._stood_still(event.t)
+            self._stood_still(event.t, self.count - 1)
         findings = () if self.unjudged_because else self._judge(event)
         if self.count <= EVENTS_KEPT_MAX:
             self.events.append(event)
@@ -110,12 +112,14 @@ class Recording:
             findings = self.verifier.finish() if event is None else self.verifier.observe(event)
         except Exception as fault:
             self.faults.append(fault)
+            self.judged = self.count - 1
             self.unjudged_because = f"the checker failed at event {self.count}: {fault!r}; please report this"
             return ()
         if findings:
             self.tally.add(findings, self.count)
         return findings
 
-    def _stood_still(self, now: float) -> None:
-        stood_s = now - self._silence_ends_t + STANDSTILL_MAX_S
-        self.unjudged_because = self.unjudged_because or f"the prober itself stood still for {stood_s:.1f} s"
+    def _stood_still(self, now: float, judged: int) -> None:
+        if not self.unjudged_because:
+            stood_s = now - self._silence_ends_t + STANDSTILL_MAX_S
+            self.unjudged_because, self.judged = f"the prober itself stood still for {stood_s:.1f} s", judged

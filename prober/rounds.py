@@ -19,6 +19,9 @@ from prober.config.values import write_duration
 from prober.core.indicators import Indicator
 from prober.core.verdict import Verdict
 from prober.ground import Ground
+from prober.history.encoding import RunContext
+from prober.history.run_log import RunLog
+from prober.history.writer import HistoryWriter
 from prober.measurements import Measurements
 from prober.metrics import Backlog, Component, Health, Operation, Skip, TargetMetrics, exemplar_of
 from prober.results import RunResult
@@ -42,6 +45,7 @@ class Audience:
     health: Health
     board: Board
     tracing: Tracing
+    history: HistoryWriter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +117,46 @@ class Rounds:
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
         measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar)
         run.listen(measurements.listen)
-        self._running_since_t = monotonic_s()
-        audience.board.started(post.shown, wall_s())
-        try:
-            result = await run.carry_out()
-        finally:
-            self._running_since_t = None
+        result = await self._carry_out(run, seed)
         if not self._under_maintenance():
             measurements.ended(result)
             self._tell(result)
             await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
+
+    async def _carry_out(self, run: Run, seed: int) -> RunResult:
+        """The run itself; recorded in the history, if there is one."""
+        self._running_since_t, started_at = monotonic_s(), wall_s()
+        self._audience.board.started(self.post.shown, started_at)
+        log = self._begin_log(run, seed, started_at)
+        try:
+            result = await run.carry_out()
+            if log is not None:
+                log.ended(result, run.recording.judged)
+            return result
+        finally:
+            self._running_since_t = None
+            if log is not None:
+                log.release()
+
+    def _begin_log(self, run: Run, seed: int, started_at: float) -> RunLog | None:
+        history, site, place = self._audience.history, self.post.site, self._ground.place
+        if history is None:
+            return None
+        context = RunContext(
+            run_id=run.run_id,
+            target=site.target.name,
+            environment=site.target.environment,
+            region=site.target.region,
+            probe=site.probe,
+            vantage=site.vantage,
+            topic=place.topic,
+            rules={place.subscription: self._target.rules},
+            started_at=started_at,
+            seed=seed,
+        )
+        log = history.begin(context)
+        run.listen(log.record)
+        return log
 
     async def leave(self) -> None:
         """Deletes what was made at the target."""

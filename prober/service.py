@@ -15,6 +15,7 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -28,6 +29,7 @@ from prober.core.indicators import SLICE_S, Indicator
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
+from prober.history.writer import HistoryWriter
 from prober.metrics import Backlog, Component, Health, Metrics, Skip, TargetMetrics
 from prober.rounds import Audience, Post, Rounds
 from prober.scheduler import Scheduler
@@ -59,6 +61,7 @@ class Service:
         self._targets: dict[str, TargetMetrics] = {}
         self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
         self._server: EmbeddedServer | None = None
+        self._history = self._new_history()
 
     async def __aenter__(self) -> Self:
         try:
@@ -116,6 +119,9 @@ class Service:
 
     async def _start(self) -> None:
         self._resources.push_async_callback(asyncio.to_thread, self._tracing.shutdown)
+        if self._history is not None:
+            await asyncio.to_thread(self._history.start)
+            self._resources.push_async_callback(asyncio.to_thread, self._history.close)
         posts = [post for target in self._config.targets for post in await self._posts(target)]
         self._board = Board(
             (post.shown for post in posts),
@@ -133,6 +139,12 @@ class Service:
         self._scheduler.start()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
+
+    def _new_history(self) -> HistoryWriter | None:
+        if self._config.history.location is None:
+            return None
+        health = self._metrics.health
+        return HistoryWriter(self._config.history, dropped=partial(health.dropped, Component.HISTORY), failed=health.history_failed)
 
     async def _posts(self, target: TargetSettings) -> list[Post]:
         endpoint = await self._endpoint(target)
@@ -162,7 +174,8 @@ class Service:
             return {rounds.name: rounds.backlog() for rounds in own}
 
         metrics = self._targets[target.name] = self._metrics.watch(target, backlog=backlog)
-        audience = Audience(metrics, self._tallies[target.name], self._metrics.health, self._board, self._tracing)
+        tallies, health = self._tallies[target.name], self._metrics.health
+        audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history)
         for post in posts:
             rounds = self._rounds[post.site.name] = Rounds(self._config, post, audience)
             own.append(rounds)

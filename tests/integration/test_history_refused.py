@@ -53,7 +53,6 @@ def test_a_full_disk_is_survived(small_disk: Path, monkeypatch: pytest.MonkeyPat
 
     ballast.unlink()
     assert recorder.writer.flush()
-    assert recorder.writer.flush()
     record(10)
     recorder.save()
     found = [(number, event) for _, number, event in numbered(small_disk / "history")]

@@ -86,7 +86,7 @@ def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_
                     assert scraped(running, "foreign") == 0
                 assert server.state.admin.topics
             assert not server.state.admin.topics
-            assert not server.state.admin.subscriptions
+            assert not server.state.admin.feeds
 
     asyncio.run(scenario())
 
