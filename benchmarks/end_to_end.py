@@ -22,6 +22,7 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint
 from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict
+from prober.garbage import collect_rarely
 from prober.ground import Ground
 from prober.measurements import Measurements
 from prober.metrics import Metrics, exemplar_of
@@ -74,6 +75,7 @@ class Bench:
 
 def main() -> None:
     """Prints one line per vantage and their ratio."""
+    collect_rarely()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--repeat", type=int, default=3)

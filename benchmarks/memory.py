@@ -17,6 +17,7 @@ from time import perf_counter
 from prober.config.loading import load
 from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
+from prober.garbage import collect_rarely
 from prober.ledger import Ledger
 from prober.measurements import Measurements
 from prober.metrics import Metrics
@@ -51,6 +52,7 @@ def probe(keys: int) -> Recording:
 
 def main() -> None:
     """Prints both figures and their ratio."""
+    collect_rarely()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=1_000_000)
     keys: int = parser.parse_args().keys

@@ -28,6 +28,7 @@ from prober.core.events import Event
 from prober.embedded.command import describe_faults, read_faults, serve
 from prober.embedded.faults import FaultError
 from prober.errors import BrokerError, ConfigError
+from prober.garbage import collect_rarely
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
 from prober.results import RunResult
@@ -212,6 +213,7 @@ def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
+    collect_rarely()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a key need not be writable in the terminal's encoding

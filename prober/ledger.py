@@ -2,7 +2,7 @@
 
 It answers what is asked while nothing happens: how old the oldest unacknowledged message is, how many there are, which keys stand
 still. It hears the same events as the checker, lives as long as its subscription is used, over many runs, and grows only with what is
-outstanding: at most `WAITING_MAX` messages; what comes beyond is counted in `dropped` and not followed.
+outstanding: at most `WAITING_MAX` messages; what comes beyond is counted and not followed.
 
 A message waits from its intended send time until it is acknowledged, or certainly was not stored. One whose publish had no answer may
 have been stored, so it waits as well, and grows old while a service hangs. What is lost would wait for ever: it is written off when a
@@ -56,7 +56,7 @@ class Ledger:
 
     def __init__(self, stalled_after_s: float) -> None:
         """A key on which something waits and nothing moves for longer than `stalled_after_s` counts as stalled."""
-        self.dropped = 0
+        self._dropped = 0
         self.written_off = 0
         self._stalled_after_s = stalled_after_s
         self._keys: dict[str, WaitingKey] = {}
@@ -91,6 +91,11 @@ class Ledger:
         }
         return {name: count for name, count in counts.items() if count}
 
+    def take_dropped(self) -> int:
+        """How many messages were not followed since this was last asked."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
     def settle(self, epoch: str) -> None:
         """The run of that epoch is over: what an earlier one left on a key that moved in this run does not come any more."""
         for name in self._moved & self._keys.keys():
@@ -111,7 +116,7 @@ class Ledger:
 
     def _invoked(self, event: PublishInvoked) -> None:
         if self._waiting + self._unanswered >= WAITING_MAX:
-            self.dropped += 1
+            self._dropped += 1
             return
         intended_t = event.t if event.intended_t is None else event.intended_t
         key = self._keys.get(event.key)

@@ -177,6 +177,7 @@ class Rounds:
         site, audience = self.post.site, self._audience
         audience.metrics.run(site.probe, result.verdict, ended_at)
         audience.board.ended(self.post.shown, result, ended_at)
+        audience.health.dropped(Component.RECORDER, self._ground.ledger.take_dropped())
         if result.internal_error:
             audience.health.internal_error(Component.PROBE)
         _log.log(
