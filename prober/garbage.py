@@ -1,6 +1,6 @@
 """How often Python looks for reference cycles.
 
-Events, findings and everything that the checker remembers are made in great numbers, live long and form no cycles. With Python's defaults the
+Events, findings and what the checker remembers are made in great numbers, live long and form no cycles. With the defaults the
 search for cycles goes over all of them again and again, which takes as much time as judging them (`benchmarks/end_to_end.py`).
 """
 

@@ -10,30 +10,27 @@ import asyncio
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, BinaryIO, Final
+from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from prober.brokers.base import Vantage
-from prober.check import Order, as_json, as_text, exit_code
+from prober.check import Order, as_json, exit_code
 from prober.check import check as run_check
+from prober.cli.bars import while_probing, while_reading
 from prober.config.loading import load, show
 from prober.config.values import duration_s
-from prober.core.events import Event
 from prober.embedded.command import describe_faults, read_faults, serve
 from prober.embedded.faults import FaultError
 from prober.errors import BrokerError, ConfigError
 from prober.garbage import collect_rarely
 from prober.logs import set_up as set_up_logs
+from prober.objectives import as_json as objectives_as_json
+from prober.objectives import as_text as objectives_as_text
 from prober.probes.catalogue import PROBES
-from prober.results import RunResult
 from prober.run import run as run_service
-from prober.sites import Site
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
 
@@ -41,9 +38,6 @@ PROGRAM: Final = "ordering-prober"
 DISTRIBUTION: Final = "ordering-keys-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
-PROGRESS_BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
-PROGRESS_EVENTS: Final = 5_000  # between two updates of the bar
-NAME_SHOWN: Final = 30  # characters of a file name beside the bar
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -62,27 +56,6 @@ def program(
     ] = False,
 ) -> None:
     """Checks what Google Cloud Pub/Sub promises about ordering keys."""
-
-
-@contextmanager
-def _progress(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]], Iterable[Event]]]:
-    """A bar on standard error while a big file is read, by bytes; only on a terminal."""
-    raw = getattr(stream, "fileobj", stream)  # of a compressed file: what is on the disk
-    size = os.fstat(raw.fileno()).st_size if sys.stderr.isatty() and raw.seekable() else 0
-    if size < PROGRESS_BYTES_MIN:
-        yield lambda events: events
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(os.path.basename(name)[-NAME_SHOWN:], total=size)
-
-        def watched(events: Iterable[Event]) -> Iterator[Event]:
-            for count, event in enumerate(events):
-                if count % PROGRESS_EVENTS == 0:
-                    bar.update(task, completed=raw.tell())
-                yield event
-
-        yield watched
 
 
 def _version() -> str:
@@ -113,33 +86,12 @@ def verify(
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
     try:
-        code = int(verify_files(files, output, explain=explain, watch=_progress))
+        code = int(verify_files(files, output, explain=explain, watch=while_reading))
     except BrokenPipeError:
         # Python would complain once more while it shuts down and flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = PIPE_CLOSED
     raise typer.Exit(code)
-
-
-@contextmanager
-def _runs() -> Iterator[tuple[Callable[[Site, int], None], Callable[[RunResult], None]]]:
-    """A bar on standard error while probes run, on a terminal, and a way to print results without tearing it."""
-    if not sys.stderr.isatty():
-        yield lambda _site, _runs: None, lambda result: print(as_text(result), flush=True)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
-    # What is printed goes above the bar if both are on the terminal, and only then through it.
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
-    with bar:
-        task = bar.add_task("connecting", total=None)
-        begun = 0
-
-        def begin(site: Site, runs: int) -> None:
-            nonlocal begun
-            bar.update(task, description=f"{site.probe} on {site.target.name} ({site.vantage})", total=runs, completed=begun % runs)
-            begun += 1
-
-        yield begin, lambda result: print(as_text(result), flush=True)
 
 
 @app.command()
@@ -160,7 +112,7 @@ def check(
     if unknown := set(probe or ()) - set(PROBES):
         raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
     order = Order(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
-    with _runs() as (begin, tell):
+    with while_probing() as (begin, tell):
         shown = tell if output is Format.TEXT else lambda _: None
         results = asyncio.run(run_check(settings, order, os.environ, shown, begin))
     if output is Format.JSON:
@@ -192,6 +144,16 @@ def probes() -> None:
     """List the probes and the promise that each tests."""
     for known in PROBES.values():
         print(f"{known.name}\n    {known.promise}")
+
+
+@app.command()
+def slos(
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
+) -> None:
+    """List the objectives, what each counts, and when a counted thing is bad."""
+    objectives = load(config, os.environ).objectives
+    print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
 config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)

@@ -1,0 +1,63 @@
+"""Progress bars, on a terminal only: on standard error, so that what is printed stays what it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from prober.check import as_text
+from prober.core.events import Event
+from prober.results import RunResult
+from prober.sites import Site
+
+BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
+EVENTS_BETWEEN: Final = 5_000  # two updates of the bar
+NAME_SHOWN: Final = 30  # characters of a file name beside the bar
+
+
+@contextmanager
+def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]], Iterable[Event]]]:
+    """A bar on standard error while a big file is read, by bytes; only on a terminal."""
+    raw = getattr(stream, "fileobj", stream)  # of a compressed file: what is on the disk
+    size = os.fstat(raw.fileno()).st_size if sys.stderr.isatty() and raw.seekable() else 0
+    if size < BYTES_MIN:
+        yield lambda events: events
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(os.path.basename(name)[-NAME_SHOWN:], total=size)
+
+        def watched(events: Iterable[Event]) -> Iterator[Event]:
+            for count, event in enumerate(events):
+                if count % EVENTS_BETWEEN == 0:
+                    bar.update(task, completed=raw.tell())
+                yield event
+
+        yield watched
+
+
+@contextmanager
+def while_probing() -> Iterator[tuple[Callable[[Site, int], None], Callable[[RunResult], None]]]:
+    """A bar on standard error while probes run, on a terminal, and a way to print results without tearing it."""
+    if not sys.stderr.isatty():
+        yield lambda _site, _runs: None, lambda result: print(as_text(result), flush=True)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
+    # What is printed goes above the bar if both are on the terminal, and only then through it.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+    with bar:
+        task = bar.add_task("connecting", total=None)
+        begun = 0
+
+        def begin(site: Site, runs: int) -> None:
+            nonlocal begun
+            bar.update(task, description=f"{site.probe} on {site.target.name} ({site.vantage})", total=runs, completed=begun % runs)
+            begun += 1
+
+        yield begin, lambda result: print(as_text(result), flush=True)

@@ -1,0 +1,250 @@
+"""The spool: what is recorded reaches the local disk here first, so that a killed process loses what came after the last flush only.
+
+A spool is a folder of numbered segments, each a file to which frames are appended. A frame is
+
+    magic (4 bytes) | length of the payload (4) | CRC-32 of the payload (4) | payload
+
+with little-endian numbers. `append` returns when all its frames are on the disk. A crash can leave any prefix of the last append, or
+garbage where the disk had not got to yet: reading stops at the first frame that is not whole. An append that fails is taken back.
+
+Every process has a spool of its own, in a folder that is named after it and locked as long as it lives. What a dead process left is
+found by `abandoned`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+_MAGIC: Final = b"OKP1"
+_HEAD: Final = struct.Struct("<4sII")
+_SUFFIX: Final = ".spool"
+_LOCK: Final = "lock"
+_UNREADABLE: Final = ".unreadable"
+
+
+class SpoolFull(OSError):
+    """The spool has reached its size limit, since what is in it cannot be written to where it belongs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file of a spool: the process that wrote it and its number, together unique."""
+
+    path: Path
+    process: str
+    number: int
+
+
+class Spool:
+    """The spool of this process. Raises OSError when the disk does not take what is given to it; used by one thread.
+
+    ended   segments that are complete, oldest first, for another thread to take.
+    """
+
+    def __init__(self, root: Path, process: str, bytes_max: int) -> None:
+        """Below `root` a folder named after the process is made; FileExistsError if the process has one already.
+
+        When all that is below `root` would exceed `bytes_max`, `append` raises `SpoolFull`.
+        """
+        self.ended: deque[Segment] = deque()
+        self._root = root
+        self._folder = root / process
+        self._bytes_max = bytes_max
+        self._number = 0
+        self._file: FileIO | None = None
+        self._length = 0
+        self._lock = _locked_folder(self._folder)
+
+    @property
+    def length(self) -> int:
+        """Bytes in the segment that is being written."""
+        return self._length
+
+    def append(self, frames: Iterable[bytes]) -> None:
+        """Puts frames on the disk, all or none of them; begins a segment if there is none."""
+        data = b"".join(_framed(payload) for payload in frames)
+        if bytes_below(self._root) + len(data) > self._bytes_max:
+            raise SpoolFull(f"the spool {self._root} is full ({self._bytes_max:,} bytes)")
+        file = self._current() or self._begin()
+        try:
+            _write(file, data)
+            os.fsync(file.fileno())
+        except OSError:
+            self._take_back(file)
+            raise
+        self._length += len(data)
+
+    def end_segment(self) -> None:
+        """Ends the current segment, if there is one; the next append begins another."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._length = 0
+            self.ended.append(Segment(self._path(self._number), self._folder.name, self._number))
+
+    def close(self) -> None:
+        """Ends the current segment and gives the folder up; removes it if all that was in it has been taken away."""
+        self.end_segment()
+        _remove_if_done(self._folder)
+        os.close(self._lock)
+
+    def _current(self) -> FileIO | None:
+        if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
+            self._file.close()  # somebody deleted it
+            self._file = None
+        return self._file
+
+    def _begin(self) -> FileIO:
+        if not self._folder.exists():  # somebody deleted that too
+            os.close(self._lock)
+            self._lock = _locked_folder(self._folder)
+        self._file = FileIO(self._path(self._number + 1), "xb")
+        self._number += 1
+        self._length = 0
+        _sync_folder(self._folder)
+        return self._file
+
+    def _take_back(self, file: FileIO) -> None:
+        try:
+            file.truncate(self._length)
+            file.seek(self._length)
+        except OSError:  # then reading stops here, and the next append must not come behind it
+            self.end_segment()
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:08d}{_SUFFIX}"
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:  # a disk that is nearly full takes a part
+        rest = rest[file.write(rest) :]
+
+
+def bytes_below(root: Path) -> int:
+    """The size of all files below a folder; what vanishes meanwhile counts nothing."""
+    total = 0
+    for path in root.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def read_frames(path: Path) -> tuple[list[bytes], int]:
+    """The payloads of a segment up to the first frame that is not whole, and how many bytes follow there."""
+    data = path.read_bytes()
+    frames = list(_frames(data))
+    return frames, len(data) - sum(_HEAD.size + len(payload) for payload in frames)
+
+
+def _frames(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at + _HEAD.size <= len(data):
+        magic, length, checksum = _HEAD.unpack_from(data, at)
+        payload = data[at + _HEAD.size : at + _HEAD.size + length]
+        if magic != _MAGIC or len(payload) < length or crc32(payload) != checksum:
+            return
+        yield payload
+        at += _HEAD.size + length
+
+
+def _framed(payload: bytes) -> bytes:
+    return _HEAD.pack(_MAGIC, len(payload), crc32(payload)) + payload
+
+
+def segments_in(folder: Path) -> Sequence[Segment]:
+    """The segments of one process, oldest first."""
+    paths = sorted(path for path in folder.glob(f"*{_SUFFIX}") if path.stem.isdigit())
+    return [Segment(path, folder.name, int(path.stem)) for path in paths]
+
+
+def set_aside(segment: Segment) -> Path:
+    """Puts a segment away that cannot be made sense of, so that the others go on; returns where it is now."""
+    aside = segment.path.with_suffix(_UNREADABLE)
+    segment.path.rename(aside)
+    return aside
+
+
+# --- what others left --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def abandoned(root: Path) -> Iterator[Sequence[Segment]]:
+    """The segments of processes that do not live any more, oldest first; nobody else gets them meanwhile.
+
+    Folders from which all segments have been taken away are removed afterwards.
+    """
+    claimed = [(folder, lock) for folder in _folders(root) if (lock := _claim(folder)) is not None]
+    try:
+        yield [segment for folder, _ in claimed for segment in segments_in(folder)]
+    finally:
+        for folder, lock in claimed:
+            _remove_if_done(folder)
+            os.close(lock)
+
+
+def _folders(root: Path) -> Sequence[Path]:
+    if not root.is_dir():
+        return ()
+    return sorted(path for path in root.iterdir() if not path.name.startswith(".") and (path / _LOCK).is_file())
+
+
+def _claim(folder: Path) -> int | None:
+    """Locks a folder; None if its process lives, or it has just been removed."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _locked_folder(folder: Path) -> int:
+    """Makes a folder that is locked before anybody else sees it."""
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists: every process needs a name of its own")
+    hidden = folder.with_name(f".{folder.name}")
+    shutil.rmtree(hidden, ignore_errors=True)
+    hidden.mkdir(parents=True, mode=0o700)
+    lock = os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        hidden.rename(folder)
+    except OSError:
+        os.close(lock)
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+    with suppress(OSError):
+        _sync_folder(folder.parent)
+    return lock
+
+
+def _remove_if_done(folder: Path) -> None:
+    with suppress(OSError):
+        if all(path.name == _LOCK for path in folder.iterdir()):
+            (folder / _LOCK).unlink()
+            folder.rmdir()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes names in a folder survive a crash of the machine."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
