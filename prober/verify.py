@@ -63,17 +63,25 @@ def verify(paths: Sequence[str], output: Format, *, explain: bool = False, watch
     on standard error, and the other files are still judged. `explain` adds the smallest history that shows a finding, for the
     first few findings of each kind.
     """
-    codes = [_verify_one(path, output, explain, watch) for path in paths]
-    return max(codes, key=_GRAVITY.index)
+    return worst_code([_verify_one(path, output, explain, watch) for path in paths])
 
 
-def _verify_one(path: str, output: Format, explain: bool, watch: Watch) -> ExitCode:
+def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
+    """What the caller learns of several; of none it learns nothing."""
+    return max(map(_code_of, judgements), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
+
+
+def _code_of(judgement: Judgement) -> ExitCode:
+    return ExitCode.MALFORMED if judgement.malformed else _CODE[judgement.verdict]
+
+
+def _verify_one(path: str, output: Format, explain: bool, watch: Watch) -> Judgement:
     judgement, dossiers = _judge_file(path, explain, watch)
     render = as_json if output is Format.JSON else as_text
     print(render(judgement, dossiers), flush=True)
     if trouble := judgement.malformed or judgement.crash:
         print(trouble, file=sys.stderr, flush=True)
-    return ExitCode.MALFORMED if judgement.malformed else _CODE[judgement.verdict]
+    return judgement
 
 
 def _judge_file(path: str, explain: bool, watch: Watch) -> tuple[Judgement, Mapping[Made, Dossier]]:
@@ -93,7 +101,7 @@ def _judge_file(path: str, explain: bool, watch: Watch) -> tuple[Judgement, Mapp
 def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
     """The bytes of a trace; what cannot be read twice is copied to a temporary file if that is needed."""
     if os.path.isdir(path):
-        raise TraceError(path, 0, "is a folder; give trace files (histories in folders cannot be verified yet)")
+        raise TraceError(path, 0, "is a folder; give trace files, or one history and nothing else")
     with nullcontext(sys.stdin.buffer) if path == STDIN else open_trace(path) as stream:
         if not rewindable or stream.seekable():
             yield stream

@@ -25,17 +25,17 @@ LISTED: Final[Mapping[Status, str]] = {
 }
 
 
-def lines_of(finding: Finding) -> list[int]:
-    """The lines of the file that hold the witnesses."""
-    return [witness + FIRST_EVENT_LINE - 1 for witness in finding.witnesses]
+def lines_of(finding: Finding, first: int) -> list[int]:
+    """Where the witnesses are: line numbers of a trace file, event numbers of a run."""
+    return [witness + first - 1 for witness in finding.witnesses]
 
 
-def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> str:
-    """One line: the object that docs/trace-files.md describes."""
+def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE) -> str:
+    """One line: the object that docs/trace-files.md describes. `first` is the place of the first event."""
     row: dict[str, object] = {
         "trace": judgement.path,
         "verdict": judgement.verdict.value,
-        "findings": [_finding_row(made, dossiers.get(made)) for made in judgement.findings],
+        "findings": [_finding_row(made, dossiers.get(made), first) for made in judgement.findings],
         "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
     }
     if judgement.omitted:
@@ -45,7 +45,7 @@ def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> str:
     return json.dumps(row, allow_nan=False)
 
 
-def _finding_row(made: Made, dossier: Dossier | None) -> dict[str, object]:
+def _finding_row(made: Made, dossier: Dossier | None, first: int) -> dict[str, object]:
     finding = made.finding
     row: dict[str, object] = {
         "kind": finding.kind.value,
@@ -54,24 +54,24 @@ def _finding_row(made: Made, dossier: Dossier | None) -> dict[str, object]:
         "key": finding.key,
         "t": finding.t,
         "explanation": explain(finding),
-        "witnesses": lines_of(finding),
+        "witnesses": lines_of(finding, first),
     }
     if dossier:
         row |= {"minimal_trace": dossier.lines or None, "diagram": dossier.diagram}
     return row
 
 
-def as_text(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> str:
+def as_text(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE) -> str:
     """The verdict line, then every kept finding that is more than information, with its proof."""
-    return _printable("\n".join(_lines(judgement, dossiers)))
+    return _printable("\n".join(_lines(judgement, dossiers, first)))
 
 
-def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier]) -> Iterator[str]:
+def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
     for status in LISTED:
         for made in judgement.findings:
             if made.finding.status is status:
-                yield from _finding_lines(judgement.path, made, dossiers.get(made))
+                yield from _finding_lines(judgement.path, made, dossiers.get(made), first)
         for (kind, omitted_status), count in judgement.omitted.items():
             if omitted_status is status:
                 yield f"  and {count:,} more {kind} ({status})"
@@ -98,11 +98,11 @@ def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
-def _finding_lines(path: str, made: Made, dossier: Dossier | None) -> Iterator[str]:
+def _finding_lines(path: str, made: Made, dossier: Dossier | None, first: int) -> Iterator[str]:
     finding = made.finding
     yield f"  {finding.kind} ({finding.status}) at {finding.t:.6g} s, key {finding.key}, subscription {finding.subscription}"
     yield fill(explain(finding), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
-    yield f"    witnesses: {_places(path, lines_of(finding))}"
+    yield f"    witnesses: {_places(path, lines_of(finding, first))}"
     if dossier:
         yield f"    {dossier.heading}:"
         yield indent(dossier.diagram, "    ")

@@ -10,6 +10,7 @@ import asyncio
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Final
@@ -20,12 +21,14 @@ from prober.brokers.base import Vantage
 from prober.check import Order, as_json, exit_code
 from prober.check import check as run_check
 from prober.cli.bars import while_probing, while_reading
+from prober.cli.history import Since, Until, history_app, span_of
 from prober.config.loading import load, show
 from prober.config.values import duration_s
 from prober.embedded.command import describe_faults, read_faults, serve
 from prober.embedded.faults import FaultError
 from prober.errors import BrokerError, ConfigError
 from prober.garbage import collect_rarely
+from prober.history.store import HistoryError
 from prober.logs import set_up as set_up_logs
 from prober.objectives import as_json as objectives_as_json
 from prober.objectives import as_text as objectives_as_text
@@ -33,6 +36,7 @@ from prober.probes.catalogue import PROBES
 from prober.run import run as run_service
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
+from prober.verify_history import Question, is_history, verify_history
 
 PROGRAM: Final = "ordering-prober"
 DISTRIBUTION: Final = "ordering-keys-prober"
@@ -77,16 +81,25 @@ def run(
 
 @app.command()
 def verify(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz), or - for standard input.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
+    ],
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
     explain: Annotated[bool, typer.Option("--explain", help="Show the smallest history behind each finding as a diagram.")] = False,
+    key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
+    subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
-    """Judge recorded histories.
+    """Judge recorded histories: trace files, or a history that the service has written.
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
     try:
-        code = int(verify_files(files, output, explain=explain, watch=while_reading))
+        if len(files) == 1 and is_history(files[0]):
+            code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
+        else:
+            code = int(verify_files(files, output, explain=explain, watch=while_reading))
     except BrokenPipeError:
         # Python would complain once more while it shuts down and flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -156,6 +169,8 @@ def slos(
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
+app.add_typer(history_app, name="history")
+
 config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 
@@ -184,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokerError as trouble:
         print(f"{PROGRAM}: {trouble}", file=sys.stderr)
         return ExitCode.UNKNOWN
-    except (ConfigError, FaultError) as wrong:
+    except (ConfigError, FaultError, HistoryError) as wrong:
         print(f"{PROGRAM}: {wrong}", file=sys.stderr)
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:
@@ -192,3 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.MALFORMED
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except Exception:
+        # Python would exit with 1, which means that the service broke a promise.
+        traceback.print_exc()
+        print(f"{PROGRAM}: internal error; please report this with the lines above", file=sys.stderr)
+        return ExitCode.UNKNOWN

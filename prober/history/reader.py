@@ -66,6 +66,14 @@ class HistoryReader:
                 found.update(dict.fromkeys(batch.column(0).unique().to_pylist()))
         return tuple(found)
 
+    def keys(self, *, subscription: str | None = None, span: Span = ALWAYS) -> Sequence[str]:
+        """All keys that have events in that time, sorted; they are held in memory."""
+        found: set[str] = set()
+        for dataset in self._datasets(EVENTS, span):
+            for batch in _batches(dataset, ["key"], pc.field("key").is_valid() & _about(subscription, span)):
+                found.update(batch.column(0).unique().to_pylist())
+        return sorted(found)
+
     def events(
         self, key: str, *, subscription: str | None = None, span: Span = ALWAYS, run_ids: Collection[str] | None = None
     ) -> Iterator[Recorded]:

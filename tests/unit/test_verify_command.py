@@ -207,7 +207,7 @@ def test_a_missing_file_a_folder_and_an_empty_file(tmp_path: Path, capsys: Outpu
     captured = capsys.readouterr()
     assert captured.err.splitlines() == [
         f"{missing}: cannot be opened: No such file or directory; check the path and its permissions",
-        f"{tmp_path}: is a folder; give trace files (histories in folders cannot be verified yet)",
+        f"{tmp_path}: is a folder; give trace files, or one history and nothing else",
         f"{empty}:1: the file is empty; the first line must be a header",
     ]
     printed = [json.loads(line) for line in captured.out.splitlines()]

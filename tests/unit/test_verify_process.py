@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prober import cli
-from prober.cli import main
+from prober.cli import bars, main, program
 from tests.commands import FAILING, PASSING, PROGRAM, ROOT, Output, run, saved
 from tests.notation import history
 
@@ -65,17 +64,26 @@ def test_an_interruption_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: Outpu
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "verify_files", interrupted)
+    monkeypatch.setattr(program, "verify_files", interrupted)
     assert main(["verify", PASSING]) == 130
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_a_mistake_of_ours_is_undecided_and_no_violation(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(program, "verify_files", broken)
+    assert main(["verify", PASSING]) == 3
+    assert "internal error; please report" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
 def test_a_terminal_sees_how_far_a_big_file_is(tmp_path: Path) -> None:
     events = history(f"P{','.join(map(str, range(1, 26_001)))}")
     path = saved(tmp_path / "big.jsonl", events)
-    assert os.path.getsize(path) > cli.PROGRESS_BYTES_MIN
+    assert os.path.getsize(path) > bars.BYTES_MIN
     controller, terminal = os.openpty()
     with subprocess.Popen(
         [*PROGRAM, "verify", path], cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal, env=os.environ | {"TERM": "xterm"}

@@ -1,0 +1,81 @@
+"""The commands `ordering-prober history ...`: what was recorded, as trace files; and histories made up to try jobs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from prober.cli.bars import while_writing
+from prober.errors import ConfigError
+from prober.history.export import export as export_traces
+from prober.history.reader import HistoryReader, Span
+from prober.history.synthesis.plan import Recipe
+from prober.history.synthesize import TRUTH
+from prober.history.synthesize import synthesize as make_up
+
+history_app = typer.Typer(help="Trace files out of a history; histories made up for tests.", rich_markup_mode=None)
+
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
+
+
+def span_of(since: str | None, until: str | None) -> Span:
+    """A span of time as it is written on the command line; what is left out has no bound. Raises ConfigError."""
+    return Span(*(_time(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
+
+
+def _time(text: str | None, default: float) -> float:
+    if text is None:
+        return default
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is no time; write one like 2026-11-20T08:00:00Z") from None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+@history_app.command()
+def export(
+    location: Annotated[str, typer.Argument(metavar="HISTORY", help="Folder, or gs:// or s3:// URI.")],
+    key: Annotated[str, typer.Option(help="The ordering key.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Several runs become FILE-RUN.jsonl.")
+    ] = "trace.jsonl",
+    subscription: Annotated[str | None, typer.Option(help="Only this subscription, by its full name.")] = None,
+    since: Since = None,
+    until: Until = None,
+    run: Annotated[str | None, typer.Option(metavar="RUN", help="Only this run.")] = None,
+) -> None:
+    """Write what was recorded about a key as trace files, one per run."""
+    reader = HistoryReader(location)
+    written = export_traces(reader, key, output, subscription=subscription, span=span_of(since, until), run_id=run)
+    for one in written:
+        print(f"{one.path}: run {one.run_id}, {one.events:,} events")
+
+
+@history_app.command()
+def synthesize(
+    location: Annotated[str, typer.Argument(metavar="HISTORY", help="An empty folder, or one that is not there yet.")],
+    start: Annotated[str, typer.Option(metavar="DATE", help="The first day.")],
+    days: Annotated[int, typer.Option(help="How many days.")] = 3,
+    events: Annotated[int, typer.Option(help="About how many events in all.")] = 1_000_000,
+    targets: Annotated[int, typer.Option(help="How many targets.")] = 2,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
+) -> None:
+    """Make up a history with known hot keys, known burn and known violations, to try the nightly jobs on."""
+    with while_writing(events) as progress, _recipe_errors():
+        recipe = Recipe(_time(start, 0.0), days=days, events=events, targets=targets, seed=seed)
+        make_up(location, recipe, progress)
+    print(f"{location}: made; what was planted stands in {TRUTH}")
+
+
+@contextmanager
+def _recipe_errors() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as wrong:
+        raise ConfigError(str(wrong)) from wrong
