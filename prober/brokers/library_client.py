@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -110,7 +111,9 @@ class StreamingPull(Protocol):
 def publishing_client(channel: grpc.Channel, retry: Retry) -> PublishingClient:
     """A client with message ordering on. It gets a transport of ours, because it would prefer PUBSUB_EMULATOR_HOST to an endpoint."""
     options = PublisherOptions(enable_message_ordering=True, retry=retry)
-    return cast(PublishingClient, PublisherClient(publisher_options=options, transport=PublisherGrpcTransport(channel=channel)))
+    client = PublisherClient(publisher_options=options, transport=PublisherGrpcTransport(channel=channel))
+    _hear_warnings()
+    return cast(PublishingClient, client)
 
 
 def subscribe(
@@ -122,6 +125,7 @@ def subscribe(
     messages of a key could overtake each other after a refusal.
     """
     client = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+    _hear_warnings()
     flow_control = FlowControl(
         max_messages=flow.messages_max,
         max_bytes=flow.bytes_max,
@@ -130,6 +134,11 @@ def subscribe(
     )
     scheduler = ThreadScheduler(ThreadPoolExecutor(max_workers=1, thread_name_prefix="callback"))
     return cast(StreamingPull, client.subscribe(subscription, callback, flow_control=flow_control, scheduler=scheduler))
+
+
+def _hear_warnings() -> None:
+    """The first client in a process keeps what all of Google's libraries log from everybody else's handlers; this takes that back."""
+    logging.getLogger("google").propagate = True
 
 
 def is_confirmation(future: Future[object]) -> bool:

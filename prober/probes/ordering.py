@@ -14,7 +14,6 @@ from prober.stage import Delivery, Stage
 
 async def act(stage: Stage, workload: Workload) -> None:
     """Publishes bursts on all keys at once, and acknowledges what comes."""
-
     # Slower than the bursts follow each other, and well within the lease.
     ack_after_s = min(max(workload.ack_after_s, 1.5 * workload.period_s), stage.place.ack_deadline_s / 3)
 

@@ -7,10 +7,14 @@ import gc
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
+from google.pubsub_v1 import types
 
-from prober.brokers.base import Flow, Outgoing, Rejected, TopicSettings, Vantage
+from prober.brokers.base import Confirmed, Flow, Outgoing, Rejected, TopicSettings, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
@@ -22,14 +26,14 @@ from tests.contract.stage import LABELS, PROJECT, WAIT_S, Closed, Notebook, Open
 MISSING = f"{PROJECT}/subscriptions/nowhere"
 
 
-async def a_publisher(stage: Stage) -> weakref.ref[object]:
+async def a_publisher(stage: Stage) -> weakref.ref[Any]:
     publisher = stage.broker.publisher(stage.topic)
     await publisher.publish([Outgoing("k", b"1")], WAIT_S)
     await publisher.close()
     return weakref.ref(publisher)
 
 
-async def a_puller(stage: Stage) -> weakref.ref[object]:
+async def a_puller(stage: Stage) -> weakref.ref[Any]:
     await stage.publish("k", ["1"])
     puller = stage.broker.puller(stage.subscription)
     assert await puller.pull(Notebook(), 1, WAIT_S)
@@ -37,7 +41,7 @@ async def a_puller(stage: Stage) -> weakref.ref[object]:
     return weakref.ref(puller)
 
 
-async def a_subscriber(stage: Stage) -> weakref.ref[object]:
+async def a_subscriber(stage: Stage) -> weakref.ref[Any]:
     await stage.publish("k", ["1"])
     notebook = Notebook()
     subscriber = await stage.subscribe(notebook)
@@ -48,7 +52,7 @@ async def a_subscriber(stage: Stage) -> weakref.ref[object]:
 
 @pytest.mark.parametrize("use", [a_publisher, a_puller, a_subscriber])
 async def test_what_was_closed_is_forgotten(
-    service: Service, vantage: Vantage, use: Callable[[Stage], Awaitable[weakref.ref[object]]]
+    service: Service, vantage: Vantage, use: Callable[[Stage], Awaitable[weakref.ref[Any]]]
 ) -> None:
     async with service.stage(vantage) as stage:
         await forgotten(await use(stage))
@@ -65,7 +69,7 @@ async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantag
         await forgotten(reference)
 
 
-async def forgotten(reference: weakref.ref[object]) -> None:
+async def forgotten(reference: weakref.ref[Any]) -> None:
     """Waits until nobody knows of it any more."""
     async with asyncio.timeout(WAIT_S):
         while reference() is not None:
@@ -129,14 +133,21 @@ async def test_a_subscriber_is_started_once(service: Service, vantage: Vantage) 
 
 async def test_no_two_brokers_share_a_connection(vantage: Vantage) -> None:
     """It carries a limited number of streams, and one that waits before it connects again would make the other wait."""
-    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
-    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
-    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    brokers = [await connect(Endpoint(address, secure=False), vantage) for _ in range(2)]
+    peers: list[str] = []
+
+    async def publish(_: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        peers.append(context.peer())
+        return bytes(types.PublishResponse.serialize(types.PublishResponse(message_ids=["1"])))
+
+    server = grpc.aio.server()
+    handlers: dict[str, Any] = {"Publish": grpc.unary_unary_rpc_method_handler(publish)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    brokers = [await connect(Endpoint(f"127.0.0.1:{port}", secure=False), vantage) for _ in range(2)]
     for broker in brokers:
-        await broker.publisher(f"{PROJECT}/topics/any").publish([Outgoing("k", b"1")], 0.2)
+        assert await broker.publisher(f"{PROJECT}/topics/any").publish([Outgoing("k", b"1")], WAIT_S) == [Confirmed("1")]
+    assert len(peers) == len(set(peers)) == 2
     for broker in brokers:
-        writer = await accepted.get()
-        writer.close()
         await broker.close()
-    server.close()
+    await server.stop(None)
