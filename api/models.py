@@ -225,6 +225,8 @@ class StatusAnswer(Answer):
     """Every probe on every target from every vantage."""
     slos: tuple[Slo, ...]
     """Every objective on every target whose probes feed it."""
+    troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
+    """What is wrong with the prober itself; says nothing about a target."""
 
 
 class Readiness(Answer):

@@ -96,8 +96,8 @@ class Board:
             raise KeyError(target, objective)
         self._counted[target, objective] = total
 
-    def snapshot(self, now: float) -> Snapshot:
-        """How everything stands now."""
+    def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> Snapshot:
+        """How everything stands now; `troubles` of the prober itself are passed on."""
         return Snapshot(
             now,
             self._overall(now),
@@ -107,6 +107,7 @@ class Board:
             self._started_at,
             tuple(record.snapshot(now) for record in self._records.values()),
             tuple(self._slos()),
+            troubles,
         )
 
     def _overall(self, now: float) -> Verdict:

@@ -13,8 +13,9 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -83,7 +84,7 @@ class Service:
         for target, tallies in self._tallies.items():
             for objective, total in tallies.totals.items():
                 self._board.counted(target, objective, total)
-        return self._board.snapshot(wall_s())
+        return self._board.snapshot(wall_s(), self._troubles())
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape with this Accept header gets: content type and body."""
@@ -91,10 +92,8 @@ class Service:
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
-        problems = [f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck()]
-        if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
-            problems.append("the scheduler is stuck")
-        return Readiness(not problems, tuple(problems))
+        problems = tuple(self._stuck())
+        return Readiness(not problems, problems)
 
     def alive(self) -> bool:
         """Whether what only a restart would bring back is there."""
@@ -115,6 +114,20 @@ class Service:
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
 
+    def _stuck(self) -> Iterator[str]:
+        if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
+            yield "the scheduler is stuck"
+        yield from (f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck())
+
+    def _troubles(self) -> tuple[str, ...]:
+        """What is wrong with the prober itself, for those who look at the page."""
+        troubles = list(self._stuck())
+        if self._history is not None:
+            state = self._history.state()
+            troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
+            troubles += [f"{state.dropped:,} events and findings are missing from the history"] if state.dropped else []
+        return tuple(troubles)
+
     # --- putting it together -------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
@@ -133,7 +146,8 @@ class Service:
         for target in self._config.targets:
             self._take_up(target, [post for post in posts if post.site.target is target])
         self._resources.push_async_callback(self._leave)
-        sweeping = asyncio.create_task(self._sweep({post.site.target.project: post.broker for post in posts}), name="sweep")
+        projects = {(post.endpoint, post.site.target.project): post.broker for post in posts}
+        sweeping = asyncio.create_task(self._sweep(projects), name="sweep")
         self._resources.callback(sweeping.cancel)
         self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
         self._scheduler.start()
@@ -188,10 +202,10 @@ class Service:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
                 await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
 
-    async def _sweep(self, brokers: Mapping[str, Broker]) -> None:
+    async def _sweep(self, brokers: Mapping[tuple[Endpoint, str], Broker]) -> None:
         """Now and every few hours, deletes what probers that are long gone have left in each project."""
         while True:
-            for project, broker in brokers.items():
+            for (_, project), broker in brokers.items():
                 try:
                     count = await sweep(broker.admin, f"projects/{project}", wall_s())
                     _log.log(
@@ -214,8 +228,11 @@ class Service:
                 self._count_slice()
 
     def _count_slice(self) -> None:
+        now = datetime.fromtimestamp(wall_s(), UTC)
         for rounds in self._rounds.values():
             site, backlog = rounds.post.site, rounds.backlog()
+            if self._config.maintenance_of(site.target, now) is not None:
+                continue
             tallies, keys = self._tallies[site.target.name], site.settings.keys
             tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
             tallies.ended(Indicator.STALLED_KEYS, good=max(0, keys - backlog.stalled_keys), bad=backlog.stalled_keys)

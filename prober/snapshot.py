@@ -168,7 +168,10 @@ class SloSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """How everything stands at `at`. `since`: when the verdict was first seen to be this one."""
+    """How everything stands at `at`. `since`: when the verdict was first seen to be this one.
+
+    troubles   what is wrong with the prober itself, one line each; none of it says anything about a target.
+    """
 
     at: float
     verdict: Verdict
@@ -178,6 +181,7 @@ class Snapshot:
     started_at: float
     sites: tuple[SiteSnapshot, ...]
     slos: tuple[SloSnapshot, ...]
+    troubles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,26 @@ maintenance:
     asyncio.run(scenario())
 
 
+def test_a_history_that_cannot_be_written_is_shown_and_probing_goes_on(tmp_path: object) -> None:
+    blocked = f"{tmp_path}/history"
+    with open(blocked, "w", encoding="utf-8") as stream:
+        stream.write("a file where a folder should be")
+    text = f"""
+targets:
+  - {{name: here, endpoint: embedded, probes: [ordering]}}
+history: {{location: "{blocked}"}}
+"""
+
+    async def scenario() -> None:
+        async with service({}, text, tmp_path) as running:
+            await until(lambda: verdicts(running)["here", "ordering"] is Verdict.PASS)
+            await until(lambda: scraped(running, "history_failures_total"))
+            await until(lambda: any("the history cannot be written" in trouble for trouble in running.snapshot().troubles))
+            assert running.snapshot().verdict is Verdict.PASS
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.timeout(180)
 def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_path: object) -> None:
     async def scenario() -> None:

@@ -51,9 +51,10 @@ class StubView:
     is_alive: bool = True
     errors: list[Exception] = field(default_factory=list)
     accepts: list[str] = field(default_factory=list)
+    troubles: tuple[str, ...] = ()
 
     def snapshot(self) -> Snapshot:
-        return self.board.snapshot(self.now)
+        return self.board.snapshot(self.now, self.troubles)
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)

@@ -65,6 +65,15 @@ class TestStates:
         assert "STUCK liveness · ordering on europe (wire) · 5 s ago Message 7, published and confirmed," in said
         assert "The newest of 2 like it in 1 run" in said
 
+    def test_trouble_of_the_prober_itself_is_told_apart(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.PASS)
+        assert "Trouble" not in page(asked).said()
+        asked.troubles = ("the history cannot be written: no space left",)
+        said = page(asked).said()
+        assert "PASS All probes pass" in said
+        assert "Trouble of the prober itself the history cannot be written: no space left" in said
+
     def test_nothing_is_known_yet(self) -> None:
         found = page(view(EUROPE))
         assert "UNKNOWN Nothing is known yet 1 UNKNOWN" in found.said()
