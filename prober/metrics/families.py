@@ -77,7 +77,10 @@ AFFINITY_MOVES: Final = Family(
     "Keys that moved to another subscriber.",
 )
 PUBLISH_LATENCY: Final = Family(
-    "publish_latency_seconds", Kind.HISTOGRAM, (*TARGET, "topic"), "From the intended send time of a message to the service's confirmation."
+    "publish_latency_seconds",
+    Kind.HISTOGRAM,
+    (*TARGET, "topic"),
+    "From the intended send time of a message to the service's confirmation.",
 )
 END_TO_END_LATENCY: Final = Family(
     "end_to_end_latency_seconds", Kind.HISTOGRAM, SUBSCRIPTION, "From the intended send time of a message to its first receipt."

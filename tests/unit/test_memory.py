@@ -6,6 +6,8 @@ import io
 import tracemalloc
 from collections.abc import Iterator
 
+import pytest
+
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
@@ -67,6 +69,7 @@ def peak_bytes(events: int) -> int:
     return peak
 
 
+@pytest.mark.timeout(400)
 def test_memory_does_not_grow_with_the_file() -> None:
     """The checker tidies up now and then, so its size goes up and down; what each further event leaves behind would add up."""
     assert peak_bytes(300_000) - peak_bytes(30_000) < GROWTH_BYTES_MAX
