@@ -55,7 +55,7 @@ class Ledger:
     """What one subscription has not acknowledged yet."""
 
     def __init__(self, stalled_after_s: float) -> None:
-        """A key on which something waits and nothing moves for longer than `stalled_after_s` counts as stalled."""
+        """A key on which a confirmed message waits and nothing moves for longer than `stalled_after_s` counts as stalled."""
         self._dropped = 0
         self.written_off = 0
         self._stalled_after_s = stalled_after_s
@@ -80,7 +80,7 @@ class Ledger:
     def backlog(self, now: float) -> Backlog:
         """What waits at `now`; `undelivered` are confirmed messages. Costs time in the number of keys on which something waits."""
         oldest_t = min((key.oldest_t for key in self._keys.values()), default=now)
-        stalled = sum(now - key.moved_t > self._stalled_after_s for key in self._keys.values())
+        stalled = sum(1 for key in self._keys.values() if key.messages and now - key.moved_t > self._stalled_after_s)
         return Backlog(now - oldest_t, self._waiting, stalled)
 
     def missing(self, epoch: str) -> Mapping[str, int]:
@@ -106,6 +106,7 @@ class Ledger:
             key.messages, key.unanswered = messages, unanswered
             self._forget_if_empty(name, key)
         self._moved.clear()
+        self._early.clear()  # a confirmation that has not come by now comes never
 
     def clear(self) -> None:
         """The subscription was made anew: nothing from before is owed by it."""
@@ -140,7 +141,9 @@ class Ledger:
         if key is None or since_t is None:
             return  # not followed from the start, or confirmed a second time
         self._unanswered -= 1
-        if not acked:
+        if not acked and event.message_id not in key.messages:  # a service may give an id twice
+            if not key.messages:
+                key.moved_t = max(key.moved_t, event.t)
             self._waiting += 1
             key.messages[event.message_id] = Waiting(event.epoch, since_t, delivered=acked is not None)
         self._forget_if_empty(event.key, key)
@@ -166,7 +169,7 @@ class Ledger:
         self._forget_if_empty(event.key, key)
 
     def _remember(self, key: str, message_id: str, *, acked: bool) -> None:
-        """The oldest go first: a confirmation that has not come by now comes never."""
+        """The oldest go first: their confirmation is the least likely to come."""
         self._early[key, message_id] = acked or self._early.get((key, message_id), False)
         if len(self._early) > EARLY_KEPT_MAX:
             del self._early[next(iter(self._early))]

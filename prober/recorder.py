@@ -6,8 +6,10 @@ whoever else listens, and kept for the dossiers. Recording is synchronous and ha
 The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 
-A recorder that stands still would take its own silence for the service's. So a run beats (`beat`), and if the process stood still for
-longer than `STANDSTILL_MAX_S`, or the checker failed, what follows is recorded but not judged any more: `unjudged_because` says why.
+A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
+(`beat`) and asks the target for a sign of life now and then (`heard`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
+no answer came for longer than `ANSWER_MAX_S`, or if the checker failed, what follows is recorded but not judged any more:
+`unjudged_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
 """
 
@@ -29,6 +31,12 @@ EVENTS_KEPT_MAX = 200_000
 BEAT_S = 0.25
 STANDSTILL_MAX_S = 2.0
 """Less than every bound that verdicts rely on; a busy machine stays below it."""
+
+SOUNDING_S = 1.0
+"""How long after an answer the target is asked again."""
+ANSWER_MAX_S = 2.0
+"""How long an answer may take. What comes over the same connection was sent after the question before the last answer, so it was under
+way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
 Listener = Callable[[Event, Iterable[Finding]], None]
 
@@ -54,6 +62,7 @@ class Recording:
         self._clock = clock
         self._listeners = list(listeners)
         self._silence_ends_t = inf
+        self._answer_due_t = inf
 
     def listen(self, listener: Listener) -> None:
         """Lets one more listener hear what follows."""
@@ -67,18 +76,22 @@ class Recording:
         """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
         now = self._clock()
         late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
-        if now > self._silence_ends_t:
-            self._stood_still(now, self.count)
+        self._notice_silence(now, self.count)
         self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
         return late_s
+
+    def heard(self) -> None:
+        """Says that the target has answered a question just now; the next answer is due `SOUNDING_S + ANSWER_MAX_S` later."""
+        now = self._clock()
+        self._notice_silence(now, self.count)
+        self._answer_due_t = now + SOUNDING_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> None:
         """Judges an event, tells the listeners, and keeps it as long as there is room. After `finish` it does nothing."""
         if self._finished:
             return
         self.count += 1
-        if event.t > self._silence_ends_t:
-            self._stood_still(event.t, self.count - 1)
+        self._notice_silence(event.t, self.count - 1)
         findings = () if self.unjudged_because else self._judge(event)
         if self.count <= EVENTS_KEPT_MAX:
             self.events.append(event)
@@ -119,7 +132,13 @@ class Recording:
             self.tally.add(findings, self.count)
         return findings
 
-    def _stood_still(self, now: float, judged: int) -> None:
-        if not self.unjudged_because:
-            stood_s = now - self._silence_ends_t + STANDSTILL_MAX_S
-            self.unjudged_because, self.judged = f"the prober itself stood still for {stood_s:.1f} s", judged
+    def _notice_silence(self, now: float, judged: int) -> None:
+        """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
+        if self.unjudged_because or now <= min(self._silence_ends_t, self._answer_due_t):
+            return
+        if now > self._silence_ends_t:
+            why = f"the prober itself stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
+        else:
+            silent_s = now - self._answer_due_t + ANSWER_MAX_S
+            why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
+        self.unjudged_because, self.judged = why, judged

@@ -11,6 +11,7 @@ from typing import Final
 from api.app import create_app
 from api.server import serve
 from prober.config.models import Config
+from prober.garbage import collect_between_runs
 from prober.service import Service
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -21,6 +22,7 @@ async def run(config: Config, environ: Mapping[str, str], version: str, announce
 
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
     """
+    collect_between_runs()
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:

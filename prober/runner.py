@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from secrets import token_hex
 
@@ -28,7 +29,7 @@ from prober.errors import BrokerError
 from prober.ground import Ground
 from prober.judgement import FAILING
 from prober.probes.base import Probe, Workload
-from prober.recorder import BEAT_S, Listener, Recording
+from prober.recorder import BEAT_S, SOUNDING_S, Listener, Recording
 from prober.results import RunResult
 from prober.stage import Stage
 from prober.target import Target
@@ -84,7 +85,7 @@ class Run:
 
     async def _experiment(self) -> None:
         stage = Stage(self._broker, self._place, self.recording, self.run_id, self._seed)
-        async with self._ground.prepared(self._broker.admin), stage:
+        async with self._ground.prepared(self._broker.admin), self._sounded(), stage:
             try:
                 await asyncio.wait_for(self._probe.act(stage, self._workload), self._target.act_timeout_s)
                 await self._drain()
@@ -95,6 +96,22 @@ class Run:
         while True:
             lagged(self.recording.beat())
             await asyncio.sleep(BEAT_S)
+
+    @asynccontextmanager
+    async def _sounded(self) -> AsyncIterator[None]:
+        """Within this the target is asked for a sign of life now and then."""
+        sounding = asyncio.create_task(self._sound(), name=f"{self.run_id} sounding")
+        try:
+            yield
+        finally:
+            sounding.cancel()
+
+    async def _sound(self) -> None:
+        while True:
+            self.recording.heard()
+            await asyncio.sleep(SOUNDING_S)
+            with suppress(BrokerError):  # refused, or no connection: then nothing is under way on it
+                await self._broker.admin.reach(self._place.subscription)
 
     async def _drain(self) -> None:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""

@@ -18,7 +18,7 @@ from prober.target import Target
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
-LOCAL_CLOSE_DETECTION_MAX_S: Final = 1.0
+LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
 LOCAL_DEADLINE_S: Final = 10.0
 """Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
 

@@ -81,6 +81,10 @@ class ServiceAdmin:
                     break
         return names
 
+    async def reach(self, subscription: str) -> None:
+        """Looks at a subscription; see the port."""
+        await self._subscription(subscription)
+
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seeks to a wall-clock time."""
         await self._ask(messages.SEEK, messages.seek_request(subscription, to_time), f"seeking {subscription}")

@@ -235,6 +235,12 @@ class Admin(Protocol):
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         """The full names of topics and subscriptions of a project, `projects/p`, that carry these labels; at least one label."""
 
+    async def reach(self, subscription: str) -> None:
+        """Asks for something small about a subscription, and returns when it was answered.
+
+        At the wire question and answer go over the connection that messages come on: no answer overtakes what was sent before it.
+        """
+
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seeks a subscription to a wall-clock time, seconds since 1970."""
 

@@ -66,13 +66,15 @@ class ReopeningSubscriber:
         # Different subscribers come back at different times; the same one always at the same.
         self._dice = Random(client_id)
         self._source: Source | None = None
+        self._started = False
         self._task: asyncio.Task[None] | None = None
         self._open = asyncio.Event()
 
     async def start(self, tap: Tap) -> None:
         """Opens the first source; see the port. Raises BrokerUnavailable, NotThere or PermissionRefused."""
-        if self._task is not None:
+        if self._started:
             raise RuntimeError("a subscriber is started once")
+        self._started = True
         self._task = task = asyncio.create_task(self._consume(tap), name=self._name)
         self._connection.opened(self)
         task.add_done_callback(lambda _: self._connection.closed(self))
@@ -102,6 +104,8 @@ class ReopeningSubscriber:
         if not task.cancelling():
             task.cancel()
         (result,) = await asyncio.gather(task, return_exceptions=True)
+        # A task that was cancelled still holds its frame, and so us and the tap: a cycle that would keep a whole run in memory.
+        self._task = None
         if isinstance(result, Exception) and not isinstance(result, BrokerError):
             raise result  # a bug of ours, as a tap that raises, and not to be lost
 

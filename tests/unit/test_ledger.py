@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
 
 from prober import ledger as ledger_module
-from prober.core.events import Event, PublishInvoked
+from prober.core.events import Acked, Delivered, Event, Published, PublishInvoked
 from prober.ledger import Ledger
 from prober.metrics import Backlog
 from tests.notation import history
@@ -48,7 +49,11 @@ def intended(event: Event, t: float) -> Event:
         ("P1@0 A<1@1 ok1=m1@2", 4, Backlog(4.0, 1, 0)),
         ("P1 A<1@1 A nack 1@1.1", 4, Backlog(4.0, 1, 0)),
         ("P1", 20, Backlog(20.0, 1, 1)),
+        ("P1@0 info1@5", 20, Backlog(20.0, 0, 0)),
+        ("P1@0 ok1=m1@15", 20, Backlog(20.0, 1, 0)),
+        ("P1@0 ok1=m1@5", 20, Backlog(20.0, 1, 1)),
         ("P1,2,3 A<1@15", 20, Backlog(20.0, 3, 0)),
+        ("P1@0 P2@0 ok1=m1@0.1 ok2=m1@0.2 A<1@1 A ack 1@1.1", 4, Backlog(0.0, 0, 0)),
         ("P1,2 A<1@1 A ack 1@1 A<1@2 A ack 1@3", 4, Backlog(3.9, 1, 0)),
     ],
 )
@@ -114,3 +119,19 @@ def test_early_deliveries_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ledger_module, "EARLY_KEPT_MAX", 1)
     ledger = after("P1@0 P2@0.1 A<1@1 A ack 1@1.1 A<2@1.2 A ack 2@1.3 ok1=m1@2 ok2=m2@2.1")
     assert ledger.backlog(9.0).undelivered == 1
+
+
+def test_what_came_again_is_not_remembered_after_the_run() -> None:
+    ledger = Ledger(STALLED_AFTER_S)
+    line = history("P1 A<1@1 A ack 1@1.1 A<1@2 A ack 1@2.1")
+    tracemalloc.start()
+    try:
+        for number in range(2000):
+            for event in line:
+                named = replace(event, message_id=f"m{number}") if isinstance(event, Published | Delivered | Acked) else event
+                ledger.listen(named)
+            ledger.settle("e1")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 50_000

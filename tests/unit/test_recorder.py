@@ -10,7 +10,8 @@ from prober.core.events import Delivered, Ended, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.recorder import BEAT_S, STANDSTILL_MAX_S, Recording
+from prober.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
+from prober.sites import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from tests.notation import history
 
 SKIP = "P1,2,3 A<1@1 A<3@2"
@@ -68,6 +69,43 @@ def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     assert bool(recording.counters) is judged
     assert ("stood still for 2.1 s" in recording.unjudged_because) is not judged
+
+
+@pytest.mark.parametrize(("silent_s", "judged"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
+def test_what_comes_while_the_target_is_silent_is_not_judged(
+    recording: Recording, clock: Clock, silent_s: float, judged: bool
+) -> None:
+    recording.heard()
+    clock.t += SOUNDING_S + silent_s
+    recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
+    recording.heard()
+    assert bool(recording.counters) is judged
+    assert ("no answer came from the target for 2.1 s" in recording.unjudged_because) is not judged
+
+
+def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
+    """Otherwise a run would wait for what the target owes until the end."""
+    recording.heard()
+    while clock.t < SOUNDING_S + ANSWER_MAX_S:
+        assert not recording.unjudged_because
+        recording.beat()
+        clock.t += BEAT_S
+    clock.t += BEAT_S
+    recording.beat()
+    assert recording.unjudged_because
+
+
+def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
+    recording.heard()
+    recording.beat()
+    clock.t = 1000.0
+    recording.heard()
+    assert "the prober itself stood still" in recording.unjudged_because
+
+
+def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
+    assert SOUNDING_S + 2 * ANSWER_MAX_S <= DELIVERY_DELAY_MAX_S
+    assert min(DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S) > BEAT_S + STANDSTILL_MAX_S
 
 
 def test_an_event_notices_a_standstill_before_the_next_beat(recording: Recording, clock: Clock) -> None:
