@@ -1,0 +1,244 @@
+"""What is asked of the status store. Lists come page by page, newest first, each page as fast as the first one.
+
+Answers depend on what is in the store and on what is asked alone, so every replica of the API gives the same ones. They block: ask from
+a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from itertools import groupby
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
+
+from prober.core.findings import Kind, Status
+from prober.core.slo import Objective, Tally
+from prober.core.verdict import Verdict, worst
+from prober.snapshot import SiteKey
+from prober.status import tables
+from prober.status.cursors import Position, read_cursor, write_cursor
+from prober.status.database import Database
+from prober.status.records import (
+    FindingFilter,
+    FindingGroup,
+    FindingRecord,
+    JobReport,
+    Page,
+    ProberRecord,
+    RunFilter,
+    RunRecord,
+    SiteStatus,
+    Standing,
+    VerdictCount,
+)
+from prober.status.rows import evidence_of, finding_of, report_of, run_of, standing_of, text_of
+from prober.status.slices import begin_of, definition_of, length_for
+
+PAGE_MAX: Final = 500
+GROUPS_MAX: Final = 500
+SILENT_AFTER_S: Final = 90.0
+"""A prober that told nothing for so long does not report any more."""
+
+EVERY_RUN: Final = RunFilter()
+EVERY_FINDING: Final = FindingFilter()
+
+
+class StatusQueries:
+    """Reads. Every method raises `StoreUnavailable`, and `BadCursor` where a cursor is given. For any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- runs and findings ---------------------------------------------------------------------------------------------------
+
+    def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
+        """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
+        runs = tables.runs.c
+        conditions = [
+            *_equal(tables.runs, probe=wanted.probe, verdict=wanted.verdict, target=wanted.target, vantage=wanted.vantage),
+            *_between(runs.started_at, wanted.since, wanted.until),
+        ]
+        rows, last = self._page(tables.runs, runs.started_at, runs.run_id, conditions, wanted, limit, cursor)
+        return Page(tuple(map(run_of, rows)), last)
+
+    def run(self, run_id: str) -> RunRecord | None:
+        """One run; None: it is not there (any more)."""
+        rows = self._rows(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
+        return run_of(rows[0]) if rows else None
+
+    def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
+        """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
+        findings = tables.findings.c
+        conditions = [
+            *_equal(
+                tables.findings,
+                kind=wanted.kind,
+                status=wanted.status,
+                key=wanted.key,
+                subscription=wanted.subscription,
+                target=wanted.target,
+                run_id=wanted.run_id,
+            ),
+            *_between(findings.found_at, wanted.since, wanted.until),
+        ]
+        if wanted.open is not None:
+            conditions.append(findings.closed_at.is_(None) if wanted.open else findings.closed_at.is_not(None))
+        rows, last = self._page(tables.findings, findings.found_at, findings.finding_id, conditions, wanted, limit, cursor)
+        return Page(tuple(map(finding_of, rows)), last)
+
+    def finding(self, finding_id: str) -> FindingRecord | None:
+        """One finding with its evidence; None: it is not there (any more)."""
+        name = text_of(finding_id)
+        with self._database.reading() as connection:
+            row = connection.execute(select(tables.findings).where(tables.findings.c.finding_id == name)).mappings().first()
+            proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
+        if row is None:
+            return None
+        return finding_of(row, None if proof is None else evidence_of(proof))
+
+    def trace(self, finding_id: str) -> str | None:
+        """The trace file of a finding; None: it has none, or is not there."""
+        rows = self._rows(select(tables.evidence.c.trace).where(tables.evidence.c.finding_id == text_of(finding_id)))
+        return str(rows[0]["trace"]) if rows else None
+
+    # --- summaries -----------------------------------------------------------------------------------------------------------
+
+    def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunRecord, ...]:
+        """The newest runs of a site, oldest first."""
+        runs = tables.runs.c
+        newest = _ordered(select(tables.runs), runs.started_at, runs.run_id).limit(limit)
+        rows = self._rows(newest.where(*_equal(tables.runs, target=site.target, probe=site.probe, vantage=site.vantage)))
+        return tuple(map(run_of, reversed(rows)))
+
+    def verdicts(self, since: float, until: float) -> tuple[VerdictCount, ...]:
+        """How the runs of each site ended that began in an interval."""
+        runs = tables.runs.c
+        site = (runs.target, runs.probe, runs.vantage)
+        counted = select(*site, runs.verdict, func.count().label("n")).where(*_between(runs.started_at, since, until))
+        rows = self._rows(counted.group_by(*site, runs.verdict).order_by(*site, runs.verdict))
+        return tuple(VerdictCount(_site_key(row), Verdict(row["verdict"]), row["n"]) for row in rows)
+
+    def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
+        """What was found on an ordering key, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        return self._groups(tables.findings.c.key == text_of(key))
+
+    def findings_by_subscription(self, since: float) -> tuple[FindingGroup, ...]:
+        """What was found since then, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        return self._groups(tables.findings.c.found_at >= since)
+
+    # --- how things stand ----------------------------------------------------------------------------------------------------
+
+    def probers(self) -> tuple[ProberRecord, ...]:
+        """Who writes to the store, or did."""
+        rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
+        return tuple(ProberRecord(row["instance"], row["version"], row["started_at"], row["told_at"]) for row in rows)
+
+    def sites(self, now: float) -> tuple[SiteStatus, ...]:
+        """Every site as all its probers see it."""
+        site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage)
+        standings = map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance)))
+        return tuple(_site_status(key, tuple(told), now) for key, told in groupby(standings, key=lambda told: told.site.key))
+
+    def tallies(self, objective: Objective, window_s: float, now: float) -> dict[str, Tally]:
+        """What was counted for an objective in the last `window_s` seconds, by target; targets without a count are missing.
+
+        A window begins at a full five minutes, or at a full hour if it is longer than a day.
+        """
+        slices, length_s = tables.slices.c, length_for(window_s)
+        total = [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
+        rows = self._rows(
+            select(slices.target, *total)
+            .where(
+                *_equal(tables.slices, objective=objective.name, definition=definition_of(objective)),
+                slices.length_s == length_s,
+                slices.begins_at >= begin_of(now - window_s, length_s),
+                slices.begins_at <= now,
+            )
+            .group_by(slices.target)
+        )
+        return {row["target"]: Tally(int(row["good"]), int(row["bad"]), int(row["undecided"])) for row in rows}
+
+    def reports(self, day: date) -> tuple[JobReport, ...]:
+        """What the jobs said about a day."""
+        reports = tables.reports.c
+        return tuple(map(report_of, self._rows(select(tables.reports).where(reports.day == day).order_by(reports.job))))
+
+    # --- in common -----------------------------------------------------------------------------------------------------------
+
+    def _page(
+        self,
+        table: Table,
+        at: ColumnElement[float],
+        name: ColumnElement[str],
+        conditions: Iterable[ColumnElement[bool]],
+        wanted: object,
+        limit: int,
+        cursor: str | None,
+    ) -> tuple[list[Any], str | None]:
+        """The rows of a page, and the cursor of the next one: what is behind a position is found by the index that has its order."""
+        limit = max(1, min(limit, PAGE_MAX))
+        query = _ordered(select(table).where(*conditions), at, name).limit(limit + 1)
+        if cursor is not None:
+            position = read_cursor(cursor, wanted)
+            query = query.where(tuple_(at, name) < tuple_(position.at, position.name))
+        rows = self._rows(query)
+        if len(rows) <= limit:
+            return rows, None
+        last = rows[limit - 1]
+        return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
+
+    def _groups(self, condition: ColumnElement[bool]) -> tuple[FindingGroup, ...]:
+        findings = tables.findings.c
+        by = (findings.subscription, findings.kind, findings.status)
+        grouped = select(
+            *by,
+            func.count().label("n"),
+            func.sum(case((findings.closed_at.is_(None), 1), else_=0)).label("n_open"),
+            func.min(findings.found_at).label("first_at"),
+            func.max(findings.found_at).label("last_at"),
+        )
+        rows = self._rows(grouped.where(condition).group_by(*by).order_by(*by).limit(GROUPS_MAX))
+        return tuple(
+            FindingGroup(
+                row["subscription"],
+                Kind(row["kind"]),
+                Status(row["status"]),
+                row["n"],
+                int(row["n_open"]),
+                row["first_at"],
+                row["last_at"],
+            )
+            for row in rows
+        )
+
+    def _rows(self, query: Select[Any]) -> list[Any]:
+        with self._database.reading() as connection:
+            return list(connection.execute(query).mappings())
+
+
+def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
+    """One condition for each column that is asked for."""
+    return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
+
+
+def _between(column: ColumnElement[float], since: float | None, until: float | None) -> list[ColumnElement[bool]]:
+    return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
+
+
+def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[str]) -> Select[Any]:
+    return query.order_by(at.desc(), name.desc())
+
+
+def _site_key(row: Any) -> SiteKey:
+    return SiteKey(row["target"], row["probe"], row["vantage"])
+
+
+def _site_status(key: SiteKey, told: tuple[Standing, ...], now: float) -> SiteStatus:
+    """Who reports decides; where nobody does, nothing is known."""
+    reporting = [one for one in told if now - one.told_at <= SILENT_AFTER_S]
+    standings = [one.standing for one in reporting if one.standing is not None]
+    if reporting and not standings:
+        return SiteStatus(key, None, told)
+    return SiteStatus(key, worst(standings), told)

@@ -1,0 +1,141 @@
+"""The status store goes away while it is written: nothing that was acknowledged is lost, nothing is there twice, nobody waits."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prober.clock import monotonic_s
+from prober.core.findings import Kind
+from prober.core.slo import HOUR_S, Tally
+from prober.status import writer as writer_module
+from prober.status.database import Database, StoreUnavailable
+from prober.status.queries import StatusQueries
+from prober.status.records import RunFilter
+from prober.status.store import StatusStore
+from prober.status.writer import StatusWriter
+from tests.unit.status.examples import KEEPING, ORDER, PROBER, SITE, START, entry, failed, result, snapshot, sqlite_url
+from tests.unit.status.postgresql import PostgreSQL, binaries
+
+KILLS = 3
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def server() -> Iterator[PostgreSQL]:
+    with PostgreSQL(binaries()) as running:
+        yield running
+
+
+def names_in(queries: StatusQueries) -> list[str]:
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = queries.runs(RunFilter(), limit=500, cursor=cursor)
+        found += [record.result.run_id for record in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def wait_until(writer: StatusWriter, written: int) -> None:
+    """The writer's thread does its work; what it has done is looked at."""
+    give_up_t, pause = monotonic_s() + PATIENCE_S, threading.Event()
+    while writer.state().written < written:
+        assert monotonic_s() < give_up_t, writer.state()
+        pause.wait(0.02)
+
+
+def test_what_postgresql_acknowledged_before_it_was_killed_is_there(server: PostgreSQL) -> None:
+    database = Database(server.new_database())
+    store, queries = StatusStore(database), StatusQueries(database)
+    store.prepare()
+    acknowledged: list[str] = []
+    begun, over = threading.Event(), threading.Event()
+
+    def write_on() -> None:
+        for number in range(100_000):
+            if over.is_set():
+                return
+            name = f"run-{number:06}"
+            try:
+                store.record([entry(name, Kind.GHOST, at=START + number)])
+            except StoreUnavailable:
+                over.wait(0.01)
+                continue
+            acknowledged.append(name)
+            begun.set()
+
+    writing = threading.Thread(target=write_on)
+    writing.start()
+    chance = random.Random(7)
+    for _ in range(KILLS):
+        begun.clear()
+        assert begun.wait(PATIENCE_S)
+        over.wait(chance.uniform(0.05, 0.3))
+        server.kill()
+        server.start()
+    over.set()
+    writing.join()
+    names = names_in(queries)
+    assert len(names) == len(set(names))
+    assert set(acknowledged) <= set(names)
+    assert all(queries.trace(f"{name}-1") for name in acknowledged[-20:])
+    database.close()
+
+
+def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once(
+    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "RETRY_FIRST_S", 0.05)
+    database = Database(server.new_database())
+    dropped: list[int] = []
+    writer = StatusWriter(StatusStore(database), PROBER, KEEPING, dropped=dropped.append)
+    writer.start()
+    writer.ended(SITE, result("run-first"), START)
+    wait_until(writer, 1)
+    count, findings = 1, 0
+    for turn in range(KILLS):
+        for server_state in ("up", "down"):
+            if server_state == "down":
+                server.kill()
+            for _ in range(150):
+                writer.ended(SITE, result(f"run-{count:04}", at=START + count), START + count + 2.0)
+                count += 1
+            outcome, recorded = failed(f"bad-{count:04}")
+            writer.ended(SITE, outcome, START + 2.0, recorded)
+            writer.tell(snapshot(Tally(count), START + turn))
+            count, findings = count + 1, findings + 1
+        server.start()
+    wait_until(writer, count + findings)
+    state = writer.close()
+    assert (state.written, state.waiting, dropped) == (count + findings, 0, [])
+    queries = StatusQueries(database)
+    names = names_in(queries)
+    assert len(names) == len(set(names)) == count
+    assert len(queries.findings(limit=500).items) == findings
+    assert queries.tallies(ORDER, HOUR_S, START + 10.0) == {"europe": Tally(count - 1)}
+    database.close()
+
+
+def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "RETRY_FIRST_S", 0.05)
+    database, other = Database(sqlite_url(tmp_path)), Database(sqlite_url(tmp_path))
+    writer = StatusWriter(StatusStore(database), PROBER, KEEPING)
+    writer.start()
+    writer.ended(SITE, result("run-0"), START)
+    wait_until(writer, 1)
+    with other.writing():
+        for number in range(1, 20):
+            writer.ended(SITE, result(f"run-{number}"), START)
+        threading.Event().wait(0.1)
+        assert writer.state().written == 1
+    wait_until(writer, 20)
+    writer.close()
+    assert len(names_in(StatusQueries(database))) == 20
+    for each in (database, other):
+        each.close()
