@@ -31,6 +31,9 @@ from prober.tallies import Tallies
 
 EXEMPLAR_STEP: Final = 1.2
 
+RECEIVED_KEPT_MAX: Final = 1_000_000
+"""Message ids remembered per run, to tell a redelivery from a publisher's duplicate; beyond that the oldest are forgotten."""
+
 _CONFIRMED: Final = Confirmed("")
 _REJECTED: Final = Rejected("")
 _UNKNOWN: Final = Unknown("")
@@ -48,16 +51,20 @@ _MOVES: Final = {
 
 
 class Measurements:
-    """Listens to one run. What it remembers is bounded by what the run publishes, and goes with it."""
+    """Listens to one run. What it remembers goes with it, and is bounded: its keys, what is outstanding, and ids of received messages."""
 
     def __init__(
         self, topic: TopicMetrics, subscription: SubscriptionMetrics, tallies: Tallies, epoch: str, exemplar: Exemplar
     ) -> None:
         self._topic, self._subscription, self._tallies = topic, subscription, tallies
         self._epoch, self._exemplar = epoch, exemplar
-        self._intended: dict[tuple[str, int], float] = {}
-        self._received: set[str] = set()
-        self._places: set[tuple[str, int]] = set()
+        self.untold = 0
+        """Deliveries of which it is not known any more whether they came before; no metric has them."""
+        self._published_up_to: dict[str, int] = {}
+        self._unconfirmed: dict[tuple[str, int], float] = {}
+        self._undelivered: dict[tuple[str, int], float] = {}
+        self._received: dict[str, None] = {}
+        self._forgot = False
         self._due: dict[str, float] = {}
         self._told: Counter[Sort] = Counter()
         self._slowest: dict[Indicator, float] = {}
@@ -94,13 +101,19 @@ class Measurements:
         self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
 
     def _invoked(self, event: PublishInvoked) -> None:
-        self._intended.setdefault((event.key, event.seq), event.t if event.intended_t is None else event.intended_t)
+        if event.generation == 0:
+            place, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
+            self._published_up_to[event.key] = event.seq
+            self._unconfirmed[place] = self._undelivered[place] = intended_t
 
     def _published(self, event: Published) -> None:
-        latency_s = event.t - self._intended.get((event.key, event.seq), event.t)
-        exemplar = self._exemplar_of(Indicator.PUBLISH_LATENCY, latency_s)
-        self._topic.published(_CONFIRMED, latency_s, exemplar)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
+        intended_t = self._unconfirmed.pop((event.key, event.seq), None)
+        if intended_t is None:
+            self._topic.published(_CONFIRMED)
+            return
+        latency_s = event.t - intended_t
+        self._topic.published(_CONFIRMED, latency_s, self._exemplar_of(Indicator.PUBLISH_LATENCY, latency_s))
         self._tallies.took(Indicator.PUBLISH_LATENCY, latency_s)
 
     def _unpublished(self, event: PublishFailed | PublishUnknown) -> None:
@@ -114,7 +127,7 @@ class Measurements:
         self._due.pop(event.message_id, None)
 
     def _delivered(self, event: Delivered) -> None:
-        message_id, place = event.message_id, (event.key, event.seq)
+        message_id = event.message_id
         if event.epoch != self._epoch:
             self._subscription.delivered(DeliveryKind.FOREIGN)
         elif message_id in self._received:
@@ -122,15 +135,25 @@ class Measurements:
             # What comes before it was due has another cause, such as a stream that broke.
             latency_s = event.t - due_t if due_t <= event.t else None
             self._delivered_after(DeliveryKind.REDELIVERY, Indicator.REDELIVERY_LATENCY, latency_s)
-        elif place in self._places:
-            self._received.add(message_id)
-            self._subscription.delivered(DeliveryKind.PUBLISHER_DUPLICATE)
         else:
-            self._received.add(message_id)
-            self._places.add(place)
-            intended_t = self._intended.get(place)
-            latency_s = None if intended_t is None else event.t - intended_t
-            self._delivered_after(DeliveryKind.FIRST, Indicator.END_TO_END_LATENCY, latency_s)
+            self._received_first(event)
+
+    def _received_first(self, event: Delivered) -> None:
+        """A message id that is new, or was forgotten. The first one of a sequence number is its message, any other a duplicate."""
+        intended_t = self._undelivered.pop((event.key, event.seq), None)
+        never_published = not 0 < event.seq <= self._published_up_to.get(event.key, 0)
+        if intended_t is not None:
+            self._delivered_after(DeliveryKind.FIRST, Indicator.END_TO_END_LATENCY, event.t - intended_t)
+        elif never_published:
+            self._subscription.delivered(DeliveryKind.FIRST)
+        elif self._forgot:
+            self.untold += 1
+        else:
+            self._subscription.delivered(DeliveryKind.PUBLISHER_DUPLICATE)
+        self._received[event.message_id] = None
+        if len(self._received) > RECEIVED_KEPT_MAX:
+            del self._received[next(iter(self._received))]
+            self._forgot = True
 
     def _delivered_after(self, kind: DeliveryKind, indicator: Indicator, latency_s: float | None) -> None:
         if latency_s is None:

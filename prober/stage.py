@@ -36,6 +36,9 @@ SLOT_S = 0.005
 GENERATIONS_MAX = 5
 """How often a message is published in all before an unknown outcome is given up."""
 
+IDS_KEPT_MAX = 1_000_000
+"""Message ids remembered per run; beyond that the oldest are forgotten, and what comes again then is taken to be new."""
+
 
 @dataclass(slots=True)
 class Delivery:
@@ -251,6 +254,8 @@ class Stage:
             )
         )
         self._key_of[message_id] = key
+        if len(self._key_of) > IDS_KEPT_MAX:
+            del self._key_of[next(iter(self._key_of))]
         delivery = Delivery(key, stamp.seq, again, session, received, self)
         if stamp.epoch == self._epoch:
             decide(delivery)

@@ -207,8 +207,9 @@ class KeyChecker:
 
     def wake(self, now: float) -> None:
         """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
-        self._redelivery.settle(now)
-        self._holder.settle(now)
+        until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
+        self._redelivery.settle(until_t)
+        self._holder.settle(until_t)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
@@ -233,6 +234,11 @@ class KeyChecker:
         """Whether the service still owes this subscription a delivery."""
         return self._liveness.owes() or any(owed or any(order.missing()) for order, owed in self._order.undelivered())
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
+        return not (self._redelivery.held or self._holder.pending or self._liveness.owed or self.owes())
+
     def _track(self, session: Session, t: float, number: int) -> Track:
         track = self._tracks.get(session.name)
         if track is not None and track.session is session:
@@ -241,7 +247,7 @@ class KeyChecker:
             self._tracks[f"{session.name} before {number}"] = track
         if len(self._tracks) >= (TRACKS_KEPT if self._rules.mode is Mode.STREAMING else UNARY_TRACKS_KEPT):
             self._forget_tracks(t)
-        if self._tracks is NO_TRACKS:
+        if not self._tracks:
             self._tracks = {}
         track = self._tracks[session.name] = Track(session)
         return track
@@ -305,8 +311,7 @@ class KeyChecker:
         The latest delivery of all is always a possible predecessor. So a new message right after it is neither a skip nor a rewind,
         and neither is the next message on the only session.
         """
-        check = self._redelivery
-        tracks = self._tracks
+        check, tracks = self._redelivery, self._tracks
         position, own = arrival.position, arrival.own
         if not check.watching:
             if own == position - 1 and own and len(tracks) == 1:
@@ -347,8 +352,7 @@ class KeyChecker:
         rules = self._rules
         t, number, position = arrival.t, arrival.number, arrival.position
         lease_end_t = t + rules.ack_deadline_s
-        delay = rules.delivery_delay_max_s
-        track = arrival.track
+        delay, track = rules.delivery_delay_max_s, arrival.track
         acked_before = self.log.flags(position) & ACKED
         if self._holder.ack_under_way(arrival) or any(other.rewound_t >= arrival.lo for other in self._others(track)):
             certain = False

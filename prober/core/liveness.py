@@ -121,11 +121,11 @@ class LivenessCheck:
 
         `up_since_t` says since when a subscriber is there, `inf` if none is.
         """
+        if now <= self._docket.amnesty_until_t:
+            return self._docket.amnesty_until_t
         quiet_since_t = max(self.last_delivery_t, up_since_t)
         if quiet_since_t == inf:
             return inf
-        if now <= self._docket.amnesty_until_t:
-            return self._docket.amnesty_until_t
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t))
         for order, undelivered in orders.undelivered():
             lost_t = self._judge_lost(now, up_since_t, order)

@@ -228,7 +228,7 @@ class OrderCheck:
             return not order.record.complete
         if order.next is not None:
             return False
-        if self.latest is NEVER:
+        if self.latest == NEVER:
             self.adopted_t = arrival.t
         order.highest, highest = max(order.highest, arrival.seq), order.highest
         overtaken = publication.confirmed_t < self.latest.t or arrival.seq < highest

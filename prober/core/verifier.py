@@ -17,12 +17,11 @@ decided before the first event that is later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
 from prober.core.events import (
     LONG_AGO,
@@ -46,32 +45,14 @@ from prober.core.events import (
     Sought,
 )
 from prober.core.findings import Finding
+from prober.core.group import KeyGroup
 from prober.core.key import KeyChecker
-from prober.core.publications import Publications
+from prober.core.resting import Keys, Operation
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
 _TIMELESS = (Ended, Interrupted)
 """Events that do not say what happened until then: an end that did not drain, a hole in the record."""
-
-
-class KeyGroup(Publications):
-    """One key of the topic: what its publisher recorded, and its checker on each subscription, by the subscription's index."""
-
-    __slots__ = ("checkers", "divergence", "key")
-
-    def __init__(self, key: str) -> None:
-        super().__init__()
-        self.key = key
-        self.checkers: tuple[KeyChecker, ...] = ()
-        self.divergence: DivergenceCheck | None = None
-
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A checker learned a position: all subscriptions must learn the same log."""
-        if len(self.checkers) > 1:
-            self.divergence = self.divergence or DivergenceCheck()
-            self.divergence.judge(checker, arrival, self.checkers)
 
 
 class Verifier:
@@ -96,10 +77,12 @@ class Verifier:
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._number = 0
         self._now = LONG_AGO
-        self._groups: dict[str, KeyGroup] = {}
+        self._keys = Keys()
+        self._groups = self._keys.warm
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
-        self._queue: list[tuple[float, int, KeyChecker]] = []
+        self._decide: Callable[[Finding], None] = self._file  # one object for all keys
+        self._queue: list[tuple[float, int, str, int]] = []
         self._queued = 0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
@@ -145,7 +128,7 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.finish()
-        self.counters["keys"] = len(self._groups)
+        self.counters["keys"] = len(self._keys)
         decided, self._decided = self._decided, []
         return decided
 
@@ -248,9 +231,8 @@ class Verifier:
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
-        subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
-        for group in self._groups.values():
-            self._unsettle(group.checkers[subscription.index])
+        until_t = subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
+        self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t))
         self.counters["seeks"] += 1
 
     def _interrupted(self, event: Interrupted) -> None:
@@ -258,11 +240,15 @@ class Verifier:
             rules = subscription.rules
             subscription.close_all(event.t)
             subscription.settles_until_t = event.t + min(rules.delivery_delay_max_s, rules.ack_deadline_s)
-        for group in self._groups.values():
-            for checker in group.checkers:
+        settled_t = [subscription.settles_until_t for subscription in self._subscriptions.values()]
+
+        def interrupt(group: KeyGroup) -> None:
+            for checker, until_t in zip(group.checkers, settled_t, strict=True):
                 checker.interrupted()
-                self._unsettle(checker)
+                self._unsettle(checker, until_t)
             group.interrupt()
+
+        self._tell_all(interrupt)
         self.counters["interruptions"] += 1
 
     def _ended(self, event: Ended) -> None:
@@ -276,14 +262,15 @@ class Verifier:
         if subscription is None:
             rules = self._rules_by_subscription.get(name, self._rules)
             subscription = self._subscriptions[name] = Subscription(name, len(self._subscriptions), rules)
-            for group in self._groups.values():
+            for group in self._all_groups():
                 self._add_checker(group, subscription)
         return subscription
 
     def _group(self, key: str) -> KeyGroup:
-        group = self._groups.get(key)
+        group = self._groups.get(key) or self._awaken(key)
         if group is None:
-            group = self._groups[key] = KeyGroup(key)
+            group = KeyGroup(key)
+            self._keys.add(group)
             for subscription in self._subscriptions.values():
                 self._add_checker(group, subscription)
         return group
@@ -294,11 +281,11 @@ class Verifier:
         return group.checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
-        docket = Docket(subscription.name, group.key, subscription.rules, self._file, self.counters)
+        docket = Docket(subscription.name, group.key, subscription.rules, self._decide, self.counters)
         checker = KeyChecker(docket, subscription, group)
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:
-            self._unsettle(checker)
+            self._unsettle(checker, subscription.settles_until_t)
         if group.epochs:
             self._watch(checker, self._now)
         for record in group.epochs.values():
@@ -314,24 +301,64 @@ class Verifier:
             checker.due_t = due_t
             self._enqueue(checker)
 
-    def _unsettle(self, checker: KeyChecker) -> None:
+    def _unsettle(self, checker: KeyChecker, until_t: float) -> None:
         """A control operation on the subscription: the key has to be looked at again when it has settled."""
-        checker.unsettle(checker.subscription.settles_until_t)
+        checker.unsettle(until_t)
         self._enqueue(checker)
 
     def _enqueue(self, checker: KeyChecker) -> None:
         if checker.due_t < inf:
             self._queued += 1
-            heappush(self._queue, (checker.due_t, self._queued, checker))
+            heappush(self._queue, (checker.due_t, self._queued, checker.docket.key, checker.subscription.index))
 
     def _pass_time(self, now: float) -> None:
-        """Decides everything that was due before `now`."""
+        """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for it when it comes back."""
         queue = self._queue
         while queue and queue[0][0] < now:
-            due_t, _, checker = heappop(queue)
-            if due_t == checker.due_t:
-                checker.wake(now)
-                self._enqueue(checker)
+            due_t, _, key, index = heappop(queue)
+            group = self._groups.get(key)
+            if group is not None and due_t == group.checkers[index].due_t:
+                self._wake(group.checkers[index], now)
+                self._keys.make_room()
+
+    def _wake(self, checker: KeyChecker, now: float) -> None:
+        checker.wake(now)
+        self._enqueue(checker)
+
+    # --- keys at rest --------------------------------------------------------------------------------------------------------
+
+    def _awaken(self, key: str) -> KeyGroup | None:
+        """A key that was at rest, as if it had been there all the time; None if there is none of that name."""
+        returned = self._keys.take(key)
+        if returned is None:
+            return None
+        group = returned.group
+        for t, operation in returned.missed:
+            self._catch_up(group, t)
+            operation(group)
+        self._catch_up(group, self._now)
+        self._keys.add(group)
+        return group
+
+    def _catch_up(self, group: KeyGroup, now: float) -> None:
+        for checker in group.checkers:
+            if checker.due_t < now:
+                self._wake(checker, now)
+
+    def _tell_all(self, operation: Operation) -> None:
+        """Does something to every key: at once to those that are there, and to those at rest when they come back."""
+        for group in self._groups.values():
+            operation(group)
+        if self._keys.miss(self._now, operation):
+            for _ in self._all_groups():
+                pass
+            self._keys.forget_missed()
+
+    def _all_groups(self) -> Iterator[KeyGroup]:
+        """Every key in turn; those at rest come back for it, and go again."""
+        yield from list(self._groups.values())
+        for key in self._keys.resting():
+            yield self._group(key)
 
     def _file(self, finding: Finding) -> None:
         self._decided.append(finding)

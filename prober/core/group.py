@@ -1,0 +1,31 @@
+"""One key of the topic: what its publisher recorded, and its checker on each subscription."""
+
+from __future__ import annotations
+
+from prober.core.divergence import DivergenceCheck
+from prober.core.key import KeyChecker
+from prober.core.publications import Publications
+from prober.core.sessions import Arrival
+
+
+class KeyGroup(Publications):
+    """A key; `checkers` are in the order of the subscriptions' indices."""
+
+    __slots__ = ("checkers", "divergence", "key")
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self.checkers: tuple[KeyChecker, ...] = ()
+        self.divergence: DivergenceCheck | None = None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""
+        return all(checker.at_rest for checker in self.checkers)
+
+    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
+        """A checker learned a position: all subscriptions must learn the same log."""
+        if len(self.checkers) > 1:
+            self.divergence = self.divergence or DivergenceCheck()
+            self.divergence.judge(checker, arrival, self.checkers)

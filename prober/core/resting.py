@@ -1,0 +1,267 @@
+"""Keys at rest: a topic may have a million keys, of which few are in use at a time.
+
+At most `WARM_KEYS_MAX` keys are kept as objects. Beyond that, those that have been there longest are put away as bytes, in less than a
+tenth of the memory, until something happens to them again. Only a key *at rest* is put away: nothing about it can be found before its
+next event (`KeyChecker.at_rest`). So neither the passing of time nor the end of the history concerns it; what is done to every key at
+once, such as a seek, it is told when it comes back. Putting away changes no finding and no count.
+
+A key as bytes is what `pickle` makes of it, compressed after the sample of one that was put away earlier. What it shares with others
+(its subscriptions, their rules, sessions that are open) is not part of it: it refers to that by number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from itertools import chain
+from math import inf
+from operator import attrgetter
+from pickle import Pickler, Unpickler
+from types import MethodType
+from typing import Any, Final, NamedTuple, TypeAlias
+from zlib import DEFLATED, compressobj, decompressobj
+
+from prober.core.docket import Docket
+from prober.core.group import KeyGroup
+from prober.core.holder import HolderCheck
+from prober.core.key import KeyChecker
+from prober.core.liveness import LivenessCheck
+from prober.core.order import EpochOrder, OrderCheck, Overtaken
+from prober.core.positions import LearnedLog
+from prober.core.publications import EpochRecord, Publication
+from prober.core.redelivery import RedeliveryCheck
+from prober.core.rules import Rules
+from prober.core.sessions import Session, Track
+from prober.core.subscription import Subscription
+
+WARM_KEYS_MAX = 20_000
+"""Keys kept as objects; more only while more are not at rest."""
+
+LOOKS = 2
+"""Keys looked at when there are too many: more than one, so that a surplus shrinks; few, since those in use are looked at in vain."""
+
+MISSED_MAX = 256
+"""Operations remembered for the keys at rest; beyond that all are told."""
+
+_LEVEL, _WINDOW_BITS, _MEMORY_LEVEL = 1, 12, 5
+_SAMPLE_MAX = 1 << _WINDOW_BITS
+"""How keys are compressed: quickly, and looking back no further than the sample reaches."""
+
+Operation: TypeAlias = Callable[[KeyGroup], None]
+
+Missed: TypeAlias = tuple[float, Operation]
+"""Something that was done to every key, and up to when time had passed for them before."""
+
+
+class Returned(NamedTuple):
+    """A key that was at rest, and what was done to every key meanwhile."""
+
+    group: KeyGroup
+    missed: Sequence[Missed]
+
+
+class Keys:
+    """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change."""
+
+    def __init__(self) -> None:
+        self.warm: dict[str, KeyGroup] = {}
+        self._resting: dict[str, bytes] = {}
+        self._turns: deque[str] = deque()
+        self._missed: list[Missed] = []
+        self._forgotten = 0
+        self._shared = _Shared()
+        self._sample = b""
+
+    def __len__(self) -> int:
+        return len(self.warm) + len(self._resting)
+
+    def resting(self) -> list[str]:
+        """The names of the keys at rest."""
+        return list(self._resting)
+
+    def add(self, group: KeyGroup) -> None:
+        """A key that is new, or that has come back."""
+        self.make_room(1)
+        self.warm[group.key] = group
+        self._turns.append(group.key)
+
+    def take(self, key: str) -> Returned | None:
+        """A key at rest, to be told what it missed and added again; None if there is none of that name."""
+        frozen = self._resting.pop(key, None)
+        if frozen is None:
+            return None
+        group, told = self._thaw(frozen)
+        return Returned(group, self._missed[told - self._forgotten :])
+
+    def make_room(self, wanted: int = 0) -> None:
+        """Puts keys away, at most `LOOKS`, if there are too many. Objects of any key must not be used any more after this."""
+        for _ in range(min(LOOKS, len(self._turns))):
+            if len(self.warm) + wanted <= WARM_KEYS_MAX:
+                return
+            key = self._turns.popleft()
+            if self.warm[key].at_rest:
+                self._resting[key] = self._freeze(self.warm.pop(key))
+            else:
+                self._turns.append(key)
+
+    def miss(self, t: float, operation: Operation) -> bool:
+        """Notes what was done to the keys that are warm; True when all others have to be told before more is noted."""
+        if self._resting:
+            self._missed.append((t, operation))
+        return len(self._missed) >= MISSED_MAX
+
+    def forget_missed(self) -> None:
+        """Every key has been told what it missed."""
+        self._forgotten += len(self._missed)
+        self._missed.clear()
+
+    def _freeze(self, group: KeyGroup) -> bytes:
+        file = _Memory()
+        _Freezer(file, self._shared).dump((group, self._forgotten + len(self._missed)))
+        group.checkers = ()  # they refer to the group: apart, all of it is given back at once
+        state = file.read()
+        self._sample = self._sample or state[:_SAMPLE_MAX]
+        packer = compressobj(_LEVEL, DEFLATED, -_WINDOW_BITS, _MEMORY_LEVEL, zdict=self._sample)
+        return packer.compress(state) + packer.flush()
+
+    def _thaw(self, frozen: bytes) -> tuple[KeyGroup, int]:
+        state = decompressobj(-_WINDOW_BITS, zdict=self._sample).decompress(frozen)
+        group, told = _Thawer(_Memory(state), self._shared).load()
+        return group, told
+
+
+class _Shared:
+    """What keys share, by number: things that live as long as the keys, and sessions as long as a key at rest refers to them."""
+
+    def __init__(self) -> None:
+        self.things: dict[int, object] = {}
+        self._numbers: dict[int, int] = {}
+        self._uses = Counter[int]()
+        self._next = 0
+
+    def number(self, thing: object) -> int:
+        """The number of a thing, which is kept from now on."""
+        number = self._numbers.get(id(thing))
+        if number is None:
+            number = self._numbers[id(thing)] = self._next
+            self._next += 1
+            self.things[number] = thing
+        return number
+
+    def lend(self, session: Session) -> int:
+        """The number of a session, to be given back once."""
+        number = self.number(session)
+        self._uses[number] += 1
+        return number
+
+    def give_back(self, number: int) -> object:
+        """The session of that number; it is let go when it was given back as often as it was lent."""
+        session = self.things[number]
+        self._uses[number] -= 1
+        if not self._uses[number]:
+            del self._uses[number], self.things[number], self._numbers[id(session)]
+        return session
+
+
+_SHARED: Final = frozenset({Subscription, Rules, Counter, MethodType})
+"""Types of what keys share."""
+
+_KINDS: Final[tuple[type, ...]] = (
+    KeyGroup,
+    EpochRecord,
+    Publication,
+    KeyChecker,
+    Docket,
+    LearnedLog,
+    RedeliveryCheck,
+    OrderCheck,
+    EpochOrder,
+    Overtaken,
+    HolderCheck,
+    LivenessCheck,
+    Track,
+    Session,
+)
+"""Types of what belongs to one key. A type that is in neither list is pickled as usual: that takes more time and memory."""
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(vars(base).get("__slots__", ()) for base in kind.__mro__))
+
+
+_CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
+_READ: Final = [attrgetter(*_slots(kind)) for kind in _KINDS]
+_WRITE: Final = {kind: [getattr(kind, name).__set__ for name in _slots(kind)] for kind in _KINDS}
+
+
+def _new(code: int) -> object:
+    return object.__new__(_KINDS[code])
+
+
+def _fill(thing: object, values: Sequence[object]) -> None:
+    for write, value in zip(_WRITE[type(thing)], values, strict=True):
+        write(thing, value)
+
+
+def _shared(number: int) -> object:
+    """Stands in the bytes for what is shared; the `_Thawer` says which thing that is."""
+    raise LookupError(number)
+
+
+def _session(number: int) -> object:
+    """The same for a session that is open."""
+    raise LookupError(number)
+
+
+class _Freezer(Pickler):
+    """Writes a key by the numbers of its types and the values of their slots."""
+
+    def __init__(self, file: _Memory, shared: _Shared) -> None:
+        super().__init__(file, protocol=5)
+        self._things = shared
+
+    def reducer_override(self, thing: Any) -> Any:
+        """Asked once for everything that is not a plain value. A session that is over never changes again, so it is copied."""
+        kind = type(thing)
+        if kind is Session and thing.closed_t == inf:
+            return _session, (self._things.lend(thing),)
+        code = _CODES.get(kind)
+        if code is not None:
+            return _new, (code,), _READ[code](thing), None, None, _fill
+        if kind in _SHARED:
+            return _shared, (self._things.number(thing),)
+        return NotImplemented
+
+
+class _Thawer(Unpickler):
+    """Makes a key again; what it shares is looked up."""
+
+    def __init__(self, file: _Memory, shared: _Shared) -> None:
+        super().__init__(file)
+        self._lookups = {_shared.__name__: shared.things.__getitem__, _session.__name__: shared.give_back}
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Asked for every function by name."""
+        return self._lookups.get(name) or super().find_class(module, name)
+
+
+class _Memory:
+    """A file in memory, as far as pickle needs one; the core uses no `io`."""
+
+    __slots__ = ("_at", "_content")
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._content = content
+        self._at = 0
+
+    def write(self, part: bytes) -> None:
+        self._content += bytes(part)
+
+    def read(self, size: int | None = None) -> bytes:
+        end = len(self._content) if size is None else self._at + size
+        part = self._content[self._at : end]
+        self._at = end
+        return part
+
+    def readline(self) -> bytes:
+        raise EOFError("keys are pickled without lines")
