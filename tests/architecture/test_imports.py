@@ -25,7 +25,7 @@ HOMES = {
     "jinja2": ("api",),
     "orjson": ("prober.history",),
     "prometheus_client": ("prober.metrics",),
-    "pyarrow": ("prober.history",),
+    "pyarrow": ("prober.history", "spark_jobs"),
     "pydantic": ("api", "prober.config"),
     "pydantic_core": ("prober.config",),
     "pyspark": ("spark_jobs",),
@@ -38,7 +38,7 @@ HOMES = {
 }
 
 # Of the project itself, a Spark executor gets only this.
-SPARK_MAY_IMPORT = ("spark_jobs", "prober.core", "prober.history.schema")
+SPARK_MAY_IMPORT = ("spark_jobs", "prober.clock", "prober.core", "prober.history.schema")
 
 
 def module_name(path: Path) -> str:

@@ -1,0 +1,133 @@
+"""The command line of the jobs: `python -m spark_jobs JOB --history URI --reports URI --date YYYY-MM-DD`, or the same under spark-submit.
+
+Exit codes: 0 all is well; 1 a promise was broken, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 nobody knows.
+One line on standard output says what came out; what goes on meanwhile, and what is wrong, is on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any, Final, NoReturn
+
+from prober.clock import wall_s
+from spark_jobs import nightly
+from spark_jobs.errors import JobError
+from spark_jobs.history import History
+from spark_jobs.objectives import read_objectives
+from spark_jobs.reports import Reports
+from spark_jobs.session import DRIVER_MEMORY, session
+from spark_jobs.work import Exit, Outcome, Settings, Work
+
+_JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
+
+
+class _Parser(ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs what the arguments say; returns the exit code."""
+    asked = _parser().parse_args(arguments)
+    try:
+        outcome = _carried_out(asked)
+    except JobError as error:
+        print(f"spark_jobs: {error}", file=sys.stderr)
+        return Exit.USAGE
+    print(outcome.line)
+    return outcome.exit
+
+
+def _carried_out(asked: Any) -> Outcome:
+    settings = Settings(
+        objectives=read_objectives(asked.objectives),
+        keys_max=asked.keys_max,
+        top=asked.top,
+        clock_error_s=asked.clock_error,
+        keep_days=asked.keep_days,
+        look_back_days=asked.look_back,
+    )
+    now = wall_s()
+    day = asked.date or _day_before(now)
+    with session(asked.master, name=f"ordering-prober {asked.job}", memory=asked.memory) as spark:
+        work = Work(spark, History(spark, asked.history), Reports(spark, asked.reports), day, now, settings, _say)
+        return _JOBS[asked.job](work)
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(
+        prog="python -m spark_jobs", description="What the history of a day shows. See docs/jobs.md.", allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("job", choices=_JOBS, help="what to do; nightly is all of it in order")
+    add("--history", required=True, metavar="URI", help="the folder of the history: a path, gs://, s3a:// or hdfs://")
+    add("--reports", required=True, metavar="URI", help="where reports go")
+    add("--date", type=_date, metavar="YYYY-MM-DD", help="the UTC day; by default yesterday")
+    add("--master", metavar="URL", help="of the Spark cluster; by default this machine, under spark-submit what that says")
+    add("--memory", default=DRIVER_MEMORY, metavar="SIZE", help="of Spark on this machine (%(default)s)")
+    add("--objectives", metavar="FILE", help="JSON list of objectives; by default those of the service's defaults")
+    add(
+        "--keys-max",
+        type=_count,
+        default=Settings().keys_max,
+        metavar="N",
+        help="count up to so many keys one by one (%(default)s)",
+    )
+    add("--top", type=_count, default=Settings().top, metavar="N", help="hot keys named per subscription (%(default)s)")
+    add(
+        "--clock-error",
+        type=_seconds,
+        default=Settings().clock_error_s,
+        metavar="SECONDS",
+        help="by which the clocks of two processes that record one run may differ (%(default)s)",
+    )
+    add("--keep-days", type=_count, metavar="N", help="compact deletes what is older; by default nothing")
+    add(
+        "--look-back",
+        type=int,
+        choices=range(31),
+        default=Settings().look_back_days,
+        metavar="DAYS",
+        help="for late data (%(default)s)",
+    )
+    return parser
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a date like 2026-11-20") from None
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds < 3600.0:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
+def _day_before(now: float) -> date:
+    return date(1970, 1, 1) + timedelta(seconds=now) - timedelta(days=1)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""The job `compact`: the many small files of a finished day become one large sorted file per folder; then what is too old goes.
+
+How a folder is compacted, step by step, and what a crash leaves:
+
+1. Its files that count (`spark_jobs.history`) are read, sorted as the table is, and written as one file into a hidden folder. Crash: the
+   hidden folder is left; nobody reads it, and the next compaction deletes it.
+2. That file is renamed to its place. Its footer names the originals that it stands for, and from this moment on they do not count. This
+   is the one step that matters, and it happens or does not. Crash: the originals are still there; the next compaction deletes them.
+3. The originals are deleted. Crash: the same.
+
+Each row counts exactly once all the time for readers that follow the rule of `spark_jobs.history`. Readers that do not may see rows twice
+between 2 and 3, which are moments apart, and know them by (`process`, `run_id`, `number`). A reader that listed the folder before 3 and
+opens a file after it finds it gone, and has to read again: an error, never a wrong number.
+
+Writers are not disturbed: only files that were listed in 1 are touched. One that comes later, even for a day long past, is merged by the
+next compaction. One that comes back under the name of an original (a writer that repeats what it had written before a crash) does not
+count, and the next compaction deletes it. Two compactions at once write the same file, or that of the one that has seen more counts.
+
+In an object store step 2 copies the file and deletes the first copy; a file appears there at once and complete, so the same holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from typing import Final
+from uuid import uuid4
+
+from prober.history.schema import TABLES, VERSION, VERSION_KEY, Table
+from spark_jobs.history import ORIGINALS, File, History, counting, folders_of, merged_file_name
+from spark_jobs.work import Exit, Outcome, Work
+
+JOB: Final = "compact"
+ROWS_PER_GROUP: Final = 32_768
+"""Small row groups: since rows are sorted by key, their statistics let a question about one key skip almost all of them."""
+AT_ONCE_MAX: Final = 4
+"""Folders that are merged at the same time."""
+
+_HIDDEN: Final = "_merging-"
+
+
+def run(work: Work) -> Outcome:
+    """Compacts the day, and deletes days that are too old."""
+    if work.day >= _today(work):
+        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, the day is not over")
+    clear(work.history)
+    folders = [(table, folder) for table in TABLES.values() for folder in folders_of(table, work.day, work.day)]
+    with ThreadPoolExecutor(AT_ONCE_MAX) as pool:
+        merged = list(pool.map(lambda one: merge(work.history, *one), folders))
+    deleted = _retain(work)
+    before, after = sum(one[0] for one in merged), sum(one[1] for one in merged)
+    draft = work.reports.draft(JOB, work.day)
+    draft.publish({"files_before": before, "files_after": after, "days_deleted": [day.isoformat() for day in deleted]})
+    if not before:
+        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, there is nothing of that day")
+    gone = f", {len(deleted)} days too old and deleted" if deleted else ""
+    return Outcome(Exit.PASS, f"{JOB} {work.day}: PASS, {before} files became {after}{gone}")
+
+
+def merge(history: History, table: Table, folder: str, crash: Callable[[str], None] = lambda _step: None) -> tuple[int, int]:
+    """Merges what counts in a folder; returns how many files counted before and after.
+
+    `crash` is told before each step which one comes; tests end there.
+    """
+    present = history.present(folder)
+    files = counting(present)
+    _delete(history, [file for file in present if file not in files])
+    if len(files) < 2:
+        return len(files), len(files)
+    originals = sorted(frozenset().union(*(file.originals for file in files)))
+    crash("write")
+    hidden, written = _written(history, table, files, originals)
+    crash("rename")
+    history.storage.sync(written)
+    history.storage.rename(written, f"{folder}/{merged_file_name(table, originals)}")
+    crash("delete")
+    _delete(history, files)
+    history.storage.delete(hidden)
+    return len(files), 1
+
+
+def clear(history: History) -> None:
+    """Deletes what compactions that were cut short have left half written."""
+    for entry in history.storage.entries():
+        if entry.name.startswith(_HIDDEN):
+            history.storage.delete(entry.name)
+
+
+def _written(history: History, table: Table, files: list[File], originals: list[str]) -> tuple[str, str]:
+    """The hidden folder, and the one file in it that has all rows."""
+    hidden = f"{_HIDDEN}{uuid4().hex}"
+    rows = history.read_files(table, files).coalesce(1).sortWithinPartitions(*table.sorted_by)
+    noted = rows.withMetadata(table.column_names[0], {VERSION_KEY: VERSION, ORIGINALS: originals})
+    options = {"compression": "zstd", "parquet.block.row.count.limit": str(ROWS_PER_GROUP)}
+    noted.write.options(**options).parquet(history.storage.uri(hidden))
+    names = [entry.name for entry in history.storage.entries(hidden) if entry.name.endswith(".parquet")]
+    return hidden, f"{hidden}/{names[0]}"
+
+
+def _retain(work: Work) -> list[date]:
+    """Deletes the days before the last `keep_days` ones; returns which."""
+    if work.settings.keep_days is None:
+        return []
+    oldest = _today(work) - timedelta(days=work.settings.keep_days)
+    gone = sorted({day for table in TABLES.values() for day in work.history.dates(table) if day < oldest})
+    for table in TABLES.values():
+        for day in gone:
+            work.history.storage.delete(f"{table.name}/date={day.isoformat()}")
+    return gone
+
+
+def _delete(history: History, files: list[File]) -> None:
+    for file in files:
+        history.storage.delete(file.path)
+
+
+def _today(work: Work) -> date:
+    return date(1970, 1, 1) + timedelta(seconds=work.now)

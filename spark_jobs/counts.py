@@ -1,0 +1,200 @@
+"""Good, bad and undecided things by objective: what happened on a day, in the minute in which it is due.
+
+A message counts in the minute in which it was to be sent, whatever became of it later; what a run's checks say counts in the minute in
+which the run ended, as it does online. Rows have the columns
+
+    run, subscription   where it happened; the subscription is null where it is the run's only one.
+    minute              whole minutes since 1970.
+    key                 of bad things their ordering key, where that is known; otherwise null.
+    objective, good, bad, undecided
+
+Undecided, and never good, is what nobody can know: a publish without an answer, a message that was confirmed and not received before
+the record ended, everything that an untrusted run measured, and the checks of a run whose verdict is UNKNOWN or that was cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from prober.core.checks import BREACHES
+from prober.core.indicators import Indicator
+from prober.core.slo import Objective
+from spark_jobs.runs import MICROS
+
+MINUTE_US: Final = 60 * MICROS
+COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
+BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
+BY_RUN: Final = frozenset({*BREACHES, Indicator.COMPLETENESS})
+
+_PUBLISHED: Final = ""  # stands where an objective's name does, and counts the messages of a run
+
+
+class Outcome(NamedTuple):
+    """How many things of a row ended which way."""
+
+    good: Column
+    bad: Column
+    undecided: Column
+
+
+def message_counts(
+    messages: DataFrame, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
+) -> DataFrame:
+    """What messages that were to be sent in that time count for objectives about publishes and first receipts.
+
+    Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks.
+    """
+    listed = [objective for objective in objectives if objective.indicator in BY_MESSAGE]
+    about = sf.broadcast(runs.select("run", sf.col("subscription").alias("first"), "ended_us", "trusted", "whole"))
+    rows = messages.where(sf.col("intended_us").between(since_us, until_us - 1)).join(about, "run", "left")
+    outcomes = {one.name: _trusted(_OUTCOMES[one.indicator](one)) for one in listed}
+    first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
+    outcomes[_PUBLISHED] = Outcome(first, sf.lit(0), sf.lit(0))
+    any_bad = sf.greatest(*(outcome.bad for outcome in outcomes.values()), sf.lit(0)) > 0
+    grouped = rows.groupBy(
+        "run",
+        "subscription",
+        sf.floor(sf.col("intended_us") / MINUTE_US).alias("minute"),
+        sf.when(any_bad, sf.col("key")).alias("key"),
+    )
+    sums = [
+        sf.sum(column).alias(f"{field}_{number}")
+        for number, outcome in enumerate(outcomes.values())
+        for field, column in outcome._asdict().items()
+    ]
+    totals = grouped.agg(*sums)
+    counted = _unpivoted(totals, list(outcomes))
+    decided = counted.where(sf.col("objective") != _PUBLISHED)
+    return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives))
+
+
+def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
+    """What the checks of runs that ended in that time count."""
+    names: Mapping[str, list[str]] = _by_indicator(objectives)
+    if not names:
+        return runs.limit(0).select(*_none_of(COUNTS))
+    objective = sf.create_map(*(part for name, ours in names.items() for part in (sf.lit(name), sf.array(*map(sf.lit, ours)))))
+    decided = sf.col("trusted") & (sf.col("verdict") != "UNKNOWN")
+    good = sf.when(decided, sf.col("check.good")).otherwise(0)
+    return (
+        runs.where(sf.col("ended_us").between(since_us, until_us - 1))
+        .select("*", sf.explode("checks").alias("check"))
+        .where(sf.col("check.indicator").isin(*names))
+        .select("*", sf.explode(objective[sf.col("check.indicator")]).alias("objective"))
+        .select(
+            "run",
+            sf.lit(None).cast("string").alias("subscription"),
+            sf.floor(sf.col("ended_us") / MINUTE_US).alias("minute"),
+            sf.lit(None).cast("string").alias("key"),
+            "objective",
+            good.alias("good"),
+            sf.col("check.bad").alias("bad"),
+            (sf.col("check.undecided") + sf.col("check.good") - good).alias("undecided"),
+        )
+    )
+
+
+def tallies(counts: DataFrame, runs: DataFrame) -> DataFrame:
+    """Counts by objective, target and minute; what no run is known of has the target "" ."""
+    return (
+        counts.join(sf.broadcast(runs.select("run", "target")), "run", "left")
+        .groupBy("objective", sf.coalesce("target", sf.lit("")).alias("target"), "minute")
+        .agg(*(sf.sum(name).cast("long").alias(name) for name in ("good", "bad", "undecided")))
+    )
+
+
+def decided(good: Column, bad: Column, undecided: Column) -> Outcome:
+    """The outcome of a row that is one thing at most; the first that is true holds."""
+    bad_only = ~sf.coalesce(good, sf.lit(False)) & sf.coalesce(bad, sf.lit(False))
+    rest = ~sf.coalesce(good, sf.lit(False)) & ~sf.coalesce(bad, sf.lit(False)) & sf.coalesce(undecided, sf.lit(False))
+    return Outcome(_number(good), _number(bad_only), _number(rest))
+
+
+def _availability(_objective: Objective) -> Outcome:
+    unanswered = sf.greatest(sf.col("attempts") - sf.col("confirmed") - sf.col("refused"), sf.lit(0))
+    return _of_topic(Outcome(sf.col("confirmed"), sf.col("refused"), unanswered))
+
+
+def _publish_latency(objective: Objective) -> Outcome:
+    took_us = sf.col("confirmed_us") - sf.col("intended_us")
+    unanswered = sf.col("attempts") > sf.col("confirmed") + sf.col("refused")
+    return _of_topic(decided(took_us <= _threshold_us(objective), took_us.isNotNull(), unanswered))
+
+
+def _end_to_end_latency(objective: Objective) -> Outcome:
+    threshold_us = _threshold_us(objective)
+    took_us = sf.col("received_us") - sf.col("intended_us")
+    overdue = sf.col("whole") & sf.col("confirmed_us").isNotNull() & (sf.col("ended_us") - sf.col("intended_us") > threshold_us)
+    return decided(took_us <= threshold_us, took_us.isNotNull() | overdue, sf.col("confirmed_us").isNotNull())
+
+
+_OUTCOMES: Final = {
+    Indicator.PUBLISH_AVAILABILITY: _availability,
+    Indicator.PUBLISH_LATENCY: _publish_latency,
+    Indicator.END_TO_END_LATENCY: _end_to_end_latency,
+}
+
+
+def _trusted(outcome: Outcome) -> Outcome:
+    trusted = sf.coalesce("trusted", sf.lit(False))
+    total = outcome.good + outcome.bad + outcome.undecided
+    return Outcome(
+        sf.when(trusted, outcome.good).otherwise(0),
+        sf.when(trusted, outcome.bad).otherwise(0),
+        sf.when(trusted, outcome.undecided).otherwise(total),
+    )
+
+
+def _of_topic(outcome: Outcome) -> Outcome:
+    """A publish concerns every subscription of its run and counts for the first one only."""
+    first = sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True))
+    return Outcome(*(sf.when(first, column).otherwise(0) for column in outcome))
+
+
+def _unchecked(published: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
+    names = [name for ours in _by_indicator(objectives).values() for name in ours]
+    cut_short = runs.where(sf.col("ended_us").isNull()).select("run")
+    rows = published.join(sf.broadcast(cut_short), "run", "left_semi").where(sf.lit(bool(names)))
+    each = sf.explode(sf.array(*map(sf.lit, names)) if names else sf.lit(None).cast("array<string>"))
+    zero = sf.lit(0).cast("long")
+    return rows.select("run", "subscription", "minute", "key", each.alias("objective"), sf.col("good").alias("undecided")).select(
+        "run", "subscription", "minute", "key", "objective", zero.alias("good"), zero.alias("bad"), "undecided"
+    )
+
+
+def _by_indicator(objectives: Iterable[Objective]) -> dict[str, list[str]]:
+    """The names of the objectives about checks, by indicator."""
+    names: dict[str, list[str]] = {}
+    for objective in objectives:
+        if objective.indicator in BY_RUN:
+            names.setdefault(objective.indicator.value, []).append(objective.name)
+    return names
+
+
+def _unpivoted(totals: DataFrame, names: Sequence[str]) -> DataFrame:
+    """From a column per objective and outcome to a row per objective of which anything was counted."""
+    fields = Outcome._fields
+    structs = [
+        sf.struct(sf.lit(name).alias("objective"), *(sf.col(f"{field}_{number}").alias(field) for field in fields))
+        for number, name in enumerate(names)
+    ]
+    rows = totals.select("run", "subscription", "minute", "key", sf.explode(sf.array(*structs)).alias("one"))
+    flat = rows.select("run", "subscription", "minute", "key", "one.*")
+    return flat.where(sf.col("good") + sf.col("bad") + sf.col("undecided") > 0)
+
+
+def _none_of(names: Iterable[str]) -> list[Column]:
+    types = {"run": "long", "minute": "long", "good": "long", "bad": "long", "undecided": "long"}
+    return [sf.lit(None).cast(types.get(name, "string")).alias(name) for name in names]
+
+
+def _number(condition: Column) -> Column:
+    return sf.coalesce(condition, sf.lit(False)).cast("int")
+
+
+def _threshold_us(objective: Objective) -> int:
+    return round((objective.threshold_s or 0.0) * MICROS)

@@ -1,0 +1,207 @@
+"""Judging the events of a day again, with the checker that judged them online, as they stream through an executor.
+
+A run is judged as it was online: all its events in recorder order, by one checker. A run that is too large for that is divided by ordering
+key: what belongs to a key goes to the shard of the key, what concerns all keys to every shard. The checker decides about each key by
+itself, so that together they find the same. Memory: one checker at a time, and 8 bytes for each event of its shard.
+
+What may be said is limited by what is on record:
+
+* After a hole in the numbering nothing from before counts: an interruption is put there, unless the recorder has done so itself.
+* Events after those that were judged online are left out, and what was on hold there stays so; the same holds at the end of a run
+  that was cut short.
+* In a run of several processes the events are merged by wall time, with the error of their clocks as the checker's bound. A publish is
+  taken to have begun twice that error earlier, for no message is received before it was published. If two processes received messages
+  of a key within twice the error, nobody knows in which order, and everything that depends on the order of the key is indeterminate
+  from then on.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from prober.core.events import Delivered, Event, Interrupted, Opened
+from prober.core.explain import explain
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, decode_rules
+
+ORDERLESS: Final = frozenset(
+    {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
+)
+"""What is found does not depend on the order in which a key's messages were received."""
+CLOCKS: Final = "two processes received messages of this key at nearly the same time by their clocks"
+
+EVENT_COLUMNS: Final = tuple(sorted({column for columns in EVENT_FIELDS.values() for column in columns.values()}))
+COLUMNS: Final = ("run_id", "shard", "number", "process", "event", "wall_t", *EVENT_COLUMNS)
+FOUND: Final = (
+    "run_id string, shard int, kind string, status string, subscription string, key string, t double, after long, "
+    "witnesses array<long>, facts string, doubt string, explanation string, events long, owed boolean, crash string"
+)
+"""A row per finding, and for each shard one without a `kind`, which says how many events were judged, and whether anything is owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run is to be judged.
+
+    rules       as in the table of runs.
+    limit       judge no event with a larger number; None: all of them.
+    settled     whether what is on hold at the end may be settled.
+    merged      whether events come from several processes, in the order of `wall_t`; clocks may differ by `clock_error_s`.
+    shards      into how many parts it is divided.
+    """
+
+    rules: str
+    limit: int | None = None
+    settled: bool = True
+    merged: bool = False
+    clock_error_s: float = 0.0
+    shards: int = 1
+
+
+def folding(plans: Mapping[str, Plan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What to do with a partition of `COLUMNS`, sorted by run, shard and order: gives batches of `FOUND`."""
+
+    def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        current: _Fold | None = None
+        for batch in batches:
+            rows: list[dict[str, object]] = []
+            columns = {name: batch.column(name).to_pylist() for name in COLUMNS}
+            for at, identity in enumerate(zip(columns["run_id"], columns["shard"], strict=True)):
+                if current is None or current.identity != identity:
+                    rows += current.finish() if current is not None else ()
+                    current = _Fold(*identity, plans[identity[0]])
+                rows += current.take(columns, at)
+            yield _batch(rows)
+        if current is not None:
+            yield _batch(current.finish())
+
+    return fold
+
+
+class _Fold:
+    """One shard of one run on its way through the checker."""
+
+    def __init__(self, run_id: str, shard: int, plan: Plan) -> None:
+        self.identity = run_id, shard
+        self._plan = plan
+        rules = {name: _patient(one, plan) for name, one in decode_rules(plan.rules).items()}
+        self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
+        self._numbers = array("q")
+        self._latest = ("", 0)
+        self._received: dict[str, tuple[float, str]] = {}
+        self._doubtful: set[str] = set()
+        self._left_out = False
+        self._crash = ""
+
+    def take(self, columns: Mapping[str, list[Any]], at: int) -> Iterator[dict[str, object]]:
+        """Judges the event of a row."""
+        number, process = columns["number"][at], columns["process"][at]
+        if (process, number) == self._latest or self._crash:
+            return  # there twice
+        if self._plan.limit is not None and number > self._plan.limit:
+            self._left_out = True
+            return
+        event = _event(columns, at, merged=self._plan.merged)
+        if self._is_after_hole(number) and not isinstance(event, Interrupted):
+            yield from self._judge(Interrupted(event.t), number)
+        if self._plan.merged and isinstance(event, Delivered):
+            self._compare_clocks(event, process)
+        yield from self._judge(event, number)
+        self._latest = process, number
+
+    def finish(self) -> list[dict[str, object]]:
+        """Settles what may be settled; the last row says how it went."""
+        number = self._numbers[-1] if self._numbers else 0
+        rows = []
+        if self._plan.settled and not self._left_out and not self._crash:
+            rows = [self._row(finding, number) for finding in self._verifier.finish()]
+        owed = self._left_out or not self._plan.settled or self._verifier.owed
+        return [*rows, self._empty() | {"events": len(self._numbers), "owed": owed, "crash": self._crash}]
+
+    def _judge(self, event: Event, number: int) -> Iterator[dict[str, object]]:
+        self._numbers.append(number)
+        try:
+            found = self._verifier.observe(event)
+        except Exception as fault:  # a fault of ours is neither the service's nor a pass
+            self._crash = f"the checker failed at event {number}: {fault!r}; please report this"
+            return
+        for finding in found:
+            yield self._row(finding, number)
+
+    def _is_after_hole(self, number: int) -> bool:
+        return self._plan.shards == 1 and not self._plan.merged and number != self._latest[1] + 1
+
+    def _compare_clocks(self, event: Delivered, process: str) -> None:
+        before = self._received.get(event.key)
+        if before is not None and before[1] != process and event.t - before[0] <= 2.0 * self._plan.clock_error_s:
+            self._doubtful.add(event.key)
+        self._received[event.key] = event.t, process
+
+    def _row(self, finding: Finding, after: int) -> dict[str, object]:
+        if finding.key in self._doubtful and finding.status is Status.VIOLATION and finding.kind not in ORDERLESS:
+            finding = replace(finding, status=Status.INDETERMINATE, doubt=CLOCKS)
+        return self._empty() | {
+            "kind": finding.kind.value,
+            "status": finding.status.value,
+            "subscription": finding.subscription,
+            "key": finding.key,
+            "t": finding.t,
+            "after": after,
+            "witnesses": [self._numbers[witness - 1] for witness in finding.witnesses],
+            "facts": json.dumps(dict(finding.facts)),
+            "doubt": finding.doubt,
+            "explanation": explain(finding),
+        }
+
+    def _empty(self) -> dict[str, object]:
+        return dict.fromkeys(_FIELDS) | {"run_id": self.identity[0], "shard": self.identity[1]}
+
+
+def _patient(rules: Rules, plan: Plan) -> Rules:
+    return replace(rules, clock_error_s=max(rules.clock_error_s, plan.clock_error_s)) if plan.merged else rules
+
+
+def _event(columns: Mapping[str, list[Any]], at: int, *, merged: bool) -> Event:
+    """The event of a row; of a merged run its times are those of the common clock."""
+    name = columns["event"][at]
+    event: Event = EVENT_TYPES[name](*[columns[column][at] for column in EVENT_FIELDS[name].values()])
+    if not merged:
+        return event
+    wall_t = columns["wall_t"][at]
+    if isinstance(event, Opened) and event.invoked_t is not None:
+        return replace(event, t=wall_t, invoked_t=event.invoked_t + wall_t - event.t)
+    return replace(event, t=wall_t)
+
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("shard", pa.int32()),
+        ("kind", pa.string()),
+        ("status", pa.string()),
+        ("subscription", pa.string()),
+        ("key", pa.string()),
+        ("t", pa.float64()),
+        ("after", pa.int64()),
+        ("witnesses", pa.list_(pa.int64())),
+        ("facts", pa.string()),
+        ("doubt", pa.string()),
+        ("explanation", pa.string()),
+        ("events", pa.int64()),
+        ("owed", pa.bool_()),
+        ("crash", pa.string()),
+    ]
+)
+_FIELDS: Final = tuple(_SCHEMA.names)
+
+
+def _batch(rows: Iterable[Mapping[str, object]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(row) for row in rows], _SCHEMA)

@@ -1,0 +1,209 @@
+"""The history as the jobs read it: which files count, and their rows under the one schema.
+
+Every file counts that has a history's name, with one exception. A file that compaction wrote says in its own footer which files were
+merged into it (their *originals*), and where it is, they do not count any more, even if they are still there or come back. So at any
+moment, whatever compaction was doing, each row counts once: the merged file appears under its name in one step. If two merged files
+stand for the same originals, the one that stands for more counts.
+
+What a day consists of is told by the names of its originals, which compaction does not change (`inputs`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from prober.history.schema import VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
+from spark_jobs.errors import JobError
+from spark_jobs.schemas import struct_of
+from spark_jobs.storage import Failure, Storage, reason_of
+
+ORIGINALS: Final = "ordering_prober_originals"
+"""The metadata of the first column of a merged file: the names of the files that it stands for."""
+
+_MERGED: Final = "merged"
+_ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
+_HOURS: Final = range(24)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file by its path below the history, and the names of the originals that it stands for: its own, or those merged into it."""
+
+    path: str
+    size: int
+    originals: frozenset[str]
+
+    @property
+    def folder(self) -> str:
+        """Its folder below the history."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether compaction wrote it."""
+        return self.path.rpartition("/")[2] not in self.originals
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a report rests on: the number of originals, and a text that changes with them but not when they are merged."""
+
+    files: int = 0
+    digest: str = ""
+
+    def are_news_to(self, summary: Mapping[str, Any]) -> bool:
+        """Whether a report with this summary lacks something. Files that retention took away since are no news."""
+        known = summary.get("inputs", {})
+        return bool(self.files) and self.digest != known.get("digest") and self.files >= known.get("files", 0)
+
+    def noted(self) -> dict[str, object]:
+        """The entry of a summary by which `are_news_to` tells."""
+        return {"inputs": {"files": self.files, "digest": self.digest}}
+
+
+class History:
+    """A history to read. Raises `JobError` if it is not there, or holds what this program cannot read."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self.storage = Storage(spark, location)
+        self._spark = spark
+        if not self.storage.exists(""):
+            raise JobError(f"{location}: there is no such folder; give the location of a history")
+
+    def dates(self, table: Table) -> list[date]:
+        """The days of which a table has a folder, the first one first."""
+        return sorted(found for name in self.storage.folders(table.name) if (found := date_of(name)) is not None)
+
+    def files(self, folders: Iterable[str]) -> list[File]:
+        """What counts in these folders."""
+        days: dict[str, bool] = {}
+        found = []
+        for folder in folders:
+            day = "/".join(folder.split("/")[:2])
+            if day not in days:  # most days that are asked about are not there, and each question takes time
+                days[day] = self.storage.exists(day)
+            if days[day]:
+                found += counting(self.present(folder))
+        return found
+
+    def present(self, folder: str) -> list[File]:
+        """Every file of a history that is in a folder, counting or not."""
+        return [
+            File(path, entry.size, self._originals(path, entry.name))
+            for entry in self.storage.entries(folder)
+            if is_file_name(entry.name)
+            for path in (f"{folder}/{entry.name}",)
+        ]
+
+    def read(self, table: Table, folders: Iterable[str]) -> DataFrame:
+        """The rows of the files that count in these folders."""
+        files = self.files(folders)
+        for file in _one_per_writer(files):
+            self._check(file.path)
+        return self.read_files(table, files)
+
+    def read_files(self, table: Table, files: Iterable[File]) -> DataFrame:
+        """The rows of these files; columns that a file does not have are null."""
+        schema, paths = struct_of(table), [self.storage.uri(file.path) for file in files]
+        return self._spark.read.schema(schema).parquet(*paths) if paths else self._spark.createDataFrame([], schema)
+
+    def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
+        """What these folders hold, together with the settings under which it is looked at."""
+        names = sorted(f"{file.folder}/{name}" for file in self.files(folders) for name in file.originals)
+        return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
+
+    def _originals(self, path: str, name: str) -> frozenset[str]:
+        if not _is_merged_name(name):
+            return frozenset({name})
+        described = json.loads(self._metadata(path).get(_ROW_METADATA, "{}"))
+        first: Mapping[str, Any] = next(iter(described.get("fields", [])), {})
+        return frozenset(first.get("metadata", {}).get(ORIGINALS, [name]))
+
+    def _check(self, path: str) -> None:
+        metadata = self._metadata(path)
+        described = json.loads(metadata.get(_ROW_METADATA, "{}"))
+        versions = [one["metadata"][VERSION_KEY] for one in described.get("fields", []) if VERSION_KEY in one.get("metadata", {})]
+        version = metadata.get(VERSION_KEY, str(versions[0]) if versions else "")
+        try:
+            check_version({VERSION_KEY.encode(): version.encode()})
+        except ValueError as wrong:
+            raise JobError(f"{self.storage.uri(path)}: {wrong}") from wrong
+
+    def _metadata(self, path: str) -> dict[str, str]:
+        """The entries of a file's footer."""
+        parquet: Any = self._spark.sparkContext._jvm.org.apache.parquet.hadoop  # type: ignore[union-attr]
+        try:
+            file = parquet.util.HadoopInputFile.fromPath(self.storage.jvm_path(path), self.storage.configuration)
+            reader = parquet.ParquetFileReader.open(file)
+            try:
+                return dict(reader.getFooter().getFileMetaData().getKeyValueMetaData())
+            finally:
+                reader.close()
+        except Failure as error:
+            raise JobError(f"{self.storage.uri(path)} cannot be read: {reason_of(error)}") from error
+
+
+# --- days and folders --------------------------------------------------------------------------------------------------------
+
+
+def folders_of(table: Table, first: date, last: date, *, hours_around: int = 0) -> list[str]:
+    """The folders of a table from one day to another, and so many hours before and after; of a table by day whole days then."""
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    inside = [folder for day in days for folder in _of_day(table, day)]
+    if not hours_around:
+        return inside
+    before, after = _of_day(table, first - timedelta(days=1)), _of_day(table, last + timedelta(days=1))
+    return before[-hours_around:] + inside + after[:hours_around]
+
+
+def _of_day(table: Table, day: date) -> list[str]:
+    return [folder_of(table, day.isoformat(), hour) for hour in (_HOURS if table.hourly else (0,))]
+
+
+def date_of(folder: str) -> date | None:
+    """The day of a folder `date=YYYY-MM-DD`, None for another one."""
+    name, _, text = folder.partition("=")
+    try:
+        return date.fromisoformat(text) if name == "date" else None
+    except ValueError:
+        return None
+
+
+# --- which files count -------------------------------------------------------------------------------------------------------
+
+
+def counting(files: Iterable[File]) -> list[File]:
+    """The files of one folder that count: all but those that a merged one stands for."""
+    present = sorted(files, key=lambda file: file.path)
+    merged = [file for file in present if file.is_merged]
+    chosen = [file for file in merged if not any(_covers(other, file) for other in merged)]
+    covered = frozenset().union(*(file.originals for file in merged))
+    return chosen + [file for file in present if not file.is_merged and not file.originals & covered]
+
+
+def merged_file_name(table: Table, originals: Iterable[str]) -> str:
+    """What the file is called that stands for these originals: always the same for the same ones."""
+    digest = sha256("\n".join(sorted(originals)).encode()).hexdigest()[:24]
+    return file_name(table, f"{_MERGED}-{digest}", 1)
+
+
+def _covers(other: File, file: File) -> bool:
+    if other is file:
+        return False
+    return other.originals > file.originals or (other.originals == file.originals and other.path < file.path)
+
+
+def _is_merged_name(name: str) -> bool:
+    return name.partition("-")[2].startswith(f"{_MERGED}-")
+
+
+def _one_per_writer(files: Iterable[File]) -> Iterable[File]:
+    """Everything that one process wrote is of one version."""
+    return {file.path.rpartition("/")[2].rpartition("-")[0]: file for file in files}.values()

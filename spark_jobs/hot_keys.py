@@ -1,0 +1,286 @@
+"""The job `hot-keys`: which keys are, or become, hot, why, and what to do about it.
+
+A key is hot if one of these holds; if several do, the first one gives it its class:
+
+* *stalled*: for ten minutes something waited and nothing of the key was received or acknowledged.
+* *throughput-bound*: in some minute it came to 80 % of what can be published per key, 1 MB/s; or it rises so that it will within a day.
+* *consumer-bound*: its backlog and the age of its oldest message rose, minute by minute, until the backlog was largest.
+* *skewed*: it carries at least 15 % of the messages of its topic, and three times what it would if all keys carried the same.
+
+Redeliveries and changes of subscriber are evidence of what else is going on, not of heat.
+
+Reports: `keys` (the hot keys, with their evidence), `subscriptions` (how messages are spread over keys). Exit code: 1 if a key is stalled
+or throughput-bound, 3 if there were no messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from prober.core.checks import OVERDUE
+from prober.core.findings import Kind
+from prober.core.slo import DAY_S
+from prober.history.schema import EVENTS, FINDINGS, RUNS
+from spark_jobs.history import folders_of
+from spark_jobs.loads import (
+    LIMIT_BYTES_PER_S,
+    candidates,
+    is_large,
+    key_loads,
+    large_keys,
+    outstanding,
+    place_hash,
+    places_of,
+    sketched,
+)
+from spark_jobs.points import candidate_events, evidence, receipts
+from spark_jobs.runs import runs_of, several_subscriptions
+from spark_jobs.trend import zipf_exponent
+from spark_jobs.work import Exit, Outcome, Work, collected, kept
+
+JOB: Final = "hot-keys"
+NEAR_LIMIT: Final = 0.8
+STANDSTILL_MINUTES_MIN: Final = 10
+SKETCH_ITEMS: Final = 100_000
+EVENT_BYTES_MIN: Final = 8
+"""An event takes more of a file; so files tell how many there can be at most."""
+STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
+
+KEYS: Final = (
+    "target string, environment string, region string, topic string, subscription string, key string, class string, score double, "
+    "reasons array<string>, advice string, messages long, share double, mean_bytes_per_s double, peak_bytes_per_s double, "
+    "peak_messages_per_s double, limit_in_s double, backlog_max long, backlog_last long, backlog_slope_per_s double, age_max_s double, "
+    "age_last_s double, standstill_minutes long, deliveries long, redelivery_amplification double, subscriber_changes long"
+)
+SUBSCRIPTIONS: Final = (
+    "target string, environment string, region string, topic string, subscription string, exact boolean, keys long, messages long, "
+    "bytes long, median long, p90 long, p99 long, top_share double, top_ten_share double, zipf_exponent double, hot long, left_out long"
+)
+
+
+EVIDENT: Final = (
+    "messages",
+    "mean_bytes_per_s",
+    "peak_bytes_per_s",
+    "peak_messages_per_s",
+    "backlog_max",
+    "backlog_last",
+    "backlog_slope_per_s",
+    "age_max_s",
+    "age_last_s",
+    "standstill_minutes",
+    "deliveries",
+    "subscriber_changes",
+)
+"""What is taken over from the evidence; null for a key that was not looked at minute by minute."""
+
+
+class HotKey(StrEnum):
+    """Why a key is hot, the most urgent first."""
+
+    STALLED = "stalled"
+    THROUGHPUT_BOUND = "throughput-bound"
+    CONSUMER_BOUND = "consumer-bound"
+    SKEWED = "skewed"
+
+
+ADVICE: Final[Mapping[HotKey, str]] = {
+    HotKey.STALLED: "Look at what its subscriber does with the oldest message: until that is acknowledged nothing behind it comes; "
+    "a dead-letter policy lets the key go on without it.",
+    HotKey.THROUGHPUT_BOUND: "Split it into several keys, or publish less on it: beyond 1 MB/s its publishes are held back or refused.",
+    HotKey.CONSUMER_BOUND: "Make its subscriber faster, or split the key: one key is handled by one subscriber at a time, so that more "
+    "subscribers do not help.",
+    HotKey.SKEWED: "Choose a finer key: so much of the topic on one key leaves the other subscribers idle.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """What a key is. `reasons` has every class that holds, the most urgent first.
+
+    score   0 to 1 and more: how near the limit, which part of what is published is not consumed or stands still, which share.
+    """
+
+    reasons: tuple[HotKey, ...]
+    score: float
+    limit_in_s: float | None = None
+
+
+def heat_of(row: Mapping[str, Any], share: float, keys: int) -> Heat | None:
+    """What the evidence on a key says; None if it is not hot.
+
+    row     as in `spark_jobs.points.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
+    """
+    scores: dict[HotKey, float] = {}
+    if row["standstill_minutes"] >= STANDSTILL_MINUTES_MIN:
+        scores[HotKey.STALLED] = row["standstill_minutes"] / row["minutes"]
+    nearness = row["peak_bytes_per_s"] / LIMIT_BYTES_PER_S
+    limit_in_s = _limit_in_s(row)
+    if nearness >= NEAR_LIMIT or limit_in_s is not None:
+        scores[HotKey.THROUGHPUT_BOUND] = nearness
+    if row["backlog_rises"] and row["age_rises"]:
+        published_per_s = row["messages"] / (60.0 * row["minutes"])
+        scores[HotKey.CONSUMER_BOUND] = min(1.0, row["backlog_slope_per_s"] / published_per_s) if published_per_s else 1.0
+    if is_large(share, keys):
+        scores[HotKey.SKEWED] = share
+    reasons = tuple(one for one in HotKey if one in scores)
+    return Heat(reasons, max(scores.values()), limit_in_s) if reasons else None
+
+
+def _limit_in_s(row: Mapping[str, Any]) -> float | None:
+    """In how many seconds a key that rises comes to the limit; None if not within a day."""
+    if not row["bytes_rise"] or row["mean_bytes_per_s"] <= 0.0:
+        return None
+    # The line of the robust slope through the middle of the day, followed to its end.
+    latest = row["mean_bytes_per_s"] + row["bytes_slope_per_s"] * row["minutes"] * 30.0
+    left_s: float = max(0.0, LIMIT_BYTES_PER_S - latest) / row["bytes_slope_per_s"]
+    return left_s if left_s <= DAY_S else None
+
+
+def run(work: Work) -> Outcome:
+    """Reports on the day."""
+    events = work.history.read(EVENTS, folders_of(EVENTS, work.day, work.day))
+    with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1)))) as runs:
+        exact = work.settings.keys_max >= _distinct_keys(work, events)
+        if exact:
+            loads = key_loads(events, runs, work.since_us, several=several_subscriptions(runs))
+            rows = outstanding(loads, work.settings.top)
+        else:
+            work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
+            rows = sketched(events, runs, work.settings.top, SKETCH_ITEMS)
+        found = [row for row in collected(rows) if row["messages"]]
+        named = {row["place"]: row for row in collected(places_of(runs))}
+        hot = _closely(events, runs, found, named, _stuck(work, runs))
+    keys = sorted([*hot, *_by_share(found, named, hot)], key=lambda row: (-row["score"], row["subscription"], row["key"]))
+    return _report(work, keys, _spread(found, named, keys, exact=exact), sum(row["left_out"] for row in found))
+
+
+def _distinct_keys(work: Work, events: DataFrame) -> int:
+    """About how many keys there are; 0 if the files are too small to hold as many as are counted one by one."""
+    size = sum(file.size for file in work.history.files(folders_of(EVENTS, work.day, work.day)))
+    if size // EVENT_BYTES_MIN <= work.settings.keys_max:
+        return 0
+    return int(collected(events.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
+
+
+def _stuck(work: Work, runs: DataFrame) -> list[tuple[int, str]]:
+    """Keys of which the checker said that they stand still."""
+    findings = work.history.read(FINDINGS, folders_of(FINDINGS, work.day, work.day))
+    still = findings.where(sf.col("kind").isin(*(kind.value for kind in STANDING_STILL)) & (sf.col("status") == "liveness"))
+    named = still.join(sf.broadcast(runs.select("run_id", "topic")), "run_id").select(place_hash().alias("place"), "key").distinct()
+    return [(row["place"], row["key"]) for row in collected(named.orderBy("place", "key").limit(work.settings.top))]
+
+
+def _closely(
+    events: DataFrame,
+    runs: DataFrame,
+    found: Sequence[Mapping[str, Any]],
+    named: Mapping[int, Mapping[str, Any]],
+    stuck: Sequence[tuple[int, str]],
+) -> list[dict[str, Any]]:
+    """The hot ones of the keys that have to be looked at minute by minute, as rows of the report."""
+    totals = {row["place"]: row for row in found}
+    listed = sorted(place for place in {*candidates(found), *stuck} if place[0] in totals)
+    chosen = [{"candidate": number, "key": key, **named[place]} for number, (place, key) in enumerate(listed)]
+    if not chosen:
+        return []
+    openings = events.where(sf.col("key").isNull() & (sf.col("event") == "opened"))  # rows without a key are together in files
+    with kept(candidate_events(events, chosen, events.sparkSession)) as rows:
+        weighed = {row["candidate"]: row for row in collected(evidence(rows, runs))}
+        received = {row["candidate"]: row for row in collected(receipts(rows, openings))}
+    hot = []
+    for one in chosen:
+        row, total = weighed.get(one["candidate"]), totals[one["place"]]
+        if row is not None:
+            share = row["messages"] / total["messages"]
+            heat = heat_of(row, share, total["keys"])
+            hot += [_row(one, heat, share, row | received.get(one["candidate"], {}))] if heat is not None else []
+    return hot
+
+
+def _by_share(
+    found: Sequence[Mapping[str, Any]], named: Mapping[int, Mapping[str, Any]], closely: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The keys that are hot by their share alone, as rows of the report; they are not looked at minute by minute."""
+    known = {(row["target"], row["subscription"], row["key"]) for row in closely}
+    totals = {row["place"]: row for row in found}
+    rows = []
+    for (place, key), load in large_keys(found).items():
+        about = named[place]
+        if (about["target"], about["subscription"], key) not in known:
+            share = load["publishes"] / totals[place]["messages"]
+            first = min(load["deliveries"], load["confirmed"])
+            counted = {"messages": load["publishes"], "deliveries": load["deliveries"], "first_deliveries": first}
+            rows.append(_row({"key": key, **about}, Heat((HotKey.SKEWED,), share), share, counted))
+    return rows
+
+
+def _row(about: Mapping[str, Any], heat: Heat, share: float, counted: Mapping[str, Any]) -> dict[str, Any]:
+    first = counted.get("first_deliveries")
+    return {
+        **{name: about[name] for name in ("target", "environment", "region", "topic", "subscription", "key")},
+        **{name: counted.get(name) for name in EVIDENT},
+        "class": heat.reasons[0].value,
+        "score": heat.score,
+        "reasons": [reason.value for reason in heat.reasons],
+        "advice": ADVICE[heat.reasons[0]],
+        "share": share,
+        "limit_in_s": heat.limit_in_s,
+        "redelivery_amplification": counted["deliveries"] / first if first else None,
+    }
+
+
+def _spread(
+    found: Sequence[Mapping[str, Any]], named: Mapping[int, Mapping[str, Any]], keys: Sequence[Mapping[str, Any]], *, exact: bool
+) -> list[dict[str, Any]]:
+    rows = []
+    for row in found:
+        about, ranked, messages = named[row["place"]], sorted(row["ranked"] or (), reverse=True), row["messages"]
+        names = ("target", "environment", "region", "topic", "subscription")
+        rows.append(
+            {
+                **{name: about[name] for name in names},
+                **{name: row[name] for name in ("keys", "messages", "median", "p90", "p99", "left_out")},
+                "exact": exact,
+                "bytes": row["total_bytes"],
+                "top_share": ranked[0] / messages if messages else None,
+                "top_ten_share": sum(ranked[:10]) / messages if messages else None,
+                "zipf_exponent": zipf_exponent(np.array(ranked, np.float64)),
+                "hot": sum(key["subscription"] == about["subscription"] and key["target"] == about["target"] for key in keys),
+            }
+        )
+    return sorted(rows, key=lambda row: (row["target"], row["subscription"]))
+
+
+def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]], left_out: int) -> Outcome:
+    shown = _largest_each(keys, work.settings.top)
+    draft = work.reports.draft(JOB, work.day)
+    draft.write("keys", work.spark.createDataFrame(shown, KEYS))
+    draft.write("subscriptions", work.spark.createDataFrame(spread, SUBSCRIPTIONS))
+    classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKey}
+    draft.publish({"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread})
+    messages = sum(row["messages"] for row in spread)
+    if not messages:
+        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was published")
+    urgent = classes[HotKey.STALLED] + classes[HotKey.THROUGHPUT_BOUND]
+    said = ", ".join(f"{count} {name}" for name, count in classes.items() if count) or "no key is hot"
+    return Outcome(Exit.FAIL if urgent else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if urgent else 'PASS'}, {said}")
+
+
+def _largest_each(keys: Sequence[dict[str, Any]], top: int) -> list[dict[str, Any]]:
+    """The first ones of each subscription."""
+    counts: dict[tuple[str, str], int] = {}
+    shown = []
+    for row in keys:
+        place = row["target"], row["subscription"]
+        counts[place] = counts.get(place, 0) + 1
+        if counts[place] <= top:
+            shown.append(row)
+    return shown

@@ -1,0 +1,177 @@
+"""What every key carries on a day: one row per subscription and key, and of each subscription what stands out.
+
+Counts go by numbers that stand for names (`xxhash64`), since Spark adds up by numbers several times faster; a name is looked up where a
+row is kept. Memory does not grow with the number of keys: Spark's aggregation spills to the disk, and what reaches the driver is bounded.
+
+Which keys may be hot is decided here, by conditions that a hot key cannot fail to meet:
+
+* `busy`: so many bytes in one hour that in a minute of it half of the documented limit may have been reached.
+* `large`: among the few keys with most messages, and with so many as `is_large` says.
+* `waiting`: its messages waited together so long that one of them may have waited for ten minutes, and either each of them waited for five
+  seconds on average, or one was never acknowledged. By Little's law the sum of the waits is that of the times of acknowledgement less
+  that of the times of confirmation, so that no single message has to be looked at. Only runs that took ten minutes are looked at; what is
+  never acknowledged waits until its run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.runs import MICROS, run_hash
+
+LIMIT_BYTES_PER_S: Final = 1_000_000.0
+"""What can be published per ordering key and second, as documented."""
+BUSY_BYTES: Final = 0.5 * LIMIT_BYTES_PER_S * 60.0
+WAITING_S: Final = 540.0
+"""To be seen waiting at the ends of ten minutes one after the other."""
+WAIT_MEAN_S: Final = 5.0
+SHARE_MIN: Final = 0.15
+FAIR_SHARES_MIN: Final = 3.0
+RANKED_MAX: Final = 1000
+HOUR_US: Final = 3600 * MICROS
+
+_COUNTED: Final = {"publishes": "publish", "confirmed": "published", "deliveries": "delivered", "acks": "acked", "nacks": "nacked"}
+VOLUMES: Final = (*_COUNTED, "bytes")
+
+
+def places_of(runs: DataFrame) -> DataFrame:
+    """The subscriptions of the runs with their numbers: place, target, environment, region, topic, subscription."""
+    names = ("target", "environment", "region", "topic", "subscription")
+    each = runs.withColumn("subscription", sf.explode("subscriptions")).select(*names).distinct()
+    return each.withColumn("place", place_hash())
+
+
+def place_hash() -> Column:
+    """A subscription as a number."""
+    return sf.xxhash64("target", "topic", "subscription")
+
+
+def key_loads(events: DataFrame, runs: DataFrame, since_us: int, *, several: bool) -> DataFrame:
+    """One row per subscription (`place`) and key: `VOLUMES`, `peak_bytes` of its busiest hour, and `waited_s` of all its messages.
+
+    several   whether any run has more than one subscription; if not, subscriptions need not be told apart event by event.
+    """
+    event, at_s = sf.col("event"), (sf.unix_micros("time") - since_us) / MICROS
+    moving = events.where(event.isin(*_COUNTED.values())).withColumn("run", run_hash())
+    hour = sf.floor(sf.unix_micros("time") / HOUR_US).alias("hour")
+    totals = moving.groupBy("key", "run", hour, *(["subscription"] if several else [])).agg(
+        *(sf.count_if(event == kind).alias(name) for name, kind in _COUNTED.items()),
+        sf.sum("message_bytes").alias("bytes"),
+        sf.sum(sf.when(event == "acked", at_s).when(event == "published", -at_s)).alias("moments_s"),
+    )
+    long_run = sf.col("ended_us") - sf.col("began_us") >= WAITING_S * MICROS
+    end_s = sf.when(long_run, (sf.col("ended_us") - since_us) / MICROS)
+    about = runs.select("run", "target", "topic", "subscriptions", end_s.alias("end_s"))
+    owed_to = sf.col("subscriptions")
+    if several:
+        owed_to = sf.when(sf.col("subscription").isNull(), owed_to).otherwise(sf.array("subscription"))
+    each = totals.join(sf.broadcast(about), "run").withColumn("subscription", sf.explode(owed_to))
+    waited_s = sf.col("moments_s") + (sf.col("confirmed") - sf.col("acks")) * sf.col("end_s")  # of the hours of a run together
+    known = each.withColumn("waited_s", sf.when(sf.col("end_s").isNotNull(), waited_s)).withColumn("place", place_hash())
+    sums = (*VOLUMES, "waited_s")
+    hourly = known.groupBy("place", "key", "hour").agg(*(sf.sum(name).alias(name) for name in sums))
+    return hourly.groupBy("place", "key").agg(
+        *(sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in sums), sf.max("bytes").alias("peak_bytes")
+    )
+
+
+def outstanding(loads: DataFrame, candidates_max: int) -> DataFrame:
+    """A row per subscription: its totals, how messages are spread over keys, and the keys that may be hot.
+
+    keys, messages, total_bytes   how many in all.
+    median, p90, p99   messages of the key that half, 90 % and 99 % of the keys have no more than (KLL sketch).
+    ranked      the messages of the largest keys, the largest first.
+    busy, large, waiting   rows of `key_loads`, at most `candidates_max` each; `left_out` counts those beyond that.
+    """
+    row = sf.struct("key", *VOLUMES, "waited_s")
+    busy = sf.col("peak_bytes") >= BUSY_BYTES
+    slow = (sf.col("waited_s") >= WAIT_MEAN_S * sf.col("confirmed")) | (sf.col("acks") < sf.col("confirmed"))
+    waiting = (sf.col("waited_s") >= WAITING_S) & slow
+    sketch = sf.kll_sketch_agg_bigint("publishes")
+    left_out = [sf.greatest(sf.count_if(condition) - candidates_max, sf.lit(0)) for condition in (busy, waiting)]
+    return loads.groupBy("place").agg(
+        sf.count("*").alias("keys"),
+        sf.sum("publishes").alias("messages"),
+        sf.sum("bytes").alias("total_bytes"),
+        *(
+            sf.kll_sketch_get_quantile_bigint(sketch, sf.lit(rank)).alias(name)
+            for name, rank in (("median", 0.5), ("p90", 0.9), ("p99", 0.99))
+        ),
+        sf.max_by("publishes", "publishes", RANKED_MAX).alias("ranked"),
+        sf.max_by(row, sf.when(busy, sf.col("peak_bytes")), candidates_max).alias("busy"),
+        sf.max_by(row, sf.col("publishes"), int(1 / SHARE_MIN)).alias("large"),
+        sf.max_by(row, sf.when(waiting, sf.col("waited_s")), candidates_max).alias("waiting"),
+        (left_out[0] + left_out[1]).alias("left_out"),
+    )
+
+
+# --- too many keys to count each ---------------------------------------------------------------------------------------------
+
+
+def sketched(events: DataFrame, runs: DataFrame, candidates_max: int, tracked: int) -> DataFrame:
+    """The same columns as `outstanding` without any count per key, from sketches of constant size: what they give is approximate.
+
+    The keys with most messages are found if they have more than about 1.33 / `tracked` of them, and all of them are `busy`, so that
+    they are looked at more closely. What waits cannot be seen this way; findings tell of keys that stand still.
+    """
+    names = ("target", "topic")
+    totals = (
+        events.where(sf.col("event") == "publish")
+        .groupBy(*names)
+        .agg(
+            sf.approx_count_distinct("key").alias("keys"),
+            sf.count("*").alias("messages"),
+            sf.sum("message_bytes").alias("total_bytes"),
+            sf.expr(f"approx_top_k(key, {min(RANKED_MAX, tracked)}, {tracked})").alias("top"),
+        )
+    )
+    subscriptions = runs.select(*names, sf.explode("subscriptions").alias("subscription")).distinct()
+    unknown, none = sf.lit(None).cast("long"), sf.lit(0).cast("long")
+    row = sf.transform(
+        sf.slice("top", 1, candidates_max),
+        lambda one: sf.struct(
+            one["item"].alias("key"),
+            one["count"].alias("publishes"),
+            *(none.alias(name) for name in VOLUMES[1:]),
+            sf.lit(0.0).alias("waited_s"),
+        ),
+    )
+    return totals.join(sf.broadcast(subscriptions), list(names)).select(
+        place_hash().alias("place"),
+        "keys",
+        "messages",
+        "total_bytes",
+        *(unknown.alias(name) for name in ("median", "p90", "p99")),
+        sf.transform("top", lambda one: one["count"]).alias("ranked"),
+        row.alias("busy"),
+        sf.slice(row, 1, 0).alias("large"),
+        sf.slice(row, 1, 0).alias("waiting"),
+        none.alias("left_out"),
+    )
+
+
+# --- what is looked at more closely ------------------------------------------------------------------------------------------
+
+
+def candidates(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], Mapping[str, Any]]:
+    """The keys that may be hot by more than their share, by place and key with their loads, from rows of `outstanding` or `sketched`."""
+    return {(row["place"], load["key"]): load for row in rows for why in ("busy", "waiting") for load in row[why] or ()}
+
+
+def large_keys(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], Mapping[str, Any]]:
+    """The keys that carry far more than the others, in the same form."""
+    return {
+        (row["place"], load["key"]): load
+        for row in rows
+        for load in row["large"] or ()
+        if is_large(load["publishes"] / max(1, row["messages"]), row["keys"])
+    }
+
+
+def is_large(share: float, keys: int) -> bool:
+    """Whether a key with that part of all messages carries far more than the others, of so many."""
+    return share >= SHARE_MIN and share * keys >= FAIR_SHARES_MIN

@@ -1,0 +1,72 @@
+"""The job `nightly`: all jobs in order for one day, and again for earlier days of which something has come late.
+
+Compaction comes last, so that the others do not wait for it, and does not change what they say. A job that fails for a reason of its own
+does not keep the others from running. A day before the one asked for is done again if files have come to it since its reports were
+made, up to `look_back_days` back.
+
+Report: the outcome of every job. Exit code: the worst of them, where 1 is worse than 3 and 3 worse than 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Final
+
+from prober.clock import monotonic_s
+from prober.history.schema import EVENTS, FINDINGS, RUNS
+from spark_jobs import compact, hot_keys, reverify, slo_burn
+from spark_jobs.errors import JobError
+from spark_jobs.history import Inputs, folders_of
+from spark_jobs.objectives import written
+from spark_jobs.work import Exit, Outcome, Work, days_until
+
+JOB: Final = "nightly"
+JOBS: Final[Mapping[str, Callable[[Work], Outcome]]] = {
+    hot_keys.JOB: hot_keys.run,
+    slo_burn.JOB: slo_burn.run,
+    reverify.JOB: reverify.run,
+    compact.JOB: compact.run,
+}
+"""The jobs by name, in their order."""
+
+_GRAVITY: Final = (Exit.PASS, Exit.UNKNOWN, Exit.FAIL)
+
+
+def run(work: Work) -> Outcome:
+    """Does what is to be done for the day and before it."""
+    late = [day for day in days_until(work.day - timedelta(days=1), work.settings.look_back_days) if _is_late(work, day)]
+    outcomes = {}
+    for day in [*late, work.day]:
+        outcomes[day] = _night(replace(work, day=day))
+    worst = max((one.exit for night in outcomes.values() for one in night.values()), key=_GRAVITY.index)
+    said = ", ".join(f"{name} {one.exit.name}" for name, one in outcomes[work.day].items())
+    again = f"; done again: {', '.join(map(str, late))}" if late else ""
+    return Outcome(worst, f"{JOB} {work.day}: {worst.name}, {said}{again}")
+
+
+def _night(work: Work) -> dict[str, Outcome]:
+    inputs = inputs_of(work, work.day)
+    outcomes: dict[str, Outcome] = {}
+    for number, (name, job) in enumerate(JOBS.items(), 1):
+        work.say(f"{work.day}: {name} ({number} of {len(JOBS)})")
+        began_s = monotonic_s()
+        try:
+            outcomes[name] = job(work)
+        except JobError as error:
+            outcomes[name] = Outcome(Exit.UNKNOWN, f"{name} {work.day}: UNKNOWN, {error}")
+        work.say(f"  {outcomes[name].line} ({monotonic_s() - began_s:.0f} s)")
+    summary = {name: {"exit": int(one.exit), "line": one.line} for name, one in outcomes.items()}
+    work.reports.draft(JOB, work.day).publish({"jobs": summary} | inputs.noted())
+    return outcomes
+
+
+def _is_late(work: Work, day: date) -> bool:
+    return inputs_of(work, day).are_news_to(work.reports.summary(JOB, day))
+
+
+def inputs_of(work: Work, day: date) -> Inputs:
+    """What the reports of a day rest on, its own files only."""
+    folders = [folder for table in (EVENTS, RUNS, FINDINGS) for folder in folders_of(table, day, day)]
+    return work.history.inputs(folders, written(work.settings.objectives))

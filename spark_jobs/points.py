@@ -1,0 +1,181 @@
+"""The keys that may be hot, minute by minute: what was published, moved, waited, and how old the oldest message was.
+
+Everything here is exact, and concerns only the few keys that `loads` let through. What a key becomes is one row of evidence; at most 1,440
+points of a day are in memory for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from spark_jobs.counts import MINUTE_US
+from spark_jobs.messages import wait_times
+from spark_jobs.runs import run_hash
+from spark_jobs.trend import Series, Trend, longest_run, trend_of
+
+POINTS: Final = ("publishes", "bytes", "moves", "delta", "age_us")
+EVIDENCE: Final = (
+    "candidate int, minutes long, messages long, bytes long, peak_messages_per_s double, peak_bytes_per_s double, "
+    "mean_bytes_per_s double, bytes_slope_per_s double, bytes_rise boolean, backlog_max long, backlog_last long, "
+    "backlog_slope_per_s double, backlog_rises boolean, age_max_s double, age_last_s double, age_slope double, age_rises boolean, "
+    "standstill_minutes long"
+)
+"""A row per candidate. Slopes are per second; that of the age has no unit. `standstill_minutes`: the longest time in which something
+waited and nothing was received or acknowledged."""
+
+
+def candidate_events(events: DataFrame, chosen: Sequence[dict[str, Any]], spark: SparkSession) -> DataFrame:
+    """The events of candidates (dicts with candidate, target, topic, subscription, key), each with the number of its candidate."""
+    about = spark.createDataFrame(
+        [(one["candidate"], one["target"], one["topic"], one["subscription"], one["key"]) for one in chosen],
+        "candidate int, of_target string, of_topic string, of_subscription string, of_key string",
+    )
+    kinds = ("publish", "published", "delivered", "acked")
+    relevant = events.where(sf.col("key").isin(sorted({one["key"] for one in chosen})) & sf.col("event").isin(*kinds))
+    same = (
+        (sf.col("key") == sf.col("of_key"))
+        & (sf.col("target") == sf.col("of_target"))
+        & (sf.col("topic") == sf.col("of_topic"))
+        & (sf.col("subscription").isNull() | (sf.col("subscription") == sf.col("of_subscription")))
+    )
+    columns = ("candidate", "event", "seq", "session", "number", "time", "message_bytes")
+    hashes = run_hash().alias("run"), sf.xxhash64("epoch").alias("epoch"), sf.xxhash64("message_id").alias("message_id")
+    return relevant.join(sf.broadcast(about), same).select(*columns, *hashes)
+
+
+def evidence(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    """What the minutes of each candidate say (`EVIDENCE`), from its events."""
+    points = minute_points(rows, runs)
+    return points.groupBy("candidate").applyInArrow(_weighed, EVIDENCE)
+
+
+def minute_points(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    """A row per candidate and minute in which anything happened or waited: `POINTS`.
+
+    delta    by how many more messages wait at its end than at that of the minute before.
+    age_us   how old the oldest of them is then; null if none waits.
+    """
+    time_us, event = sf.unix_micros("time"), sf.col("event")
+    counts = rows.groupBy("candidate", sf.floor(time_us / MINUTE_US).alias("minute")).agg(
+        sf.count_if(event == "publish").alias("publishes"),
+        sf.sum("message_bytes").alias("bytes"),
+        sf.count_if(event.isin("delivered", "acked")).alias("moves"),
+    )
+    waits = waits_of(rows, runs)
+    steps = sf.explode(
+        sf.array(
+            sf.struct(sf.col("came").alias("minute"), sf.col("messages").alias("delta")),
+            sf.struct(sf.col("gone").alias("minute"), (-sf.col("messages")).alias("delta")),
+        )
+    )
+    deltas = (
+        waits.select("candidate", steps.alias("step")).groupBy("candidate", "step.minute").agg(sf.sum("step.delta").alias("delta"))
+    )
+    joined = counts.unionByName(deltas, allowMissingColumns=True).unionByName(oldest_ages(waits), allowMissingColumns=True)
+    return joined.groupBy("candidate", "minute").agg(
+        *(sf.coalesce(sf.sum(name), sf.lit(0)).cast("long").alias(name) for name in POINTS[:-1]), sf.max("age_us").alias("age_us")
+    )
+
+
+def waits_of(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    """How many confirmed `messages` came to wait in a minute (`came`) and did not any more at the end of another (`gone`).
+
+    since_us   when the first of them was confirmed. One that is never acknowledged waits to the end of the minute in which its run ends;
+    in a run that was cut short it does not count.
+    """
+    ends = runs.where(sf.col("ended_us").isNotNull()).select("run", "ended_us")
+    messages = rows.where(sf.col("event").isin("published", "acked")).groupBy("candidate", "run", "message_id").agg(*wait_times())
+    known = messages.where(sf.col("since_us").isNotNull()).join(sf.broadcast(ends), "run")
+    came = sf.floor(sf.col("since_us") / MINUTE_US)
+    gone = sf.coalesce(sf.floor(sf.col("acked_us") / MINUTE_US), sf.floor(sf.col("ended_us") / MINUTE_US) + 1)
+    return known.groupBy("candidate", came.alias("came"), sf.greatest(came, gone).alias("gone")).agg(
+        sf.count("*").alias("messages"), sf.min("since_us").alias("since_us")
+    )
+
+
+def oldest_ages(waits: DataFrame) -> DataFrame:
+    """How old the oldest waiting message of a candidate is at the end of each minute: candidate, minute, age_us.
+
+    A message is the oldest from when all earlier ones are gone until it is gone itself, so no minute comes twice.
+    """
+    in_order = Window.partitionBy("candidate").orderBy("since_us")
+    before = sf.max("gone").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    first = sf.greatest("came", sf.coalesce(before, sf.lit(0)))
+    oldest = waits.withColumn("first", first).where("first < gone")
+    minutes = oldest.select("candidate", "since_us", sf.explode(sf.sequence("first", sf.col("gone") - 1)).alias("minute"))
+    age_us = (sf.col("minute") + 1) * MINUTE_US - sf.col("since_us")
+    return minutes.groupBy("candidate", "minute").agg(sf.max(age_us).alias("age_us"))
+
+
+def receipts(rows: DataFrame, openings: DataFrame) -> DataFrame:
+    """Of each candidate: deliveries, how many of them were the first of their message, and how often the subscriber changed.
+
+    openings   the events `opened`, which say whose a session is.
+    """
+    owners = openings.select(run_hash().alias("run"), "session", "subscriber").dropDuplicates(["run", "session"])
+    delivered = rows.where(sf.col("event") == "delivered").join(sf.broadcast(owners), ["run", "session"], "left")
+    in_order = Window.partitionBy("candidate", "run").orderBy("number")
+    owner = sf.coalesce("subscriber", "session")
+    moved = delivered.select("candidate", "run", "epoch", "seq", (owner != sf.lag(owner).over(in_order)).alias("changed"))
+    messages = moved.groupBy("candidate", "run", "epoch", "seq").agg(
+        sf.count("*").alias("deliveries"), sf.count_if("changed").alias("changes")
+    )
+    return messages.groupBy("candidate").agg(
+        sf.sum("deliveries").alias("deliveries"),
+        sf.count("*").alias("first_deliveries"),
+        sf.sum("changes").alias("subscriber_changes"),
+    )
+
+
+def _weighed(points: pa.Table) -> pa.Table:
+    """The points of one candidate become its evidence. Runs on executors."""
+    series = _dense(points)
+    length = len(series["moves"])
+    backlog, age_s, bytes_per_s = np.cumsum(series["delta"]), series["age_us"] / 1e6, series["bytes"] / 60.0
+    peak = int(backlog.argmax()) + 1
+    publishing = np.flatnonzero(series["publishes"])
+    active = bytes_per_s[publishing[0] : publishing[-1] + 1] if len(publishing) else bytes_per_s[:0]
+    rise, growth, ageing = trend_of(active), trend_of(backlog[:peak]), trend_of(age_s[:peak])
+    row = {
+        "candidate": points["candidate"][0].as_py(),
+        "minutes": length,
+        "messages": int(series["publishes"].sum()),
+        "bytes": int(series["bytes"].sum()),
+        "peak_messages_per_s": float(series["publishes"].max()) / 60.0,
+        "peak_bytes_per_s": float(bytes_per_s.max()),
+        "mean_bytes_per_s": float(active.mean()) if len(active) else 0.0,
+        "bytes_slope_per_s": _slope(rise),
+        "bytes_rise": rise is not None and rise.rises,
+        "backlog_max": int(backlog.max()),
+        "backlog_last": int(backlog[-1]),
+        "backlog_slope_per_s": _slope(growth),
+        "backlog_rises": growth is not None and growth.rises,
+        "age_max_s": float(age_s.max()),
+        "age_last_s": float(age_s[-1]),
+        "age_slope": _slope(ageing),
+        "age_rises": ageing is not None and ageing.rises,
+        "standstill_minutes": longest_run((backlog > 0) & (series["moves"] == 0)),
+    }
+    types = {"candidate": pa.int32()}
+    return pa.table({name: pa.array([value], types.get(name)) for name, value in row.items()})
+
+
+def _dense(points: pa.Table) -> dict[str, Series]:
+    """The points with 0 where there is none, from the first minute to the last one in which anything happened or waited."""
+    minute = points["minute"].to_numpy()
+    first, length = int(minute.min()), int(minute.max() - minute.min()) + 1
+    series = {name: np.zeros(length) for name in POINTS}
+    for name, values in series.items():
+        values[minute - first] = points[name].fill_null(0).to_numpy()
+    alive = np.flatnonzero(series["publishes"] + series["moves"] + series["age_us"])
+    return {name: values[: alive[-1] + 1] for name, values in series.items()}
+
+
+def _slope(trend: Trend | None) -> float:
+    return 0.0 if trend is None else trend.slope / 60.0

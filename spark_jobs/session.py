@@ -1,0 +1,133 @@
+"""The Spark session: on this machine, or on the cluster that `spark-submit` names.
+
+On this machine Java 17 or newer is needed; it is looked for in JAVA_HOME and PATH. What Spark says while it works goes to a file, so that
+standard error stays free for what a person has to read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.errors import JobError
+
+JAVA_VERSION_MIN: Final = 17
+MASTER: Final = "local[*]"
+DRIVER_MEMORY: Final = "2g"
+
+_SHUFFLES_PER_CORE: Final = 4
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # spark-submit tells a program by it where its own virtual machine listens
+
+_ALWAYS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.filterPushdown": "true",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCALLY: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # nobody waits for an answer, so pauses cost nothing
+    "spark.log.level": "ERROR",
+}
+
+
+@contextmanager
+def session(master: str | None = None, *, name: str = "ordering-prober", memory: str = DRIVER_MEMORY) -> Iterator[SparkSession]:
+    """A session that is stopped at the end.
+
+    Under spark-submit its settings hold, master and memory included, unless a master is given. Raises `JobError` if Java is missing, or
+    Spark does not start.
+    """
+    submitted = _SUBMITTED in os.environ
+    settings = dict(_ALWAYS)
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java(os.environ))
+        settings["spark.driver.memory"] = memory
+        master = master or MASTER
+    if master is not None and master.startswith("local"):
+        settings |= _LOCALLY | {"spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master))}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes whatever `python3` is
+    spark = _started(name, master, settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def find_java(environ: Mapping[str, str]) -> Path:
+    """The home of a Java that Spark can use: that of JAVA_HOME, else that of the first `java` in PATH. Raises `JobError`."""
+    candidates = [Path(environ["JAVA_HOME"]) / "bin" / "java"] if environ.get("JAVA_HOME") else []
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        candidates.append(Path(on_path))
+    found = []
+    for candidate in candidates:
+        version = _java_version(candidate)
+        if version >= JAVA_VERSION_MIN:
+            return candidate.resolve().parent.parent
+        if version:
+            found.append(f"{candidate} is version {version}")
+    reason = "; ".join(found) or "none was found in JAVA_HOME and PATH"
+    raise JobError(
+        f"Spark needs Java {JAVA_VERSION_MIN} or newer: {reason}; install it (Debian: apt-get install openjdk-17-jre-headless, "
+        "macOS: brew install openjdk@17) or set JAVA_HOME"
+    )
+
+
+def _java_version(java: Path) -> int:
+    """The feature version that a `java` claims, 0 if it says nothing that can be understood."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else 0
+
+
+def _cores(master: str) -> int:
+    found = re.match(r"local\[(\d+)", master)
+    if found:
+        return int(found[1])
+    return (os.cpu_count() or 1) if master.startswith("local[*") else 1
+
+
+def _started(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for setting, value in settings.items():
+        builder = builder.config(setting, value)
+    with tempfile.TemporaryFile("w+") as log, _standard_error_to(log.fileno()):
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            log.seek(0)
+            said = [line for line in log.read().splitlines() if "Exception" in line or "Error" in line]
+            reason = said[0].strip() if said else str(error).partition("\n")[0]
+            raise JobError(f"Spark does not start (master {master or 'of spark-submit'}): {reason}") from error
+
+
+@contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Processes that are started meanwhile, such as Spark's virtual machine, write their errors there for all their life."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,187 @@
+"""The job `slo-burn`: how fast budgets are spent, when alerts would have fired, and who spent them.
+
+It works in two steps. The counts per minute of a day (`slo-minutes`, a report of its own) need the day's events; windows and alerts
+need the counts of a whole period only. So of earlier days nothing is read twice, unless something of them has come late.
+
+Reports: `windows` (a row per objective, target and window), `alerts` (a row per objective, target and alert), `spenders`.
+Exit code: 1 if a budget is overspent or an alert would have fired on the day, 3 if nothing was decided in any objective's period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, timedelta
+from functools import reduce
+from math import ceil
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from prober.core.indicators import Indicator
+from prober.core.slo import DAY_S, POLICY, Objective
+from prober.history.schema import EVENTS, FINDINGS, RUNS
+from spark_jobs.attribution import breaches_of, spenders
+from spark_jobs.burn import alert_days, alert_states, window_lengths_min, window_rows, window_sums
+from spark_jobs.counts import MINUTE_US, check_counts, message_counts, tallies
+from spark_jobs.history import Inputs, folders_of
+from spark_jobs.messages import messages
+from spark_jobs.objectives import NOT_RECORDED, written
+from spark_jobs.redeliveries import redelivery_counts
+from spark_jobs.reports import Draft
+from spark_jobs.runs import runs_of, several_subscriptions
+from spark_jobs.waits import age_counts, long_waits, stall_counts, stalled_minutes
+from spark_jobs.work import Exit, Outcome, Work, collected, days_until, kept, start_us
+
+JOB: Final = "slo-burn"
+MINUTES_JOB: Final = "slo-minutes"
+HOURS_AROUND: Final = 1
+"""A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
+
+TALLIES: Final = "objective string, target string, minute long, good long, bad long, undecided long"
+WINDOWS: Final = (
+    "objective string, indicator string, target string, window_s double, good long, bad long, undecided long, minutes long, "
+    "error_ratio double, error_ratio_low double, error_ratio_high double, error_ratio_least double, error_ratio_most double, "
+    "burn_rate double, burn_rate_low double, burn_rate_high double, budget_left double, exhausted_in_s double, never_exhausted boolean"
+)
+
+
+def run(work: Work) -> Outcome:
+    """Reports on the day."""
+    objectives = [one for one in work.settings.objectives if one.indicator not in NOT_RECORDED]
+    period_days = ceil(max((one.window_s for one in objectives), default=DAY_S) / DAY_S)
+    days = days_until(work.day, max(period_days, 4))  # an alert looks three days back from the day's first minute
+    for day in days:
+        count_minutes(work, day, objectives)
+    counted = work.reports.read(MINUTES_JOB, "tallies", days, TALLIES)
+    with kept(counted) as minutes:
+        draft = work.reports.draft(JOB, work.day)
+        windows = _write_windows(work, draft, minutes, objectives)
+        alerts = _write_alerts(work, draft, minutes, objectives)
+    worst = _write_spenders(work, draft)
+    summary = _summary(work, windows, alerts, worst)
+    draft.publish(summary)
+    return _outcome(work, windows, alerts)
+
+
+def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> None:
+    """Brings the report of a day's counts up to date, if it is not."""
+    summary = work.reports.summary(MINUTES_JOB, day)
+    if summary and day < work.day - timedelta(days=work.settings.look_back_days):
+        return
+    inputs = _inputs(work, day, objectives)
+    if not inputs.are_news_to(summary):
+        return
+    work.say(f"{MINUTES_JOB}: counting {day}")
+    events = work.history.read(EVENTS, folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
+    with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1)))) as runs:
+        draft = work.reports.draft(MINUTES_JOB, day)
+        with counted(events, runs, objectives, day) as counts:
+            minutes = draft.write("tallies", tallies(counts, runs))
+            findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
+            draft.write("spenders", spenders(counts, breaches_of(findings, objectives), runs))
+        totals = collected(minutes.groupBy("objective").agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))))
+    draft.publish(inputs.noted() | {"counted": {row.pop("objective"): row for row in totals}})
+
+
+@contextmanager
+def counted(events: DataFrame, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
+    """Everything that counts for the objectives on a day, with columns as in `counts`."""
+    since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
+    several = several_subscriptions(runs)
+    within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
+    with (
+        kept(long_waits(events, runs, objectives, several=several)) as waits,
+        kept(stalled_minutes(events, waits, runs)) as stalled,
+    ):
+        parts = [
+            message_counts(messages(events, runs, several=several), runs, objectives, since_us, until_us),
+            check_counts(runs, objectives, since_us, until_us),
+            *redelivery_counts(events, runs, objectives, since_us, until_us),
+        ]
+        for one in objectives:
+            if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE:
+                parts.append(age_counts(waits, runs, one).where(within))
+            elif one.indicator is Indicator.STALLED_KEYS:
+                parts.append(stall_counts(stalled, runs, one).where(within))
+        with kept(reduce(DataFrame.unionByName, parts)) as counts:
+            yield counts
+
+
+def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
+    around = [*folders_of(EVENTS, day, day, hours_around=HOURS_AROUND), *folders_of(RUNS, day, day, hours_around=1)]
+    own = [*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]
+    if not work.history.files(own):
+        return Inputs()
+    return work.history.inputs([*around, *folders_of(FINDINGS, day, day)], written(objectives))
+
+
+def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:
+    lengths = sorted({length for one in objectives for length in window_lengths_min(one)})
+    if not lengths:
+        return []
+    sums = collected(window_sums(minutes, lengths, -(-work.until_us // MINUTE_US)))
+    rows = window_rows(sums, objectives)
+    draft.write("windows", work.spark.createDataFrame(rows, WINDOWS))
+    return rows
+
+
+def _write_alerts(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:
+    since, until = work.since_us // MINUTE_US, -(-work.until_us // MINUTE_US)
+    states = alert_states(minutes, objectives, since, max(until, since + 1))
+    names = [(number, str(alert.severity), alert.long_s, alert.short_s) for number, alert in enumerate(POLICY)]
+    about = work.spark.createDataFrame(names, "alert int, severity string, long_s double, short_s double")
+    days = alert_days(states).join(sf.broadcast(about), "alert").drop("alert")
+    thresholds = [
+        (one.name, str(alert.severity), alert.long_s, alert.factor(one), alert.threshold(one), alert.can_fire(one))
+        for one in objectives
+        for alert in POLICY
+    ]
+    limits = work.spark.createDataFrame(
+        thresholds, "objective string, severity string, long_s double, factor double, threshold double, can_fire boolean"
+    )
+    return collected(draft.write("alerts", days.join(sf.broadcast(limits), ["objective", "severity", "long_s"])))
+
+
+def _write_spenders(work: Work, draft: Draft) -> list[dict[str, Any]]:
+    schema = "objective string, target string, by string, value string, bad long, share double, others long"
+    rows = draft.write("spenders", work.reports.read(MINUTES_JOB, "spenders", [work.day], schema))
+    return collected(rows.where((sf.col("by") == "key") & (sf.col("others") == 0)).orderBy(sf.desc("bad")).limit(10))
+
+
+def _summary(
+    work: Work, windows: Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]], worst: Sequence[Mapping[str, Any]]
+) -> dict[str, object]:
+    counted = {row["objective"] for row in windows}
+    return {
+        "objectives": [row for row in windows if _is_period(work, row)],
+        "fired": [row for row in alerts if row["firing"]],
+        "spenders": list(worst),
+        "without_data": sorted({one.name for one in work.settings.objectives} - counted),
+    }
+
+
+def _outcome(work: Work, windows: Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]]) -> Outcome:
+    periods = [row for row in windows if _is_period(work, row)]
+    decided = [row for row in periods if row["burn_rate"] is not None]
+    overspent = sorted({f"{row['objective']} of {row['target']}" for row in decided if row["budget_left"] < 0})
+    fired = sorted({f"{row['objective']} of {row['target']}" for row in alerts if row["firing"]})
+    if not decided:
+        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was decided for any objective")
+    said = [f"{len(decided)} objectives looked at"]
+    if overspent:
+        said.append(f"overspent: {_few(overspent)}")
+    if fired:
+        said.append(f"alerts fired: {_few(fired)}")
+    failed = bool(overspent or fired)
+    return Outcome(Exit.FAIL if failed else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if failed else 'PASS'}, {'; '.join(said)}")
+
+
+def _is_period(work: Work, row: Mapping[str, Any]) -> bool:
+    return any(one.name == row["objective"] and one.window_s == row["window_s"] for one in work.settings.objectives)
+
+
+def _few(names: Sequence[str], shown: int = 5) -> str:
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

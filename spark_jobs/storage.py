@@ -1,0 +1,119 @@
+"""Files and folders below one root, on this machine or in a store, through the file systems that Spark itself reads and writes with.
+
+What holds where: on a local disk and on HDFS a rename is one step that happens or does not, of a file as of a folder. In an object store
+(gs://, s3a://) a file appears complete and at once, but a rename is a copy and a deletion, and that of a folder is many of both. Who
+relies on a rename says what is left when it is cut short.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from spark_jobs.errors import JobError
+
+Failure: TypeAlias = Py4JJavaError
+"""What the virtual machine raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a folder holds: a file or a folder, by its name there."""
+
+    name: str
+    is_folder: bool
+    size: int
+
+
+class Storage:
+    """One root, a path or URI. Paths are below it, with `/` between their parts. Raises `JobError` for what cannot be reached."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        jvm: Any = spark.sparkContext._jvm
+        self._jvm = jvm
+        self.configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+        try:
+            path = jvm.org.apache.hadoop.fs.Path(root)
+            self._files = path.getFileSystem(self.configuration)
+            self._root = self._files.makeQualified(path)
+        except Failure as error:
+            raise JobError(f"{root} cannot be used: {reason_of(error)}") from error
+        self._local = self._files.getScheme() == "file"
+        if self._local:
+            self._files.setWriteChecksum(False)  # nobody else that reads or writes these files keeps them up to date
+
+    def uri(self, path: str = "") -> str:
+        """The path as Spark reads it."""
+        return str(self._path(path).toString())
+
+    def jvm_path(self, path: str) -> Any:
+        """The path as a value of the virtual machine."""
+        return self._path(path)
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """What is in a folder, by name; nothing if there is no such folder."""
+        try:
+            found = self._files.listStatus(self._path(folder))
+        except Failure as error:
+            if "FileNotFoundException" in error.java_exception.getClass().getName():
+                return []
+            raise JobError(f"{self.uri(folder)} cannot be read: {reason_of(error)}") from error
+        entries = [Entry(one.getPath().getName(), one.isDirectory(), one.getLen()) for one in found]
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def folders(self, folder: str = "") -> list[str]:
+        """The names of the folders in a folder that are not hidden."""
+        return [entry.name for entry in self.entries(folder) if entry.is_folder and entry.name[0] not in "._"]
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder of that name."""
+        return bool(self._files.exists(self._path(path)))
+
+    def read_text(self, path: str) -> str:
+        """The content of a small file."""
+        stream = self._files.open(self._path(path))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """Writes a small file, or writes it anew."""
+        stream = self._files.create(self._path(path), True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def rename(self, source: str, target: str) -> None:
+        """Gives a file or folder another name, which must be free, and makes that durable; the folder above is made if need be."""
+        self._files.mkdirs(self._path(target).getParent())
+        if not self._files.rename(self._path(source), self._path(target)):
+            raise JobError(f"{self.uri(source)} cannot be renamed to {self.uri(target)}; is something else working there?")
+        self.sync(target.rpartition("/")[0])
+
+    def delete(self, path: str) -> None:
+        """Takes a file away, or a folder with everything in it. What is not there is no error."""
+        self._files.delete(self._path(path), True)
+
+    def sync(self, path: str) -> None:
+        """Brings a local file, or the names in a local folder, to the disk. Other file systems do that by themselves."""
+        if self._local:
+            descriptor = os.open(self._path(path).toUri().getPath(), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+
+
+def reason_of(error: Failure) -> str:
+    """Why something failed in the virtual machine, in one line."""
+    cause = error.java_exception
+    return str(cause.getMessage() or cause.getClass().getSimpleName()).partition("\n")[0]

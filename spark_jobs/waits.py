@@ -1,0 +1,164 @@
+"""How long messages wait for an acknowledgement: minutes in which the oldest was too old, and minutes in which a key stood still.
+
+A message waits from its confirmation until it is acknowledged first; one that is not, until its run ends, since nothing is known from
+then on. A minute counts if a run was going on at any time of it. In a run that is shorter than what is asked about nothing can have
+waited so long, so its events are not looked at; of one that was cut short nobody knows.
+
+* `oldest_unacked_message_age`: a minute of a subscription is bad if at any time of it a message had waited longer than the threshold.
+* `stalled_keys`: a minute of a key is bad if at its end, or that of the run, a message had waited longer than the run's delivery deadline
+  and nothing of the key had been received or acknowledged for as long.
+
+Online, both are sampled once a minute, so that what passes between two samples shows here only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from prober.core.indicators import Indicator
+from prober.core.slo import Objective
+from spark_jobs.counts import COUNTS, MINUTE_US
+from spark_jobs.messages import addressed, wait_times
+from spark_jobs.runs import MICROS, micros, run_hash
+
+_ENDLESS_US: Final = 2**62
+_PLACE: Final = ("run", "subscription", "key")
+
+
+def long_waits(events: DataFrame, runs: DataFrame, objectives: Iterable[Objective], *, several: bool) -> DataFrame:
+    """Messages that waited long enough for any of the objectives: run, subscription, key, since_us, until_us, end_us."""
+    limits = [_threshold_us(one) for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
+    stalls = any(one.indicator is Indicator.STALLED_KEYS for one in objectives)
+    limit_us = sf.least(*map(sf.lit, [*limits, _ENDLESS_US, _ENDLESS_US]), deadline_us() if stalls else sf.lit(_ENDLESS_US))
+    limited = runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
+    relevant = events.where(sf.col("event").isin("published", "acked")).withColumn("run", run_hash())
+    long_runs = relevant.join(sf.broadcast(limited.select("run")), "run", "left_semi")
+    waits = addressed(long_runs, runs, several=several).groupBy(*_PLACE, sf.xxhash64("message_id")).agg(*wait_times())
+    about = limited.select("run", "ended_us", "limit_us", sf.col("subscription").alias("only"))
+    return (
+        waits.join(sf.broadcast(about), "run")
+        .withColumn("until_us", sf.least(sf.coalesce("acked_us", "ended_us"), "ended_us"))
+        .where(sf.col("until_us") - sf.col("since_us") > sf.col("limit_us"))
+        .select(
+            "run",
+            sf.coalesce("subscription", "only").alias("subscription"),
+            "key",
+            "since_us",
+            "until_us",
+            sf.col("ended_us").alias("end_us"),
+        )
+    )
+
+
+def age_counts(waits: DataFrame, runs: DataFrame, objective: Objective) -> DataFrame:
+    """Minutes of each subscription, by whether something had waited too long; of a bad one with the key of the oldest message."""
+    limit_us = _threshold_us(objective)
+    late = waits.where(sf.col("until_us") - sf.col("since_us") > limit_us)
+    # Waits that become too long in the same minute cover together what the longest of them covers.
+    spans = late.groupBy("run", "subscription", _minute(sf.col("since_us") + limit_us).alias("first")).agg(
+        sf.max(_minute(sf.col("until_us"))).alias("last"), sf.min(sf.struct("since_us", "key")).alias("oldest")
+    )
+    bad_minutes = minutes_of(spans, "run", "subscription")
+    watched = watched_minutes(runs).join(bad_minutes, ["run", "subscription", "minute"], "left")
+    slices = watched.groupBy("subscription", "minute").agg(
+        sf.max("run").alias("run"),
+        sf.bool_or("trusted").alias("known"),
+        sf.min(sf.when(sf.col("trusted"), sf.col("oldest"))).alias("oldest"),
+    )
+    bad = sf.col("oldest").isNotNull()
+    return _counts(slices.withColumn("key", sf.col("oldest.key")), objective, ~bad & sf.col("known"), bad, ~bad & ~sf.col("known"))
+
+
+def stall_counts(stalled: DataFrame, runs: DataFrame, objective: Objective) -> DataFrame:
+    """Minutes of each key, by whether it stood still: a row per bad one, the first of which counts the good ones of the minute too."""
+    watched = watched_minutes(runs)
+    bad = (
+        watched.where("trusted").join(stalled, ["run", "subscription", "minute"]).select("subscription", "minute", "key").distinct()
+    )
+    totals = watched.groupBy("subscription", "minute").agg(
+        sf.max("run").alias("run"),
+        sf.bool_or("trusted").alias("known"),
+        sf.max(sf.coalesce("keys", sf.lit(1))).alias("keys"),
+    )
+    minute = Window.partitionBy("subscription", "minute")
+    rows = totals.join(bad, ["subscription", "minute"], "left").select(
+        "*", sf.count("key").over(minute).alias("stalled"), sf.row_number().over(minute.orderBy("key")).alias("place")
+    )
+    rest = sf.when(sf.col("place") == 1, sf.greatest(sf.col("keys") - sf.col("stalled"), sf.lit(0))).otherwise(0)
+    known = sf.col("known")
+    is_bad = sf.col("key").isNotNull()
+    return _counts(rows, objective, sf.when(known, rest).otherwise(0), is_bad, sf.when(known, 0).otherwise(rest))
+
+
+def stalled_minutes(events: DataFrame, waits: DataFrame, runs: DataFrame) -> DataFrame:
+    """The minutes at whose end a key stood still: run, subscription, key, minute."""
+    limits = sf.broadcast(runs.select("run", deadline_us().alias("limit_us")))
+    late = waits.join(limits, "run").where(sf.col("until_us") - sf.col("since_us") > sf.col("limit_us"))
+    at_end = sf.col("until_us") == sf.col("end_us")
+    last = sf.when(at_end, _minute(sf.col("until_us"))).otherwise(_minute(sf.col("until_us")) - 1)
+    spans = late.groupBy(*_PLACE, "end_us", "limit_us", _minute(sf.col("since_us") + sf.col("limit_us")).alias("first")).agg(
+        sf.max(last).alias("last")
+    )
+    overdue = minutes_of(spans.where("first <= last"), *_PLACE).withColumn(
+        "mark_us", sf.least((sf.col("minute") + 1) * MINUTE_US, sf.col("end_us"))
+    )
+    so_far = Window.partitionBy(*_PLACE).orderBy("minute").rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    along = overdue.unionByName(_movements(events, overdue), allowMissingColumns=True)
+    moved = along.withColumn("moved_us", sf.max("moved_us").over(so_far)).where(sf.col("mark_us").isNotNull())
+    still = sf.col("moved_us").isNull() | (sf.col("mark_us") - sf.col("moved_us") > sf.col("limit_us"))
+    return moved.where(still).select(*_PLACE, "minute")
+
+
+def minutes_of(spans: DataFrame, *place: str) -> DataFrame:
+    """Spans from minute `first` to `last` as a row per place and `minute`, from the span that began first of those that hold it.
+
+    However many spans there are, a place has no more rows than minutes.
+    """
+    in_order = Window.partitionBy(*place).orderBy("first", sf.desc("last"))
+    before = sf.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    alone = spans.withColumn("first", sf.greatest(sf.col("first"), before + 1)).where("first <= last")
+    return alone.select("*", sf.explode(sf.sequence("first", "last")).alias("minute")).drop("first", "last")
+
+
+def watched_minutes(runs: DataFrame) -> DataFrame:
+    """The minutes in which runs went on: run, subscription, minute, keys, and whether anything of it is known (`trusted`)."""
+    end_us = sf.coalesce("ended_us", "began_us")
+    minutes = sf.explode(sf.sequence(_minute(sf.col("began_us")), sf.greatest(_minute(end_us), _minute(sf.col("began_us")))))
+    trusted = sf.col("trusted") & sf.col("ended_us").isNotNull()
+    each = runs.select("run", "keys", trusted.alias("trusted"), minutes.alias("minute"), "subscriptions")
+    return each.select("run", "keys", "trusted", "minute", sf.explode("subscriptions").alias("subscription"))
+
+
+def deadline_us() -> Column:
+    """The delivery deadline of a run's first subscription, without end if it has none."""
+    rules = sf.try_element_at(sf.map_values(sf.from_json("rules", "map<string,string>")), sf.lit(1))
+    return sf.coalesce(micros(sf.get_json_object(rules, "$.delivery_deadline_s").cast("double")), sf.lit(_ENDLESS_US))
+
+
+def _movements(events: DataFrame, keys: DataFrame) -> DataFrame:
+    """The latest receipt or acknowledgement of these keys in every minute."""
+    places = sf.broadcast(keys.select(*_PLACE).distinct())
+    rows = events.where(sf.col("event").isin("delivered", "acked")).withColumn("run", run_hash())
+    time_us = sf.unix_micros("time")
+    per_minute = rows.join(places, list(_PLACE), "left_semi").groupBy(*_PLACE, _minute(time_us).alias("minute"))
+    return per_minute.agg(sf.max(time_us).alias("moved_us"))
+
+
+def _counts(slices: DataFrame, objective: Objective, good: Column, bad: Column, undecided: Column) -> DataFrame:
+    numbers = {"good": good, "bad": bad, "undecided": undecided}
+    named = slices.withColumns(
+        {name: column.cast("long") for name, column in numbers.items()} | {"objective": sf.lit(objective.name)}
+    )
+    return named.select(*COUNTS).where(sf.col("good") + sf.col("bad") + sf.col("undecided") > 0)
+
+
+def _minute(time_us: Column) -> Column:
+    return sf.floor(time_us / MINUTE_US)
+
+
+def _threshold_us(objective: Objective) -> int:
+    return round((objective.threshold_s or 0.0) * MICROS)

@@ -1,0 +1,127 @@
+"""Small histories for tests: runs whose events are core events, as rows of the tables and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from prober.core.events import Event
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.history.arrow import schema_of, to_parquet
+from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
+from spark_jobs.schemas import struct_of
+
+DAY = date(2026, 11, 20)
+MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
+OFFSET = MIDNIGHT - 1000.0  # `t` = 1000 is midnight
+TOPIC = "projects/p/topics/t"
+S = "projects/p/subscriptions/s"
+
+Row = dict[str, Any]
+_NAMES = {event_type: name for name, event_type in EVENT_TYPES.items()}
+
+
+class Taped:
+    """One run on its way into a history. Times are seconds after midnight of `DAY`."""
+
+    def __init__(self, run_id: str = "ordering-1", rules: Mapping[str, Rules] | None = None, **about: str) -> None:
+        self.run_id = run_id
+        self.rules = dict(rules or {S: Rules()})
+        self.about = {
+            "run_id": run_id,
+            "process": "p1",
+            "target": "prod",
+            "environment": "production",
+            "region": "europe-west1",
+            "probe": "ordering",
+            "vantage": "wire",
+            "topic": TOPIC,
+        } | about
+        self.events: list[Row] = []
+        self.findings: list[Row] = []
+        self.runs: list[Row] = []
+
+    def add(self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0) -> Taped:
+        """Records events; their `t` is seconds after midnight. A process of its own has a clock of its own."""
+        for event in events:
+            name = _NAMES[type(event)]
+            values = {column: getattr(event, field) for field, column in EVENT_FIELDS[name].items()}
+            for column in ("t", "intended_t", "invoked_t"):
+                if values.get(column) is not None:
+                    values[column] += 1000.0
+            row = dict.fromkeys(EVENTS.column_names) | self.about | values
+            last = max((row["number"] for row in self.events if row["process"] == (process or "p1")), default=0)
+            row |= {"number": number or last + 1, "event": name, "time": _time(event.t + clock_ahead_s)}
+            if process:
+                row["process"] = process
+            self.events.append(row)
+        return self
+
+    def began(self, at: float) -> Taped:
+        """The row of the beginning."""
+        row = dict.fromkeys(RUNS.column_names) | self.about
+        row |= {"time": _time(at), "started_at": _time(at), "subscription": next(iter(self.rules)), "seed": 1}
+        self.runs.append(row | {"clock_offset_s": OFFSET, "rules": encode_rules(self.rules)})
+        return self
+
+    def ended(self, began: float, at: float, verdict: str = "PASS", **said: Any) -> Taped:
+        """Both rows of a run that has ended; `said` are columns of the second."""
+        self.began(began)
+        numbers = {"events": len(self.events), "events_dropped": 0, "internal_error": False, "duration_s": at - began}
+        lists: Row = {"finding_counts": [], "counters": {}, "checks": []}
+        self.runs.append(self.runs[-1] | {"time": _time(at), "verdict": verdict, "reason": ""} | numbers | lists | said)
+        return self
+
+    def found(self, finding: Finding, after: int) -> Taped:
+        """A finding of the online checker; its `t` is seconds after midnight."""
+        row = (
+            dict.fromkeys(FINDINGS.column_names)
+            | self.about
+            | {field.name: getattr(finding, field.name) for field in fields(finding)}
+        )
+        row |= {"time": _time(finding.t), "t": finding.t + 1000.0, "after": after, "explanation": "", "facts": "{}"}
+        row |= {"witnesses": list(finding.witnesses), "kind": finding.kind.value, "status": finding.status.value, "assumptions": {}}
+        self.findings.append(row)
+        return self
+
+
+def frame(spark: SparkSession, table: Table, *runs: Taped) -> DataFrame:
+    """All rows of a table of these runs."""
+    return spark.createDataFrame(rows_of(table, runs), struct_of(table))
+
+
+def rows_of(table: Table, runs: Iterable[Taped]) -> list[Row]:
+    """All rows of a table of these runs, in its columns' order."""
+    rows = [row for run in runs for row in {"events": run.events, "runs": run.runs, "findings": run.findings}[table.name]]
+    return [{name: row[name] for name in table.column_names} for row in rows]
+
+
+def write(history: Path, *runs: Taped, writer: str = "p1", segment: int = 1) -> list[Path]:
+    """The runs as files of a history, one for each folder that they concern; returns them."""
+    written = []
+    for table in (EVENTS, RUNS, FINDINGS):
+        folders: dict[str, list[Row]] = {}
+        for row in rows_of(table, runs):
+            folders.setdefault(folder_of(table, f"{row['time']:%Y-%m-%d}", row["time"].hour), []).append(row)
+        for folder, rows in folders.items():
+            path = history / folder / file_name(table, writer, segment)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            listed = [{name: _mapped(value) for name, value in row.items()} for row in rows]
+            path.write_bytes(to_parquet(pa.Table.from_pylist(listed, schema_of(table)), table))
+            written.append(path)
+    return written
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(MIDNIGHT + seconds, UTC)
+
+
+def _mapped(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) and not {"indicator", "kind"} & value.keys() else value

@@ -1,0 +1,168 @@
+"""Burn rates, budgets and alerts: the worked examples of the SRE workbook (chapter 5), and the same in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import product
+from math import isclose
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from prober.core.indicators import Indicator
+from prober.core.slo import DAY_S, HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Severity, State, Tally
+from spark_jobs.burn import alert_days, alert_states, window_lengths_min, window_rows, window_sums
+
+TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"
+PERIOD_MIN = 30 * 1440
+NOON = 29_000_000  # some minute since 1970
+THREE_NINES = Objective("three nines", Indicator.ORDER, 0.999, 30 * DAY_S)
+
+Row = dict[str, Any]
+
+
+def tallies_of(
+    spark: SparkSession, count: Callable[[int], Tally], since: int, until: int, objective: str = "three nines"
+) -> DataFrame:
+    """One series, with that tally in every minute."""
+    counted = ((minute, count(minute)) for minute in range(since, until))
+    rows = [(objective, "prod", minute, one.good, one.bad, one.undecided) for minute, one in counted]
+    return spark.createDataFrame(rows, TALLIES)
+
+
+def windows_of(tallies: DataFrame, until: int, *objectives: Objective) -> dict[tuple[str, float], Row]:
+    lengths = {length for one in objectives for length in window_lengths_min(one)}
+    rows = window_rows([row.asDict() for row in window_sums(tallies, lengths, until).collect()], objectives)
+    return {(str(row["objective"]), float(str(row["window_s"]))): row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("bad_of_1000", "burn_rate", "exhausted_in_days"), [(1, 1.0, 30.0), (2, 2.0, 15.0), (10, 10.0, 3.0), (1000, 1000.0, 0.03)]
+)
+def test_the_workbook_s_table_of_burn_rates(
+    spark: SparkSession, bad_of_1000: int, burn_rate: float, exhausted_in_days: float
+) -> None:
+    """Table 5-4: burn rates of a 99.9 % objective and the time in which they spend a budget of which nothing is spent yet."""
+
+    def count(minute: int) -> Tally:
+        return Tally(1000 - bad_of_1000, bad_of_1000) if minute >= NOON - 5 else Tally(10_000_000)
+
+    windows = windows_of(tallies_of(spark, count, NOON - PERIOD_MIN, NOON), NOON, THREE_NINES)
+    five_minutes = windows["three nines", 5 * MINUTE_S]
+    assert five_minutes["burn_rate"] == burn_rate
+    assert isclose(five_minutes["exhausted_in_s"], exhausted_in_days * DAY_S, rel_tol=2e-5)
+
+
+def test_what_a_window_says(spark: SparkSession) -> None:
+    def count(minute: int) -> Tally:
+        return Tally(9, 1, 10) if minute == NOON - 60 else Tally(10) if minute >= NOON - 120 else Tally()
+
+    windows = windows_of(tallies_of(spark, count, NOON - 4320, NOON), NOON, THREE_NINES)
+    assert sorted(window_s for _, window_s in windows) == [300, 1800, 3600, 7200, 21600, 86400, 259200, 2592000]
+    hour = windows["three nines", HOUR_S]
+    assert {name: hour[name] for name in ("good", "bad", "undecided", "minutes")} == {
+        "good": 599,
+        "bad": 1,
+        "undecided": 10,
+        "minutes": 60,
+    }
+    assert hour["error_ratio"] == 1 / 600
+    assert (hour["error_ratio_least"], hour["error_ratio_most"]) == (1 / 610, 11 / 610)
+    assert hour["error_ratio_low"] < 1 / 600 < hour["error_ratio_high"]
+    period = windows["three nines", 30 * DAY_S]
+    assert isclose(period["budget_left"], 1 - (1 / 1200) / 0.001)
+    assert hour["budget_left"] == period["budget_left"]
+    assert windows["three nines", 5 * MINUTE_S]["never_exhausted"]
+
+
+def test_none_bad_of_many_is_at_most_three_of_as_many(spark: SparkSession) -> None:
+    windows = windows_of(tallies_of(spark, lambda _minute: Tally(100), NOON - 10, NOON), NOON, THREE_NINES)
+    row = windows["three nines", HOUR_S]
+    assert (row["error_ratio"], row["error_ratio_low"]) == (0.0, 0.0)
+    assert 0.003 < row["error_ratio_high"] < 0.0037  # 3.0 / 1000 one-sided, 3.7 / 1000 of two-sided 95 %
+
+
+def test_nothing_decided_says_nothing(spark: SparkSession) -> None:
+    windows = windows_of(tallies_of(spark, lambda _minute: Tally(0, 0, 7), NOON - 10, NOON), NOON, THREE_NINES)
+    row = windows["three nines", HOUR_S]
+    nothing = ("error_ratio", "error_ratio_low", "error_ratio_high", "burn_rate", "budget_left", "exhausted_in_s")
+    assert [row[name] for name in nothing] == [None] * 6
+    assert (row["undecided"], row["error_ratio_least"], row["error_ratio_most"], row["minutes"]) == (70, 0.0, 1.0, 0)
+
+
+def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_clean(spark: SparkSession) -> None:
+    """99.9 %: 14.4 times the budget in an hour is reached in 52 seconds of an outage, and over five minutes after it."""
+
+    def count(minute: int) -> Tally:
+        return Tally(0, 10) if NOON <= minute < NOON + 10 else Tally(10)
+
+    tallies = tallies_of(spark, count, NOON - 4320, NOON + 60)
+    days = alert_days(alert_states(tallies, [THREE_NINES], NOON - 60, NOON + 60)).collect()
+    fired = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): _minutes(row.firing) for row in days}
+    assert fired[Severity.PAGE, HOUR_S] == [(NOON, NOON + 14)]
+    assert fired[Severity.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
+    assert fired[Severity.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
+    assert fired[Severity.TICKET, 3 * DAY_S] == [(NOON + 4, NOON + 60)]  # 0.1 % of three days as well
+
+
+def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
+    """A burn rate of 4 spends the budget in a week: under both pages, over both tickets."""
+    tallies = tallies_of(spark, lambda _minute: Tally(996, 4), NOON - 4320, NOON + 30)
+    days = alert_days(alert_states(tallies, [THREE_NINES], NOON, NOON + 30)).collect()
+    states = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): (row.state, row.firing_minutes) for row in days}
+    assert states[Severity.PAGE, HOUR_S] == (State.QUIET, 0)
+    assert states[Severity.PAGE, 6 * HOUR_S] == (State.QUIET, 0)
+    assert states[Severity.TICKET, DAY_S] == (State.FIRING, 30)
+    assert states[Severity.TICKET, 3 * DAY_S] == (State.FIRING, 30)
+
+
+def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
+    tallies = tallies_of(spark, lambda _minute: Tally(10), NOON - 4320, NOON)
+    days = alert_days(alert_states(tallies, [THREE_NINES], NOON, NOON + 60)).collect()
+    unknown = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): row.unknown_minutes for row in days}
+    assert unknown == {
+        (Severity.PAGE, HOUR_S): 56,
+        (Severity.PAGE, 6 * HOUR_S): 31,
+        (Severity.TICKET, DAY_S): 0,
+        (Severity.TICKET, 3 * DAY_S): 0,
+    }
+
+
+def test_every_minute_agrees_with_the_core(spark: SparkSession) -> None:
+    """Random series of two objectives and two targets, with holes, compared with `BurnAlert.state` minute by minute."""
+    chance = random.Random(5)
+    objectives = [THREE_NINES, Objective("loose", Indicator.AFFINITY, 0.97, 28 * DAY_S)]
+    short = (BurnAlert(Severity.PAGE, 0.02, HOUR_S), BurnAlert(Severity.TICKET, 0.001, 2 * HOUR_S))
+    counts = {}
+    for name, target in product(("three nines", "loose"), ("a", "b")):
+        for minute in range(NOON - 200, NOON + 40):
+            if chance.random() < 0.3:
+                counts[name, target, minute] = Tally(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
+    rows = [(*series, tally.good, tally.bad, tally.undecided) for series, tally in counts.items()]
+    states = alert_states(spark.createDataFrame(rows, TALLIES), objectives, NOON, NOON + 40, short).collect()
+
+    def summed(name: str, target: str, minute: int, length_s: float) -> Tally:
+        inside = range(minute - int(length_s / 60) + 1, minute + 1)
+        return sum((counts.get((name, target, one), Tally()) for one in inside), Tally())
+
+    expected = {
+        (objective.name, target, number, minute): alert.state(
+            objective,
+            summed(objective.name, target, minute, alert.long_s),
+            summed(objective.name, target, minute, alert.short_s),
+        )
+        for objective, target, (number, alert), minute in product(objectives, "ab", enumerate(short), range(NOON, NOON + 40))
+    }
+    assert {(row.objective, row.target, row.alert, row.minute): row.state for row in states} == expected
+    assert set(expected.values()) == set(State)
+
+
+def _minutes(spans: list[Any]) -> list[tuple[int, int]]:
+    return [tuple(_minute(moment) for moment in span) for span in spans]  # type: ignore[misc]
+
+
+def _minute(moment: datetime) -> int:
+    return round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() / 60)

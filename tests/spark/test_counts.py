@@ -1,0 +1,226 @@
+"""What counts, and as what: messages, checks, waits and redeliveries of small runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from prober.core.events import (
+    Acked,
+    Delivered,
+    Event,
+    LeaseModified,
+    Nacked,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+)
+from prober.core.findings import Finding, Kind, Status
+from prober.core.indicators import Indicator
+from prober.core.rules import Rules
+from prober.core.slo import DAY_S, Objective
+from prober.history.schema import EVENTS, FINDINGS, RUNS
+from spark_jobs.attribution import breaches_of, spenders
+from spark_jobs.redeliveries import redelivery_counts
+from spark_jobs.runs import runs_of
+from spark_jobs.slo_burn import counted
+from spark_jobs.work import start_us
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame
+
+R = "ordering-1"
+FIRST_MINUTE = round(MIDNIGHT / 60)
+ORDER = Objective("order", Indicator.ORDER, 0.999, 30 * DAY_S)
+COMPLETENESS = Objective("completeness", Indicator.COMPLETENESS, 0.999, 30 * DAY_S)
+AVAILABILITY = Objective("available", Indicator.PUBLISH_AVAILABILITY, 0.999, 30 * DAY_S)
+PUBLISH = Objective("publish", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, 0.5)
+END_TO_END = Objective("end to end", Indicator.END_TO_END_LATENCY, 0.99, 30 * DAY_S, 1.0)
+AGE = Objective("age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, 30 * DAY_S, 60.0)
+STALLED = Objective("stalled", Indicator.STALLED_KEYS, 0.99, 30 * DAY_S)
+AGAIN = Objective("again", Indicator.REDELIVERY_LATENCY, 0.99, 30 * DAY_S, 2.0)
+
+Counts = dict[str, tuple[int, int, int]]
+
+
+def counts_of(spark: SparkSession, objectives: Sequence[Objective], *taped: Taped) -> list[dict[str, Any]]:
+    runs = runs_of(frame(spark, RUNS, *taped))
+    with counted(frame(spark, EVENTS, *taped), runs, objectives, DAY) as counts:
+        return [row.asDict() for row in counts.collect()]
+
+
+def totals(rows: Sequence[dict[str, Any]]) -> Counts:
+    """Good, bad and undecided by objective."""
+    found: Counts = {}
+    for row in rows:
+        before = found.get(row["objective"], (0, 0, 0))
+        found[row["objective"]] = tuple(
+            was + row[name] for was, name in zip(before, ("good", "bad", "undecided"), strict=True)
+        )
+    return found
+
+
+def message(at: float, seq: int, *, confirmed: float | None = None, received: float | None = None, key: str = "k") -> list[Event]:
+    events: list[Event] = [PublishInvoked(at, key, R, seq)]
+    if confirmed is not None:
+        events.append(Published(confirmed, key, R, seq, f"m{seq}"))
+    if received is not None:
+        events.append(Delivered(received, S, key, "A", R, seq, f"m{seq}"))
+    return events
+
+
+MESSAGES: list[Event] = [
+    *message(1.0, 1, confirmed=1.5, received=2.0),  # exactly at both thresholds: good
+    *message(70.0, 2, confirmed=70.500001, received=71.000001),  # a microsecond over both
+    *message(80.0, 3, confirmed=80.1),  # never received
+    *message(90.0, 4),  # no answer
+    PublishInvoked(95.0, "k", R, 5, intended_t=93.0),
+    Published(95.1, "k", R, 5, "m5"),  # the prober was late itself: counts from when it was to be sent
+    Delivered(95.2, S, "k", "A", R, 5, "m5"),
+    PublishInvoked(96.0, "k", R, 6),
+    PublishFailed(96.1, "k", R, 6),
+    PublishInvoked(97.0, "k", R, 7),
+    PublishUnknown(99.0, "k", R, 7),
+    PublishInvoked(99.5, "k", R, 7, generation=1),
+    Published(99.6, "k", R, 7, "m7", generation=1),
+    Delivered(99.7, S, "k", "A", R, 7, "m7", generation=1),
+]
+DURATIONS = (AVAILABILITY, PUBLISH, END_TO_END)
+
+
+def test_messages_are_good_bad_or_undecided(spark: SparkSession) -> None:
+    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "FAIL"))
+    assert totals(rows) == {"available": (5, 2, 1), "publish": (2, 3, 1), "end to end": (1, 4, 0)}
+    minutes = {row["minute"] - FIRST_MINUTE for row in rows if row["objective"] == "end to end" and row["bad"]}
+    assert minutes == {1}
+    assert {row["key"] for row in rows if row["bad"]} == {"k"}
+
+
+@pytest.mark.parametrize("verdict", ["UNKNOWN", None])
+def test_what_did_not_come_before_the_record_ended_is_undecided(spark: SparkSession, verdict: str | None) -> None:
+    run = Taped().add(*message(1.0, 1, confirmed=1.1), *message(2.0, 2, confirmed=2.1, received=2.2))
+    ended = run.began(0.0) if verdict is None else run.ended(0.0, 120.0, verdict)
+    assert totals(counts_of(spark, [END_TO_END], ended)) == {"end to end": (1, 0, 1)}
+
+
+@pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
+def test_a_run_that_cannot_be_trusted_decides_nothing(spark: SparkSession, said: dict[str, Any]) -> None:
+    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **said))
+    assert {name: (good, bad) for name, (good, bad, _) in totals(rows).items()} == dict.fromkeys(
+        ("available", "publish", "end to end"), (0, 0)
+    )
+    assert totals(rows)["available"][2] == 8
+
+
+def test_checks_count_when_the_run_ended_and_not_if_it_is_unknown(spark: SparkSession) -> None:
+    checks = [
+        {"indicator": "order", "good": 5, "bad": 1, "undecided": 2},
+        {"indicator": "affinity", "good": 9, "bad": 9, "undecided": 9},
+    ]
+    known = Taped("ordering-1").ended(0.0, 60.0, "FAIL", checks=checks)
+    unknown = Taped("ordering-2").ended(0.0, 119.0, "UNKNOWN", checks=checks)
+    yesterday = Taped("ordering-3").ended(-60.0, -1.0, "PASS", checks=checks)
+    rows = counts_of(spark, [ORDER, replace(ORDER, name="also order")], known, unknown, yesterday)
+    assert totals(rows) == {"order": (5, 2, 9), "also order": (5, 2, 9)}
+    assert {row["minute"] - FIRST_MINUTE for row in rows} == {1}
+
+
+def test_a_run_that_was_cut_short_leaves_its_messages_undecided(spark: SparkSession) -> None:
+    run = Taped().add(*message(1.0, 1, confirmed=1.1, received=1.2), *message(2.0, 2, confirmed=2.1, received=2.2)).began(0.0)
+    assert totals(counts_of(spark, [ORDER, COMPLETENESS], run)) == {"order": (0, 0, 2), "completeness": (0, 0, 2)}
+
+
+def test_a_publish_counts_once_and_a_receipt_for_each_subscription(spark: SparkSession) -> None:
+    other = "projects/p/subscriptions/other"
+    run = Taped(rules={S: Rules(), other: Rules()}).add(*message(1.0, 1, confirmed=1.1, received=1.2)).ended(0.0, 120.0)
+    assert totals(counts_of(spark, DURATIONS, run)) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": (1, 1, 0)}
+
+
+def test_a_minute_is_bad_if_a_message_was_too_old_at_any_time_of_it(spark: SparkSession) -> None:
+    run = Taped().add(
+        *message(10.0, 1, confirmed=10.0, received=11.0),
+        *message(20.0, 2, confirmed=20.0, received=21.0, key="slow"),
+        Acked(70.0, S, "k", "A", "m1"),  # waited exactly as long as it may
+        Acked(250.0, S, "slow", "A", "m2"),
+    )
+    rows = counts_of(spark, [AGE], run.ended(0.0, 310.0, "PASS"))
+    assert totals(rows) == {"age": (2, 4, 0)}
+    assert sorted(row["minute"] - FIRST_MINUTE for row in rows if row["bad"]) == [1, 2, 3, 4]
+    assert {row["key"] for row in rows if row["bad"]} == {"slow"}
+
+
+def test_a_key_stands_still_if_nothing_moves_although_something_waits(spark: SparkSession) -> None:
+    run = Taped(rules={S: Rules(delivery_deadline_s=120.0)}).add(
+        *message(10.0, 1, confirmed=10.0, key="stuck"),
+        *message(10.0, 2, confirmed=10.0, received=11.0, key="slow"),
+        *(
+            event
+            for seq in range(3, 9)  # always something moves on the slow key, although its first message waits
+            for event in message(50.0 * seq, seq, confirmed=50.0 * seq + 0.1, received=50.0 * seq + 0.2, key="slow")
+        ),
+        *(Acked(50.0 * seq + 0.3, S, "slow", "A", f"m{seq}") for seq in range(3, 9)),
+    )
+    rows = counts_of(spark, [STALLED], run.ended(0.0, 470.0, "FAIL", counters={"keys": 2}))
+    assert sorted((row["minute"] - FIRST_MINUTE, row["key"]) for row in rows if row["bad"]) == [
+        (minute, "stuck") for minute in (2, 3, 4, 5, 6, 7)
+    ]
+    assert totals(rows) == {"stalled": (2 * 8 - 6, 6, 0)}
+
+
+def test_minutes_of_a_run_that_was_cut_short_are_undecided(spark: SparkSession) -> None:
+    run = Taped().add(*message(10.0, 1, confirmed=10.0)).began(0.0)
+    assert totals(counts_of(spark, [AGE, STALLED], run)) == {"age": (0, 0, 1), "stalled": (0, 0, 1)}
+
+
+def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
+    def delivered(at: float, seq: int) -> Delivered:
+        return Delivered(at, S, "k", "A", R, seq, f"m{seq}")
+
+    run = Taped().add(
+        *(delivered(1.0, seq) for seq in range(1, 6)),
+        Nacked(2.0, S, "k", "A", "m1"),
+        delivered(4.0, 1),  # two seconds after the refusal: good
+        LeaseModified(2.0, S, "k", "A", "m2", 10.0),
+        delivered(15.0, 2),  # three seconds after the lease ended: bad
+        LeaseModified(2.0, S, "k", "A", "m3", 100.0),
+        delivered(16.0, 3),  # before it ended: another cause
+        Nacked(2.0, S, "k", "A", "m4"),
+        Acked(3.0, S, "k", "A", "m4"),
+        delivered(17.0, 4),  # after an acknowledgement: another cause
+        delivered(18.0, 5),  # nothing is known to have caused it
+    )
+    run.ended(0.0, 60.0)
+    since_us = start_us(DAY)
+    runs = runs_of(frame(spark, RUNS, run))
+    (rows,) = redelivery_counts(frame(spark, EVENTS, run), runs, [AGAIN, ORDER], since_us, since_us + 10**12)
+    assert totals([row.asDict() for row in rows.collect()]) == {"again": (1, 1, 0)}
+
+
+def test_who_spent_the_budget(spark: SparkSession) -> None:
+    def found(key: str, kind: Kind, status: Status) -> Finding:
+        return Finding(kind, status, S, key, 5.0, (1,))
+
+    checks = [{"indicator": "order", "good": 5, "bad": 4, "undecided": 0}]
+    first = Taped("ordering-1", region="eu").ended(0.0, 60.0, "FAIL", checks=checks)
+    first.found(found("a", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("a", Kind.ORDER_INVERSION, Status.VIOLATION), 1)
+    first.found(found("b", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("b", Kind.ORDER_GAP, Status.INDETERMINATE), 1)
+    second = Taped("ordering-2", region="us", probe="other").ended(0.0, 60.0, "FAIL", checks=checks)
+    runs = runs_of(frame(spark, RUNS, first, second))
+    with counted(frame(spark, EVENTS, first, second), runs, [ORDER], DAY) as counts:
+        rows = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs))
+        few = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs, shown=1))
+    assert rows["key"] == {("a", 2, 0), ("b", 1, 0), (None, 5, 0)}
+    assert rows["region"] == {("eu", 4, 0), ("us", 4, 0)}
+    assert rows["probe"] == {("ordering", 4, 0), ("other", 4, 0)}
+    assert rows["subscription"] == {(S, 8, 0)}
+    assert few["key"] == {(None, 5, 0), (None, 3, 2)}
+
+
+def _spent(rows: DataFrame) -> dict[str, set[tuple[str | None, int, int]]]:
+    found: dict[str, set[tuple[str | None, int, int]]] = {}
+    for row in rows.collect():
+        found.setdefault(row.by, set()).add((row.value, row.bad, row.others))
+    return found
