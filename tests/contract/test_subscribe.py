@@ -166,6 +166,7 @@ async def test_flow_control_limits_what_is_outstanding(service: Service, vantage
         await asyncio.sleep(0.3)
         assert len(held) == 2
         while len(notebook.messages) < 6:
+            await notebook.until(lambda: bool(held))
             session, received = held.pop(0)
             session.ack(received)
             await asyncio.sleep(0.02)

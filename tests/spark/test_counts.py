@@ -57,9 +57,7 @@ def totals(rows: Sequence[dict[str, Any]]) -> Counts:
     found: Counts = {}
     for row in rows:
         before = found.get(row["objective"], (0, 0, 0))
-        found[row["objective"]] = tuple(
-            was + row[name] for was, name in zip(before, ("good", "bad", "undecided"), strict=True)
-        )
+        found[row["objective"]] = tuple(was + row[name] for was, name in zip(before, ("good", "bad", "undecided"), strict=True))
     return found
 
 
