@@ -1,16 +1,17 @@
 """What a probed key costs in memory: bytes of this process per ordering key, with everything that a run keeps.
 
-    python benchmarks/memory.py [--keys N]
+    python benchmarks/memory.py [--keys N] [--rounds R]
 
-One run with N keys: each gets a message that is published, received and acknowledged, through the recorder, the checker, the ledger and the
-metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the run less that at its
-beginning. For comparison: a dict of N keys with an empty dict each.
+One run with N keys: in each of R rounds each gets a message that is published, received and acknowledged, through the recorder, the
+checker, the ledger and the metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the
+run less that at its beginning. For comparison: a dict of N keys with an empty dict each.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+from itertools import count, product
 from pathlib import Path
 from time import perf_counter
 
@@ -33,19 +34,19 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
 
-def probe(keys: int) -> Recording:
-    """One run over so many keys."""
+def probe(keys: int, rounds: int = 1) -> Recording:
+    """One run over so many keys, each of which has its turn in each round."""
     config = load(None, {})
     metrics = Metrics(config.objectives).watch(config.targets[0])
     measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), Tallies(config.objectives), "e", {})
-    clock = iter(range(10 * keys))
+    clock = count()
     recording = Recording({"s": Rules()}, lambda: next(clock) / 1e5, [Ledger(60.0).listen, measurements.listen])
     recording.record(Opened(recording.now(), "s", "stream", "client"))
-    for number in range(keys):
-        key, message_id = f"key-{number:09}", f"{number:016}"
-        recording.record(PublishInvoked(recording.now(), key, "e", 1, size=256))
-        recording.record(Published(recording.now(), key, "e", 1, message_id))
-        recording.record(Delivered(recording.now(), "s", key, "stream", "e", 1, message_id))
+    for seq, number in product(range(1, rounds + 1), range(keys)):
+        key, message_id = f"key-{number:09}", f"{seq:04}{number:012}"
+        recording.record(PublishInvoked(recording.now(), key, "e", seq, size=256))
+        recording.record(Published(recording.now(), key, "e", seq, message_id))
+        recording.record(Delivered(recording.now(), "s", key, "stream", "e", seq, message_id))
         recording.record(Acked(recording.now(), "s", key, "stream", message_id))
     return recording
 
@@ -55,13 +56,15 @@ def main() -> None:
     collect_rarely()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=1_000_000)
-    keys: int = parser.parse_args().keys
+    parser.add_argument("--rounds", type=int, default=1)
+    options = parser.parse_args()
+    keys: int = options.keys
     before = resident_bytes()
     plain = {f"key-{number:09}": dict[str, str]() for number in range(keys)}
     bare = resident_bytes() - before
     del plain
     before, began_t = resident_bytes(), perf_counter()
-    recording = probe(keys)
+    recording = probe(keys, options.rounds)
     used = resident_bytes() - before
     recording.finish()
     assert not recording.tally.failed, recording.tally.counts

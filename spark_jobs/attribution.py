@@ -69,19 +69,24 @@ def _with_keys(bad: DataFrame, breaches: DataFrame) -> DataFrame:
 
 
 def _largest(parts: DataFrame, shown: int) -> DataFrame:
-    series = Window.partitionBy("objective", "target", "by")
-    ranked = parts.select(
-        "*",
-        sf.row_number().over(series.orderBy(sf.desc("bad"), "value")).alias("rank"),
-        (sf.col("bad") / sf.sum("bad").over(series)).alias("share"),
+    rank = sf.struct("bad", "value")
+    series = parts.groupBy("objective", "target", "by").agg(
+        sf.max_by(sf.struct("value", "bad"), rank, shown).alias("largest"),
+        sf.sum("bad").alias("whole"),
+        sf.count("*").alias("spenders"),
     )
-    keep = sf.col("rank") <= shown
-    rows = ranked.groupBy(
-        "objective",
-        sf.coalesce("target", sf.lit("")).alias("target"),
-        "by",
-        sf.when(keep, sf.col("value")).alias("value"),
-        keep.alias("named"),
-    ).agg(sf.sum("bad").alias("bad"), sf.sum("share").alias("share"), sf.count("*").alias("together"))
-    others = sf.when(sf.col("named"), 0).otherwise(sf.col("together"))
-    return rows.select("objective", "target", "by", "value", "bad", "share", others.cast("long").alias("others"))
+    zero = sf.lit(0).cast("long")
+    named = sf.transform(
+        "largest", lambda one: sf.struct(one["value"].alias("value"), one["bad"].alias("bad"), zero.alias("others"))
+    )
+    shown_bad = sf.aggregate("largest", zero, lambda total, one: total + one["bad"])
+    rest = sf.struct(
+        sf.lit(None).cast("string").alias("value"),
+        (sf.col("whole") - shown_bad).alias("bad"),
+        (sf.col("spenders") - sf.size("largest")).alias("others"),
+    )
+    rows = series.select("objective", "target", "by", "whole", sf.explode(sf.concat(named, sf.array(rest))).alias("one")).where(
+        sf.col("one.bad") > 0
+    )
+    share = (sf.col("one.bad") / sf.col("whole")).alias("share")
+    return rows.select("objective", "target", "by", "one.value", "one.bad", share, "one.others")

@@ -1,27 +1,41 @@
 """From counts per minute to what the SRE workbook asks for: windows, budgets and alerts.
 
-The arithmetic is that of `prober.core.slo`. Sums over windows are Spark's; what remains are a few rows per objective and target, whose
-burn rates, budgets and confidence bounds are computed here in the driver, by the functions that the service itself uses.
+The arithmetic is that of `prober.core.slo`, the same that the service uses. Sums over windows are Spark's. What remains of them are a few
+rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver; alerts are computed where the
+minutes of an objective and target are.
 
 Alerts are looked at at the end of every minute of the day, as a rule that is evaluated once a minute would, each with its long and its
-short window. The comparison is exact: bad x denominator > numerator x decided, in whole numbers.
+short window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.core.slo import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, exact, windows_s
+from prober.core.slo import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
+from spark_jobs.counts import MINUTE_US
 
 SUMS: Final = ("good", "bad", "undecided")
+ALERT_DAYS: Final = (
+    "objective string, target string, severity string, long_s double, short_s double, factor double, threshold double, "
+    "can_fire boolean, state string, firing_minutes long, quiet_minutes long, unknown_minutes long, "
+    "firing array<struct<since: timestamp, until: timestamp>>"
+)
+"""A row per objective, target and alert of the policy: its latest state, the minutes in each state, and when it would have fired: spans of
+whole minutes, `until` not included, the first one first."""
+
 _SERIES: Final = ("objective", "target")
-_WIDE: Final = "decimal(38,0)"  # no product of a count and a threshold exceeds it
+
+Sums: TypeAlias = NDArray[np.int64]
 
 
 # --- windows -----------------------------------------------------------------------------------------------------------------
@@ -107,97 +121,91 @@ def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remai
 # --- alerts ------------------------------------------------------------------------------------------------------------------
 
 
-def alert_states(
+def alert_days(
     tallies: DataFrame, objectives: Sequence[Objective], since: int, until: int, policy: Sequence[BurnAlert] = POLICY
 ) -> DataFrame:
-    """What every alert says at the end of each minute from `since` up to, and without, `until`.
+    """What every alert says over the minutes from `since` up to, and without, `until`: `ALERT_DAYS`.
 
-    A row per objective, target, alert (its place in the policy) and minute, with a `state` of `prober.core.slo.State`.
+    The minutes of one objective and target are in memory together, as many as the longest window and the span have.
     """
-    lengths = sorted({_minutes(length_s) for alert in policy for length_s in (alert.long_s, alert.short_s)})
-    rolled = _rolling(tallies, lengths, since, until)
-    limits = rolled.sparkSession.createDataFrame(
-        [
-            (objective.name, number, *_limit(alert, objective).as_integer_ratio())
-            for objective in objectives
-            for number, alert in enumerate(policy)
-        ],
-        "objective string, alert int, numerator long, denominator long",
-    )
-    state: Column = sf.lit(None).cast("string")
-    for number, alert in enumerate(policy):
-        says = _state(_minutes(alert.long_s), _minutes(alert.short_s))
-        state = sf.when(sf.col("alert") == number, says).otherwise(state)
-    joined = rolled.join(sf.broadcast(limits), "objective")
-    return joined.select(*_SERIES, "alert", "minute", state.alias("state"))
+    reach = max(_minutes(alert.long_s) for alert in policy)
+    near = tallies.where(sf.col("minute").between(since - reach, until - 1))
+    named = {objective.name: objective for objective in objectives}
+    known = near.where(sf.col("objective").isin(*named)).select(*_SERIES, "minute", "good", "bad")
+    return known.groupBy(*_SERIES).applyInArrow(_watched(named, tuple(policy), since - reach, since, until), ALERT_DAYS)
 
 
-def alert_days(states: DataFrame) -> DataFrame:
-    """A row per objective, target and alert: its latest state, the minutes in each state, and when it would have fired.
-
-    firing   spans of whole minutes, `until` not included, the first one first; at most one for every two minutes.
-    """
-    series = [*_SERIES, "alert"]
-    by_minute = Window.partitionBy(*series).orderBy("minute")
-    firing = sf.col("state") == State.FIRING.value
-    # Minutes that fire one after the other are equally far from their place among those that fire.
-    island = sf.col("minute") - sf.sum(firing.cast("long")).over(by_minute)
-    spans = (
-        states.withColumn("island", island)
-        .where(firing)
-        .groupBy(*series, "island")
-        .agg(
-            sf.timestamp_seconds(sf.min("minute") * 60).alias("since"),
-            sf.timestamp_seconds((sf.max("minute") + 1) * 60).alias("until"),
-        )
-    )
-    fired = spans.groupBy(*series).agg(sf.array_sort(sf.collect_list(sf.struct("since", "until"))).alias("firing"))
-    days = states.groupBy(*series).agg(
-        sf.max_by("state", "minute").alias("state"),
-        *(sf.count_if(sf.col("state") == state.value).alias(f"{state.value}_minutes") for state in State),
-    )
-    return days.join(fired, series, "left")
+def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[State]:
+    """What an alert says at the end of each of the last `minutes` minutes, from the running totals since before any window begins."""
+    long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
+    for at in range(len(good) - minutes, len(good)):
+        windows = [Tally(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
+        yield alert.state(objective, *windows)
 
 
-def _rolling(tallies: DataFrame, lengths: Sequence[int], since: int, until: int) -> DataFrame:
-    """For each minute of the span the sums over what ends with it: `bad_5`, `decided_5` and so on for every length."""
-    first = since - lengths[-1]
-    every = (
-        tallies.select(*_SERIES)
-        .distinct()
-        .select(*_SERIES, sf.explode(sf.sequence(sf.lit(first), sf.lit(until - 1))).alias("minute"))
-    )
-    decided = (sf.col("good") + sf.col("bad")).alias("decided")
-    filled = every.join(tallies.select(*_SERIES, "minute", "bad", decided), [*_SERIES, "minute"], "left")
-    series = Window.partitionBy(*_SERIES).orderBy("minute")
-    total = series.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    summed = filled.select(
-        *_SERIES, "minute", *(sf.sum(sf.coalesce(name, sf.lit(0))).over(total).alias(name) for name in ("bad", "decided"))
-    )
-    rolled = summed.select(
-        *_SERIES,
-        "minute",
-        *(
-            (sf.col(name) - sf.lag(name, length, 0).over(series)).alias(f"{name}_{length}")
-            for length in lengths
-            for name in ("bad", "decided")
-        ),
-    )
-    return rolled.where(sf.col("minute") >= since)
+def _watched(
+    objectives: Mapping[str, Objective], policy: Sequence[BurnAlert], first: int, since: int, until: int
+) -> Callable[[pa.Table], pa.Table]:
+    """What becomes of the minutes of one series. Runs on executors."""
+
+    def watch(minutes: pa.Table) -> pa.Table:
+        objective, target = (minutes[name][0].as_py() for name in _SERIES)
+        places = minutes["minute"].to_numpy() - first + 1
+        totals = {}
+        for name in ("good", "bad"):
+            counts = np.zeros(until - first + 1, np.int64)
+            np.add.at(counts, places, minutes[name].to_numpy())
+            totals[name] = np.cumsum(counts)
+        rows = [
+            {"objective": objective, "target": target}
+            | _alert_row(alert, objectives[objective], totals["good"], totals["bad"], since, until)
+            for alert in policy
+        ]
+        return pa.Table.from_pylist(rows, _ALERT_DAYS)
+
+    return watch
 
 
-def _state(long_min: int, short_min: int) -> Column:
-    exceeded = [
-        sf.col(f"bad_{length}").cast(_WIDE) * sf.col("denominator") > sf.col("numerator").cast(_WIDE) * sf.col(f"decided_{length}")
-        for length in (long_min, short_min)
+def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, since: int, until: int) -> dict[str, object]:
+    states = list(alert_states(alert, objective, good, bad, until - since))
+    spans = [(state, len(list(members))) for state, members in groupby(states)]
+    ends = list(accumulate((length for _, length in spans), initial=since))
+    firing = [
+        {"since": begin * MINUTE_US, "until": end * MINUTE_US}
+        for (state, _), (begin, end) in zip(spans, pairwise(ends), strict=True)
+        if state is State.FIRING
     ]
-    unknown = (sf.col(f"decided_{long_min}") == 0) | (sf.col(f"decided_{short_min}") == 0)
-    return sf.when(unknown, State.UNKNOWN.value).when(exceeded[0] & exceeded[1], State.FIRING.value).otherwise(State.QUIET.value)
+    return {
+        "severity": alert.severity.value,
+        "long_s": alert.long_s,
+        "short_s": alert.short_s,
+        "factor": alert.factor(objective),
+        "threshold": alert.threshold(objective),
+        "can_fire": alert.can_fire(objective),
+        "state": states[-1].value,
+        **{f"{state.value}_minutes": states.count(state) for state in State},
+        "firing": firing,
+    }
 
 
-def _limit(alert: BurnAlert, objective: Objective) -> Fraction:
-    """The error ratio above which the alert fires, exactly."""
-    return exact(alert.budget_part) * exact(objective.window_s) / exact(alert.long_s) * objective.budget_exact
+_MOMENT: Final = pa.timestamp("us", "UTC")
+_ALERT_DAYS: Final = pa.schema(
+    [
+        ("objective", pa.string()),
+        ("target", pa.string()),
+        ("severity", pa.string()),
+        ("long_s", pa.float64()),
+        ("short_s", pa.float64()),
+        ("factor", pa.float64()),
+        ("threshold", pa.float64()),
+        ("can_fire", pa.bool_()),
+        ("state", pa.string()),
+        ("firing_minutes", pa.int64()),
+        ("quiet_minutes", pa.int64()),
+        ("unknown_minutes", pa.int64()),
+        ("firing", pa.list_(pa.struct([("since", _MOMENT), ("until", _MOMENT)]))),
+    ]
+)
 
 
 def _minutes(length_s: float) -> int:

@@ -12,20 +12,22 @@ What may be said is limited by what is on record:
 * In a run of several processes the events are merged by wall time, with the error of their clocks as the checker's bound. A publish is
   taken to have begun twice that error earlier, for no message is received before it was published. If two processes received messages
   of a key within twice the error, nobody knows in which order, and everything that depends on the order of the key is indeterminate
-  from then on.
+  from the first of the two on.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Final
 
 import pyarrow as pa
 
-from prober.core.events import Delivered, Event, Interrupted, Opened
+from prober.core.events import LONG_AGO, Delivered, Event, Interrupted, Opened
 from prober.core.explain import explain
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
@@ -92,12 +94,14 @@ class _Fold:
     def __init__(self, run_id: str, shard: int, plan: Plan) -> None:
         self.identity = run_id, shard
         self._plan = plan
+        self._within_s = 2.0 * plan.clock_error_s if plan.merged else -inf
         rules = {name: _patient(one, plan) for name, one in decode_rules(plan.rules).items()}
         self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
         self._numbers = array("q")
         self._latest = ("", 0)
         self._received: dict[str, tuple[float, str]] = {}
-        self._doubtful: set[str] = set()
+        self._doubtful: dict[str, float] = {}
+        self._recent: deque[tuple[Finding, int]] = deque()
         self._left_out = False
         self._crash = ""
 
@@ -111,42 +115,45 @@ class _Fold:
             return
         event = _event(columns, at, merged=self._plan.merged)
         if self._is_after_hole(number) and not isinstance(event, Interrupted):
-            yield from self._judge(Interrupted(event.t), number)
+            self._judge(Interrupted(event.t), number)
         if self._plan.merged and isinstance(event, Delivered):
             self._compare_clocks(event, process)
-        yield from self._judge(event, number)
+        self._judge(event, number)
+        yield from self._settled(event.t)
         self._latest = process, number
 
     def finish(self) -> list[dict[str, object]]:
         """Settles what may be settled; the last row says how it went."""
         number = self._numbers[-1] if self._numbers else 0
-        rows = []
         if self._plan.settled and not self._left_out and not self._crash:
-            rows = [self._row(finding, number) for finding in self._verifier.finish()]
+            self._recent.extend((finding, number) for finding in self._verifier.finish())
         owed = self._left_out or not self._plan.settled or self._verifier.owed
-        return [*rows, self._empty() | {"events": len(self._numbers), "owed": owed, "crash": self._crash}]
+        return [*self._settled(inf), self._empty() | {"events": len(self._numbers), "owed": owed, "crash": self._crash}]
 
-    def _judge(self, event: Event, number: int) -> Iterator[dict[str, object]]:
+    def _judge(self, event: Event, number: int) -> None:
         self._numbers.append(number)
         try:
-            found = self._verifier.observe(event)
+            self._recent.extend((finding, number) for finding in self._verifier.observe(event))
         except Exception as fault:  # a fault of ours is neither the service's nor a pass
             self._crash = f"the checker failed at event {number}: {fault!r}; please report this"
-            return
-        for finding in found:
-            yield self._row(finding, number)
+
+    def _settled(self, now: float) -> Iterator[dict[str, object]]:
+        """The findings that no receipt which is still to come can make doubtful."""
+        while self._recent and self._recent[0][0].t + self._within_s < now:
+            yield self._row(*self._recent.popleft())
 
     def _is_after_hole(self, number: int) -> bool:
         return self._plan.shards == 1 and not self._plan.merged and number != self._latest[1] + 1
 
     def _compare_clocks(self, event: Delivered, process: str) -> None:
-        before = self._received.get(event.key)
-        if before is not None and before[1] != process and event.t - before[0] <= 2.0 * self._plan.clock_error_s:
-            self._doubtful.add(event.key)
+        at, by = self._received.get(event.key, (LONG_AGO, process))
+        if by != process and event.t - at <= self._within_s:
+            self._doubtful.setdefault(event.key, at)
         self._received[event.key] = event.t, process
 
     def _row(self, finding: Finding, after: int) -> dict[str, object]:
-        if finding.key in self._doubtful and finding.status is Status.VIOLATION and finding.kind not in ORDERLESS:
+        doubtful = finding.t >= self._doubtful.get(finding.key, inf) and finding.kind not in ORDERLESS
+        if doubtful and finding.status is Status.VIOLATION:
             finding = replace(finding, status=Status.INDETERMINATE, doubt=CLOCKS)
         return self._empty() | {
             "kind": finding.kind.value,

@@ -53,7 +53,7 @@ def run(work: Work) -> Outcome:
         events = work.history.read(EVENTS, folders)
         with kept(extents(events, runs)) as measured:
             plans = plans_of(collected(measured), work.settings.clock_error_s)
-            with kept(judged(events, measured, plans, work.settings.clock_error_s)) as found:
+            with kept(judged(events, plans, work.settings.clock_error_s)) as found:
                 return _report(work, measured, found)
 
 
@@ -103,7 +103,7 @@ def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, Plan
     }
 
 
-def judged(events: DataFrame, runs: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -> DataFrame:
+def judged(events: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -> DataFrame:
     """What the checker says about these runs: rows of `spark_jobs.fold.FOUND`."""
     shards = events.sparkSession.createDataFrame(
         [(run_id, plan.shards, plan.merged) for run_id, plan in plans.items()], "run_id string, shards int, merged boolean"

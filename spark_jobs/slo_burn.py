@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, POLICY, Objective
+from prober.core.slo import DAY_S, Objective
 from prober.history.schema import EVENTS, FINDINGS, RUNS
 from spark_jobs.attribution import breaches_of, spenders
-from spark_jobs.burn import alert_days, alert_states, window_lengths_min, window_rows, window_sums
+from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 from spark_jobs.counts import MINUTE_US, check_counts, message_counts, tallies
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.messages import messages
@@ -129,19 +129,7 @@ def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Seq
 
 def _write_alerts(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:
     since, until = work.since_us // MINUTE_US, -(-work.until_us // MINUTE_US)
-    states = alert_states(minutes, objectives, since, max(until, since + 1))
-    names = [(number, str(alert.severity), alert.long_s, alert.short_s) for number, alert in enumerate(POLICY)]
-    about = work.spark.createDataFrame(names, "alert int, severity string, long_s double, short_s double")
-    days = alert_days(states).join(sf.broadcast(about), "alert").drop("alert")
-    thresholds = [
-        (one.name, str(alert.severity), alert.long_s, alert.factor(one), alert.threshold(one), alert.can_fire(one))
-        for one in objectives
-        for alert in POLICY
-    ]
-    limits = work.spark.createDataFrame(
-        thresholds, "objective string, severity string, long_s double, factor double, threshold double, can_fire boolean"
-    )
-    return collected(draft.write("alerts", days.join(sf.broadcast(limits), ["objective", "severity", "long_s"])))
+    return collected(draft.write("alerts", alert_days(minutes, objectives, since, max(until, since + 1))))
 
 
 def _write_spenders(work: Work, draft: Draft) -> list[dict[str, Any]]:

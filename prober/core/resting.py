@@ -2,8 +2,8 @@
 
 At most `WARM_KEYS_MAX` keys are kept as objects. Beyond that, those that have been there longest are put away as bytes, in less than a
 tenth of the memory, until something happens to them again. Only a key *at rest* is put away: nothing about it can be found before its
-next event (`KeyChecker.at_rest`). So neither the passing of time nor the end of the history concerns it; what is done to every key at
-once, such as a seek, it is told when it comes back. Putting away changes no finding and no count.
+next event (`KeyChecker.at_rest`). So neither the passing of time nor the end of the history concerns it, save that it gives up its window
+in time; what is done to every key at once, such as a seek, it is told when it comes back. Putting away changes no finding and no count.
 
 A key as bytes is what `pickle` makes of it, compressed after the sample of one that was put away earlier. What it shares with others
 (its subscriptions, their rules, sessions that are open) is not part of it: it refers to that by number.
@@ -11,6 +11,7 @@ A key as bytes is what `pickle` makes of it, compressed after the sample of one 
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -39,6 +40,9 @@ WARM_KEYS_MAX = 20_000
 
 LOOKS = 2
 """Keys looked at when there are too many: more than one, so that a surplus shrinks; few, since those in use are looked at in vain."""
+
+HEAVY_BYTES = 1024
+"""A key at rest with more than this comes back when it is due, for it may have a window to give up."""
 
 MISSED_MAX = 256
 """Operations remembered for the keys at rest; beyond that all are told."""
@@ -92,6 +96,10 @@ class Keys:
             return None
         group, told = self._thaw(frozen)
         return Returned(group, self._missed[told - self._forgotten :])
+
+    def is_heavy(self, key: str) -> bool:
+        """Whether a key is at rest and takes much memory all the same."""
+        return len(self._resting.get(key, b"")) > HEAVY_BYTES
 
     def make_room(self, wanted: int = 0) -> None:
         """Puts keys away, at most `LOOKS`, if there are too many. Objects of any key must not be used any more after this."""
@@ -199,8 +207,12 @@ def _new(code: int) -> object:
 
 
 def _fill(thing: object, values: Sequence[object]) -> None:
-    for write, value in zip(_WRITE[type(thing)], values, strict=True):
+    for write, value in zip(_WRITE[type(thing)], values, strict=False):
         write(thing, value)
+
+
+_KNOWN: Final[dict[str, Callable[..., object]]] = {"_new": _new, "_fill": _fill, "array": array}
+"""What every key needs to be made again, by name: found sooner than by import."""
 
 
 def _shared(number: int) -> object:
@@ -228,6 +240,8 @@ class _Freezer(Pickler):
         code = _CODES.get(kind)
         if code is not None:
             return _new, (code,), _READ[code](thing), None, None, _fill
+        if kind is array:
+            return array, (thing.typecode, thing.tobytes())
         if kind in _SHARED:
             return _shared, (self._things.number(thing),)
         return NotImplemented
@@ -238,11 +252,11 @@ class _Thawer(Unpickler):
 
     def __init__(self, file: _Memory, shared: _Shared) -> None:
         super().__init__(file)
-        self._lookups = {_shared.__name__: shared.things.__getitem__, _session.__name__: shared.give_back}
+        self._known = {**_KNOWN, "_shared": shared.things.__getitem__, "_session": shared.give_back}
 
     def find_class(self, module: str, name: str) -> Any:
-        """Asked for every function by name."""
-        return self._lookups.get(name) or super().find_class(module, name)
+        """Asked for every type and function by name."""
+        return self._known.get(name) or super().find_class(module, name)
 
 
 class _Memory:

@@ -267,7 +267,7 @@ class Verifier:
         return subscription
 
     def _group(self, key: str) -> KeyGroup:
-        group = self._groups.get(key) or self._awaken(key)
+        group = self._groups.get(key) or self._awaken(key, self._now)
         if group is None:
             group = KeyGroup(key)
             self._keys.add(group)
@@ -312,7 +312,7 @@ class Verifier:
             heappush(self._queue, (checker.due_t, self._queued, checker.docket.key, checker.subscription.index))
 
     def _pass_time(self, now: float) -> None:
-        """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for it when it comes back."""
+        """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for time when it comes back."""
         queue = self._queue
         while queue and queue[0][0] < now:
             due_t, _, key, index = heappop(queue)
@@ -320,6 +320,8 @@ class Verifier:
             if group is not None and due_t == group.checkers[index].due_t:
                 self._wake(group.checkers[index], now)
                 self._keys.make_room()
+            elif group is None and self._keys.is_heavy(key):
+                self._awaken(key, now)
 
     def _wake(self, checker: KeyChecker, now: float) -> None:
         checker.wake(now)
@@ -327,8 +329,8 @@ class Verifier:
 
     # --- keys at rest --------------------------------------------------------------------------------------------------------
 
-    def _awaken(self, key: str) -> KeyGroup | None:
-        """A key that was at rest, as if it had been there all the time; None if there is none of that name."""
+    def _awaken(self, key: str, now: float) -> KeyGroup | None:
+        """A key that was at rest, as if it had been there all the time until `now`; None if there is none of that name."""
         returned = self._keys.take(key)
         if returned is None:
             return None
@@ -336,7 +338,7 @@ class Verifier:
         for t, operation in returned.missed:
             self._catch_up(group, t)
             operation(group)
-        self._catch_up(group, self._now)
+        self._catch_up(group, now)
         self._keys.add(group)
         return group
 

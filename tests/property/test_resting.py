@@ -43,14 +43,15 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many keys may be warm, and how many operations are remembered for the others."""
+    """How many keys may be warm, how many operations are remembered for the others, and how many bytes they may have."""
 
     warm: int
     missed: int = 256
+    heavy: int = 1024
 
 
 NONE_AT_REST = Limits(1 << 30)
-LIMITS = st.builds(Limits, st.sampled_from((0, 1, 2, 3)), st.sampled_from((1, 2, 256)))
+LIMITS = st.builds(Limits, st.sampled_from((0, 1, 2, 3)), st.sampled_from((1, 2, 256)), st.sampled_from((0, 1024)))
 
 
 def told(rules: Rules, events: Iterable[ev.Event], limits: Limits, subscriptions: Sequence[str] = (SUBSCRIPTION,)) -> Any:
@@ -58,6 +59,7 @@ def told(rules: Rules, events: Iterable[ev.Event], limits: Limits, subscriptions
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resting, "WARM_KEYS_MAX", limits.warm)
         patch.setattr(resting, "MISSED_MAX", limits.missed)
+        patch.setattr(resting, "HEAVY_BYTES", limits.heavy)
         verifier = Verifier(rules, subscriptions=subscriptions)
         said = [(verifier.owed, sorted(map(repr, verifier.observe(event)))) for event in events]
         return said, sorted(map(repr, verifier.finish())), verifier.owed, verifier.counters

@@ -16,6 +16,7 @@ from spark_jobs.session import session
 def spark() -> Iterator[SparkSession]:
     try:
         with session("local[2]", memory="1g") as started:
+            started.conf.set("spark.sql.shuffle.partitions", "2")  # frames are small here
             yield started
     except JobError as problem:
         if os.environ.get("CI") == "true":

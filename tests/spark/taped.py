@@ -47,6 +47,7 @@ class Taped:
         self.events: list[Row] = []
         self.findings: list[Row] = []
         self.runs: list[Row] = []
+        self.counts: list[Row] = []
 
     def add(self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0) -> Taped:
         """Records events; their `t` is seconds after midnight. A process of its own has a clock of its own."""

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Severity, State, Tally
-from spark_jobs.burn import alert_days, alert_states, window_lengths_min, window_rows, window_sums
+from prober.core.slo import DAY_S, HOUR_S, MINUTE_S, BurnAlert, Objective, Severity, State, Tally
+from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 
 TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"
 PERIOD_MIN = 30 * 1440
@@ -46,11 +46,11 @@ def test_the_workbook_s_table_of_burn_rates(
     spark: SparkSession, bad_of_1000: int, burn_rate: float, exhausted_in_days: float
 ) -> None:
     """Table 5-4: burn rates of a 99.9 % objective and the time in which they spend a budget of which nothing is spent yet."""
-
-    def count(minute: int) -> Tally:
-        return Tally(1000 - bad_of_1000, bad_of_1000) if minute >= NOON - 5 else Tally(10_000_000)
-
-    windows = windows_of(tallies_of(spark, count, NOON - PERIOD_MIN, NOON), NOON, THREE_NINES)
+    rows = [
+        ("three nines", "prod", NOON - PERIOD_MIN, 10**12, 0, 0),
+        ("three nines", "prod", NOON - 1, 1000 - bad_of_1000, bad_of_1000, 0),
+    ]
+    windows = windows_of(spark.createDataFrame(rows, TALLIES), NOON, THREE_NINES)
     five_minutes = windows["three nines", 5 * MINUTE_S]
     assert five_minutes["burn_rate"] == burn_rate
     assert isclose(five_minutes["exhausted_in_s"], exhausted_in_days * DAY_S, rel_tol=2e-5)
@@ -100,8 +100,8 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
         return Tally(0, 10) if NOON <= minute < NOON + 10 else Tally(10)
 
     tallies = tallies_of(spark, count, NOON - 4320, NOON + 60)
-    days = alert_days(alert_states(tallies, [THREE_NINES], NOON - 60, NOON + 60)).collect()
-    fired = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): _minutes(row.firing) for row in days}
+    days = alert_days(tallies, [THREE_NINES], NOON - 60, NOON + 60).collect()
+    fired = {(row.severity, row.long_s): _minutes(row.firing) for row in days}
     assert fired[Severity.PAGE, HOUR_S] == [(NOON, NOON + 14)]
     assert fired[Severity.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
     assert fired[Severity.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
@@ -111,8 +111,9 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
 def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
     """A burn rate of 4 spends the budget in a week: under both pages, over both tickets."""
     tallies = tallies_of(spark, lambda _minute: Tally(996, 4), NOON - 4320, NOON + 30)
-    days = alert_days(alert_states(tallies, [THREE_NINES], NOON, NOON + 30)).collect()
-    states = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): (row.state, row.firing_minutes) for row in days}
+    days = alert_days(tallies, [THREE_NINES], NOON, NOON + 30).collect()
+    states = {(row.severity, row.long_s): (row.state, row.firing_minutes) for row in days}
+    assert {(row.long_s, row.factor) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
     assert states[Severity.PAGE, HOUR_S] == (State.QUIET, 0)
     assert states[Severity.PAGE, 6 * HOUR_S] == (State.QUIET, 0)
     assert states[Severity.TICKET, DAY_S] == (State.FIRING, 30)
@@ -121,8 +122,8 @@ def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> Non
 
 def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
     tallies = tallies_of(spark, lambda _minute: Tally(10), NOON - 4320, NOON)
-    days = alert_days(alert_states(tallies, [THREE_NINES], NOON, NOON + 60)).collect()
-    unknown = {(POLICY[row.alert].severity, POLICY[row.alert].long_s): row.unknown_minutes for row in days}
+    days = alert_days(tallies, [THREE_NINES], NOON, NOON + 60).collect()
+    unknown = {(row.severity, row.long_s): row.unknown_minutes for row in days}
     assert unknown == {
         (Severity.PAGE, HOUR_S): 56,
         (Severity.PAGE, 6 * HOUR_S): 31,
@@ -131,33 +132,47 @@ def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> N
     }
 
 
-def test_every_minute_agrees_with_the_core(spark: SparkSession) -> None:
-    """Random series of two objectives and two targets, with holes, compared with `BurnAlert.state` minute by minute."""
+def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
+    """Random series of two objectives and two targets, with holes, against sums over each window by themselves."""
     chance = random.Random(5)
     objectives = [THREE_NINES, Objective("loose", Indicator.AFFINITY, 0.97, 28 * DAY_S)]
-    short = (BurnAlert(Severity.PAGE, 0.02, HOUR_S), BurnAlert(Severity.TICKET, 0.001, 2 * HOUR_S))
+    policy = (BurnAlert(Severity.PAGE, 0.02, HOUR_S), BurnAlert(Severity.TICKET, 0.001, 2 * HOUR_S))
     counts = {}
     for name, target in product(("three nines", "loose"), ("a", "b")):
         for minute in range(NOON - 200, NOON + 40):
             if chance.random() < 0.3:
                 counts[name, target, minute] = Tally(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
     rows = [(*series, tally.good, tally.bad, tally.undecided) for series, tally in counts.items()]
-    states = alert_states(spark.createDataFrame(rows, TALLIES), objectives, NOON, NOON + 40, short).collect()
+    days = alert_days(spark.createDataFrame(rows, TALLIES), objectives, NOON, NOON + 40, policy).collect()
 
     def summed(name: str, target: str, minute: int, length_s: float) -> Tally:
         inside = range(minute - int(length_s / 60) + 1, minute + 1)
         return sum((counts.get((name, target, one), Tally()) for one in inside), Tally())
 
-    expected = {
-        (objective.name, target, number, minute): alert.state(
-            objective,
-            summed(objective.name, target, minute, alert.long_s),
-            summed(objective.name, target, minute, alert.short_s),
+    expected: dict[tuple[str, str, float], tuple[Any, ...]] = {}
+    for objective, target, alert in product(objectives, "ab", policy):
+        states = [
+            alert.state(
+                objective,
+                summed(objective.name, target, minute, alert.long_s),
+                summed(objective.name, target, minute, alert.short_s),
+            )
+            for minute in range(NOON, NOON + 40)
+        ]
+        firing = {minute for minute, state in enumerate(states, NOON) if state is State.FIRING}
+        expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in State), states[-1], firing)
+    found: dict[tuple[str, str, float], tuple[Any, ...]] = {
+        (row.objective, row.target, row.long_s): (
+            row.firing_minutes,
+            row.quiet_minutes,
+            row.unknown_minutes,
+            row.state,
+            {minute for span in _minutes(row.firing) for minute in range(*span)},
         )
-        for objective, target, (number, alert), minute in product(objectives, "ab", enumerate(short), range(NOON, NOON + 40))
+        for row in days
     }
-    assert {(row.objective, row.target, row.alert, row.minute): row.state for row in states} == expected
-    assert set(expected.values()) == set(State)
+    assert found == expected
+    assert all(sum(one[place] for one in expected.values()) for place in (0, 1, 2))
 
 
 def _minutes(spans: list[Any]) -> list[tuple[int, int]]:

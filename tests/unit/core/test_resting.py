@@ -186,6 +186,20 @@ def test_the_window_of_a_key_that_rested_long_is_given_up() -> None:
     assert topic.verifier.counters["deliveries_unplaced"] == 1
 
 
+def test_a_heavy_key_at_rest_gives_it_up_in_time() -> None:
+    seqs = range(1, 201)
+    topic = Topic("")
+    topic.verifier.observe(Opened(0.0, "s", "A", "A"))
+    for seq in seqs:
+        observe(topic.verifier, _settled("k", seq / 100, seq))
+    topic.elsewhere(4.0)
+    assert topic.verifier._keys.is_heavy("k")
+    for t in (500.0, 1500.0, 1501.0):
+        topic.elsewhere(t)
+    assert topic.at_rest
+    assert not topic.verifier._keys.is_heavy("k")
+
+
 def test_it_is_given_up_before_a_seek_that_comes_later() -> None:
     topic = Topic(SETTLED, idle_after_s=100.0)
     topic.elsewhere(4.0)
@@ -258,11 +272,12 @@ def _parts(group: KeyGroup) -> Iterator[object]:
             ahead += gc.get_referents(thing)
 
 
-def _settled(key: str, t: float) -> Iterator[Event]:
-    yield PublishInvoked(t, key, "e", 1)
-    yield Published(t, key, "e", 1, f"{key} 1")
-    yield Delivered(t, "s", key, "A", "e", 1, f"{key} 1")
-    yield Acked(t, "s", key, "A", f"{key} 1")
+def _settled(key: str, t: float, seq: int = 1) -> Iterator[Event]:
+    message_id = f"{key} {seq}"
+    yield PublishInvoked(t, key, "e", seq)
+    yield Published(t, key, "e", seq, message_id)
+    yield Delivered(t, "s", key, "A", "e", seq, message_id)
+    yield Acked(t, "s", key, "A", message_id)
 
 
 def test_a_key_at_rest_takes_less_than_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,296 @@
+"""Which keys are hot: what they carry, minute by minute, against the same in plain Python, and what is made of it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
+from prober.core.rules import Rules
+from prober.history.schema import EVENTS, RUNS
+from spark_jobs import hot_keys
+from spark_jobs.history import History
+from spark_jobs.hot_keys import ADVICE, Heat, HotKey, heat_of
+from spark_jobs.loads import candidates, is_large, key_loads, large_keys, outstanding, place_hash, places_of, sketched
+from spark_jobs.points import candidate_events, evidence, minute_points, receipts
+from spark_jobs.reports import Reports
+from spark_jobs.runs import runs_of
+from spark_jobs.work import DAY_US, Exit, Settings, Work, collected, start_us
+from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, frame, write
+
+R = "ordering-1"
+OTHER = "projects/p/subscriptions/other"
+FIRST_MINUTE = round(MIDNIGHT / 60)
+
+CALM: dict[str, Any] = {
+    "minutes": 600,
+    "messages": 6000,
+    "peak_bytes_per_s": 1000.0,
+    "mean_bytes_per_s": 1000.0,
+    "bytes_slope_per_s": 0.0,
+    "bytes_rise": False,
+    "backlog_rises": False,
+    "backlog_slope_per_s": 0.0,
+    "age_rises": False,
+    "standstill_minutes": 0,
+}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a key: when it was confirmed and acknowledged; None: never."""
+
+    key: str
+    seq: int
+    confirmed: float
+    acked: float | None
+
+
+def events_of(messages: list[Message]) -> list[Event]:
+    events: list[Event] = []
+    for one in messages:
+        message_id = f"{one.key}-{one.seq}"
+        events.append(PublishInvoked(one.confirmed, one.key, R, one.seq, size=100))
+        events.append(Published(one.confirmed, one.key, R, one.seq, message_id))
+        if one.acked is not None:
+            events.append(Delivered(one.acked, S, one.key, "A", R, one.seq, message_id))
+            events.append(Acked(one.acked, S, one.key, "A", message_id))
+    return sorted(events, key=lambda event: event.t)
+
+
+# --- what the evidence says --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "share", "expected"),
+    [
+        ({}, 0.1, None),
+        ({"standstill_minutes": 9}, 0.1, None),
+        ({"standstill_minutes": 60}, 0.1, Heat((HotKey.STALLED,), 0.1)),
+        ({"peak_bytes_per_s": 799_999.0}, 0.1, None),
+        ({"peak_bytes_per_s": 800_000.0}, 0.1, Heat((HotKey.THROUGHPUT_BOUND,), 0.8)),
+        ({"backlog_rises": True}, 0.1, None),
+        ({"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05}, 0.1, Heat((HotKey.CONSUMER_BOUND,), 0.3)),
+        ({}, 0.15, Heat((HotKey.SKEWED,), 0.15)),
+        (
+            {"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05, "standstill_minutes": 30},
+            0.2,
+            Heat((HotKey.STALLED, HotKey.CONSUMER_BOUND, HotKey.SKEWED), 0.3),
+        ),
+    ],
+)
+def test_what_a_key_is(seen: dict[str, Any], share: float, expected: Heat | None) -> None:
+    heat = heat_of(CALM | seen, share, keys=100)
+    if expected is None:
+        assert heat is None
+    else:
+        assert heat is not None
+        assert (heat.reasons, heat.limit_in_s) == (expected.reasons, None)
+        assert heat.score == pytest.approx(expected.score)
+
+
+def test_a_key_that_rises_becomes_hot_if_it_gets_there_within_a_day() -> None:
+    rising = CALM | {"mean_bytes_per_s": 400_000.0, "bytes_rise": True, "peak_bytes_per_s": 500_000.0}
+    heat = heat_of(rising | {"bytes_slope_per_s": 10.0}, 0.1, 100)
+    assert heat is not None
+    assert heat.reasons == (HotKey.THROUGHPUT_BOUND,)
+    assert heat.limit_in_s == (1_000_000 - (400_000 + 10.0 * 300 * 60)) / 10.0
+    assert heat_of(rising | {"bytes_slope_per_s": 1.0}, 0.1, 100) is None
+
+
+def test_one_of_few_keys_is_not_skewed() -> None:
+    assert not is_large(0.25, 4)
+    assert is_large(0.25, 12)
+    assert not is_large(0.14, 1000)
+
+
+def test_every_class_says_what_to_do() -> None:
+    assert set(ADVICE) == set(HotKey)
+
+
+# --- loads -------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_each_key_carries(spark: SparkSession) -> None:
+    messages = [Message("a", 1, 10.0, 30.0), Message("a", 2, 20.0, None), Message("b", 1, 4000.0, 4001.0)]
+    run = Taped().add(*events_of(messages), Nacked(5000.0, S, "b", "A", "b-1")).ended(0.0, 7000.0)
+    runs = runs_of(frame(spark, RUNS, run))
+    rows = {row.key: row for row in key_loads(frame(spark, EVENTS, run), runs, start_us(DAY), several=False).collect()}
+    numbers = ("publishes", "confirmed", "deliveries", "acks", "nacks", "bytes", "peak_bytes", "waited_s")
+    assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 0, 200, 200, pytest.approx(20.0 + 6980.0)]
+    assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 1, 100, 100, pytest.approx(1.0)]
+    (place,) = collected(places_of(runs))
+    assert (place["place"], place["topic"], place["subscription"]) == (rows["a"].place, TOPIC, S)
+
+
+def test_short_runs_do_not_wait(spark: SparkSession) -> None:
+    run = Taped().add(*events_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0)
+    (row,) = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False).collect()
+    assert row.waited_s == 0.0
+
+
+def test_what_is_published_weighs_on_every_subscription(spark: SparkSession) -> None:
+    run = Taped(rules={S: Rules(), OTHER: Rules()}).add(*events_of([Message("a", 1, 10.0, 11.0)])).ended(0.0, 1000.0)
+    runs = runs_of(frame(spark, RUNS, run))
+    places = {row["place"]: row["subscription"] for row in collected(places_of(runs))}
+    rows = key_loads(frame(spark, EVENTS, run), runs, start_us(DAY), several=True).collect()
+    assert {places[row.place]: (row.publishes, row.deliveries, round(row.waited_s)) for row in rows} == {
+        S: (1, 1, 1),
+        OTHER: (1, 0, 990),
+    }
+
+
+def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSession) -> None:
+    def published(key: str, seq: int, at: float) -> PublishInvoked:
+        return PublishInvoked(at, key, R, seq, size=10_000_000)
+
+    spread = [published("spread", hour, 3600.0 * hour) for hour in range(1, 20)]
+    burst = [published("burst", seq, 100.0 + seq) for seq in range(1, 4)]
+    run = Taped().add(*burst, *spread).ended(0.0, 80_000.0)
+    loads = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    (row,) = collected(outstanding(loads, 10))
+    assert [one["key"] for one in row["busy"]] == ["burst"]
+    assert (row["keys"], row["messages"], row["ranked"], row["left_out"]) == (2, 22, [19, 3], 0)
+    assert {key for _, key in candidates([row])} == {"burst"}
+
+
+def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession) -> None:
+    messages = [Message(f"k{number}", 1, 10.0 + number, None) for number in range(5)]
+    run = Taped().add(*events_of(messages)).ended(0.0, 1000.0)
+    loads = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    (row,) = collected(outstanding(loads, 2))
+    assert ([one["key"] for one in row["waiting"]], row["left_out"]) == (["k0", "k1"], 3)
+
+
+def test_sketches_find_the_same_large_keys(spark: SparkSession) -> None:
+    chance = random.Random(1)
+    keys = [f"k{min(int(chance.paretovariate(1.2)), 200)}" for _ in range(1500)]
+    run = Taped().add(*(PublishInvoked(1.0 + number, key, R, number, size=1) for number, key in enumerate(keys, 1)))
+    run.ended(0.0, 2000.0)
+    events, runs = frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run))
+    (exact,) = collected(outstanding(key_loads(events, runs, start_us(DAY), several=False), 10))
+    (rough,) = collected(sketched(events, runs, 10, 1000))
+    assert (rough["place"], rough["messages"], rough["ranked"][:20]) == (exact["place"], 1500, exact["ranked"][:20])
+    assert rough["keys"] == pytest.approx(len(set(keys)), rel=0.1)
+    assert {key for _, key in candidates([rough])} >= {key for _, key in large_keys([exact])} != set()
+
+
+# --- minutes -----------------------------------------------------------------------------------------------------------------
+
+
+def chosen(spark: SparkSession, *keys: str) -> list[dict[str, Any]]:
+    return [{"candidate": n, "target": "prod", "topic": TOPIC, "subscription": S, "key": key} for n, key in enumerate(keys)]
+
+
+def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
+    """Random waits of two keys, some of them endless and many out of order, against a count at the end of each minute."""
+    chance = random.Random(3)
+    messages = []
+    for key in ("a", "b"):
+        for seq in range(1, 120):
+            confirmed = chance.uniform(0.0, 3000.0)
+            acked = None if chance.random() < 0.03 else confirmed + chance.expovariate(1 / 120.0)
+            messages.append(Message(key, seq, round(confirmed, 3), None if acked is None or acked > 3599.0 else round(acked, 3)))
+    run = Taped().add(*events_of(messages)).ended(0.0, 3599.5)
+    rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "a", "b"), spark)
+    points = minute_points(rows, runs_of(frame(spark, RUNS, run))).orderBy("candidate", "minute").collect()
+    for number, key in enumerate(("a", "b")):
+        own = [one for one in messages if one.key == key]
+        seen = {row.minute - FIRST_MINUTE: (row.delta, row.age_us) for row in points if row.candidate == number}
+        backlog = 0
+        for minute in range(60):
+            end = (minute + 1) * 60.0
+            waiting = [one.confirmed for one in own if one.confirmed < end and (one.acked is None or one.acked >= end)]
+            age_us = round((end - min(waiting)) * 1e6) if waiting else None
+            delta, seen_us = seen.get(minute, (0, None))
+            backlog += delta
+            assert (backlog, seen_us) == (len(waiting), age_us)
+        assert sum(row.publishes for row in points if row.candidate == number) == len(own)
+
+
+def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
+    slow = [Message("slow", seq, 10.0 * seq, 15.0 * seq) for seq in range(1, 300)]
+    stalled = [Message("stalled", seq, 10.0 * seq, 10.0 * seq + 0.1 if seq < 100 else None) for seq in range(1, 300)]
+    fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
+    run = Taped().add(*events_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
+    rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "slow", "stalled", "fine"), spark)
+    found = {row["candidate"]: row for row in collected(evidence(rows, runs_of(frame(spark, RUNS, run))))}
+    assert (found[0]["backlog_rises"], found[0]["age_rises"], found[0]["standstill_minutes"]) == (True, True, 0)
+    assert found[0]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
+    assert found[1]["standstill_minutes"] == 60
+    assert (found[1]["backlog_max"], found[1]["backlog_last"]) == (200, 200)
+    assert found[1]["age_last_s"] == pytest.approx(77 * 60 - 1000.0)
+    calm = ("backlog_rises", "age_rises", "bytes_rise", "standstill_minutes", "backlog_last")
+    assert [found[2][name] for name in calm] == [False, False, False, 0, 0]
+    assert found[2]["peak_bytes_per_s"] == pytest.approx(600 / 60)
+
+
+def test_redeliveries_and_changes_of_subscriber(spark: SparkSession) -> None:
+    def delivered(at: float, session: str, seq: int) -> Delivered:
+        return Delivered(at, S, "k", session, R, seq, f"m{seq}")
+
+    run = Taped().add(
+        *(Opened(0.0, S, f"stream-{name}", name[0]) for name in ("a1", "a2", "b1")),
+        delivered(1.0, "stream-a1", 1),
+        delivered(2.0, "stream-a2", 2),  # the same client on another stream
+        delivered(3.0, "stream-b1", 2),
+        delivered(4.0, "stream-a1", 3),
+    )
+    events = frame(spark, EVENTS, run.ended(0.0, 10.0))
+    rows = candidate_events(events, chosen(spark, "k"), spark)
+    (row,) = collected(receipts(rows, events.where("event = 'opened'")))
+    assert row == {"candidate": 0, "deliveries": 4, "first_deliveries": 3, "subscriber_changes": 2}
+
+
+# --- the job -----------------------------------------------------------------------------------------------------------------
+
+
+def work_on(spark: SparkSession, folder: Path, *runs: Taped, **settings: Any) -> Work:
+    write(folder / "h", *runs)
+    history, reports = History(spark, str(folder / "h")), Reports(spark, str(folder / "r"))
+    return Work(spark, history, reports, DAY, MIDNIGHT + 2 * DAY_US / 1e6, Settings(**settings))
+
+
+def test_a_skewed_key_is_named_without_looking_at_its_minutes(spark: SparkSession, tmp_path: Path) -> None:
+    messages = [Message(f"k{number % 20}", number // 20 + 1, 1.0 + number, 1.5 + number) for number in range(100)]
+    messages += [Message("big", number + 1, 1.0 + number, 1.5 + number) for number in range(60)]
+    work = work_on(spark, tmp_path, Taped().add(*events_of(messages)).ended(0.0, 200.0))
+    assert hot_keys.run(work).line == f"hot-keys {DAY}: PASS, 1 skewed"
+    summary = work.reports.summary("hot-keys", DAY)
+    (key,) = summary["keys"]
+    assert (key["key"], key["class"], key["share"], key["redelivery_amplification"], key["peak_bytes_per_s"]) == (
+        "big",
+        "skewed",
+        0.375,
+        1.0,
+        None,
+    )
+    (spread,) = summary["subscriptions"]
+    assert (spread["keys"], spread["messages"], spread["top_share"], spread["hot"], spread["exact"]) == (21, 160, 0.375, 1, True)
+
+
+def test_too_many_keys_are_sketched(spark: SparkSession, tmp_path: Path) -> None:
+    events = [PublishInvoked(1.0 + number, f"k{number}", R, 1, size=1) for number in range(300)]
+    events += [PublishInvoked(400.0 + number, "big", R, number, size=1) for number in range(1, 200)]
+    work = work_on(spark, tmp_path, Taped().add(*events).ended(0.0, 800.0), keys_max=50, top=5)
+    assert hot_keys.run(work).line == f"hot-keys {DAY}: PASS, 1 skewed"
+    (spread,) = work.reports.summary("hot-keys", DAY)["subscriptions"]
+    assert (spread["exact"], spread["messages"], spread["median"]) == (False, 499, None)
+
+
+def test_without_messages_nothing_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    outcome = hot_keys.run(work_on(spark, tmp_path, Taped().ended(0.0, 10.0)))
+    assert (outcome.exit, outcome.line) == (Exit.UNKNOWN, f"hot-keys {DAY}: UNKNOWN, nothing was published")
+
+
+def test_a_place_is_its_target_topic_and_subscription(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", "t", "s"), ("b", "t", "s"), ("a", "t", "s")], "target string, topic string, subscription string"
+    )
+    first, second, third = (row.place for row in rows.select(place_hash().alias("place")).collect())
+    assert first == third != second

@@ -1,0 +1,274 @@
+"""Judging again from the record: the same as online, and only as far as the record goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from prober.core.events import (
+    Acked,
+    Delivered,
+    Ended,
+    Event,
+    Interrupted,
+    Nacked,
+    Opened,
+    Published,
+    PublishInvoked,
+)
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.history.schema import EVENTS, RUNS
+from spark_jobs import reverify
+from spark_jobs.fold import CLOCKS
+from spark_jobs.history import History
+from spark_jobs.reports import Reports
+from spark_jobs.reverify import extents, judged, of_day, plans_of
+from spark_jobs.runs import runs_of
+from spark_jobs.work import DAY_US, Exit, Work, collected
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
+
+R = "ordering-1"
+RULES = Rules(delivery_deadline_s=60.0, unacked_deadline_s=60.0, stall_deadline_s=60.0)
+
+
+def published(*seqs: int, key: str = "k", at: float = 0.0, run: str = R) -> list[Event]:
+    events: list[Event] = []
+    for seq in seqs:
+        events.append(PublishInvoked(at + 0.1 * seq, key, run, seq))
+        events.append(Published(at + 0.1 * seq + 0.05, key, run, seq, f"{key}{seq}"))
+    return events
+
+
+def received(*seqs: int, key: str = "k", at: float = 1.0, session: str = "A", run: str = R) -> list[Event]:
+    return [Delivered(at + 0.1 * place, S, key, session, run, seq, f"{key}{seq}") for place, seq in enumerate(seqs)]
+
+
+def skipping(key: str = "k") -> list[Event]:
+    """Message 3 was acknowledged, and should have come again all the same before message 4."""
+    return [
+        Opened(0.0, S, "A", "A"),
+        *published(1, 2, 3, 4, key=key),
+        *received(1, 2, 3, key=key),
+        Acked(1.4, S, key, "A", f"{key}1"),
+        Acked(1.41, S, key, "A", f"{key}3"),
+        Nacked(1.5, S, key, "A", f"{key}2"),
+        *received(2, 4, key=key, at=2.0),
+        *(Acked(2.5, S, key, "A", f"{key}{seq}") for seq in (2, 3, 4)),
+    ]
+
+
+def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped:
+    """Records the events and what the checker found online."""
+    verifier = Verifier(next(iter(run.rules.values())), subscriptions=run.rules, rules_by_subscription=run.rules)
+    counts: dict[tuple[str, str], int] = {}
+    for number, event in enumerate(events, 1):
+        run.add(event)
+        for finding in verifier.observe(event):
+            run.found(finding, number)
+            counts[finding.kind, finding.status] = counts.get((finding.kind, finding.status), 0) + 1
+    for finding in verifier.finish() if finish else ():
+        run.found(finding, len(events))
+        counts[finding.kind, finding.status] = counts.get((finding.kind, finding.status), 0) + 1
+    run.counts = [{"kind": str(kind), "status": str(status), "count": count} for (kind, status), count in counts.items()]
+    return run
+
+
+def again(spark: SparkSession, *taped: Taped, clock_error_s: float = 0.1) -> list[dict[str, Any]]:
+    """All rows that judging the runs again gives."""
+    events = frame(spark, EVENTS, *taped)
+    measured = collected(extents(events, of_day(runs_of(frame(spark, RUNS, *taped)), DAY)))
+    return collected(judged(events, plans_of(measured, clock_error_s), clock_error_s))
+
+
+def found_in(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, list[int]]]:
+    return sorted((row["run_id"], row["kind"], row["status"], row["witnesses"]) for row in rows if row["kind"] is not None)
+
+
+SKIP = (R, "REDELIVERY_SKIP", "violation", [12, 16, 17])
+
+
+def work_on(spark: SparkSession, folder: Path, *runs: Taped) -> Work:
+    write(folder / "h", *runs)
+    history, reports = History(spark, str(folder / "h")), Reports(spark, str(folder / "r"))
+    return Work(spark, history, reports, DAY, MIDNIGHT + 2 * DAY_US / 1e6)
+
+
+def test_the_same_is_found_in_runs_side_by_side_and_every_event_is_judged_once(spark: SparkSession) -> None:
+    first = Taped(R, {S: RULES}).add(*skipping(), Ended(100.0, drained=True)).ended(0.0, 100.0, "FAIL")
+    good = [Opened(0.0, S, "A", "A"), *published(1, 2, run="other"), *received(1, 2, run="other"), Ended(5.0, drained=True)]
+    second = Taped("other", {S: RULES}).add(*good).ended(0.0, 100.0, "FAIL")
+    rows = again(spark, first, second)
+    assert found_in(rows) == [SKIP]
+    assert {row["run_id"]: (row["events"], row["owed"]) for row in rows if row["kind"] is None} == {
+        R: (len(first.events), False),
+        "other": (len(second.events), True),
+    }
+
+
+def test_a_run_that_is_divided_by_key_gives_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [event for key in ("a", "b", "c", "d") for event in skipping(key) if not isinstance(event, Opened) or key == "a"]
+    run = Taped(R, {S: RULES}).add(*sorted(events, key=lambda event: event.t), Ended(100.0, drained=True)).ended(0.0, 100.0, "FAIL")
+    whole = found_in(again(spark, run))
+    monkeypatch.setattr(reverify, "SHARD_EVENTS", 20)
+    rows = again(spark, run)
+    assert len({row["shard"] for row in rows}) > 1
+    assert found_in(rows) == whole != []
+
+
+def test_a_run_with_two_subscriptions_is_judged_by_the_rules_of_each(spark: SparkSession) -> None:
+    other = "projects/p/subscriptions/other"
+    rules = {S: RULES, other: Rules(subscription_predates_first_publish=False)}
+    events = [*published(1, 2), *received(2, 1), *(Delivered(2.0 + seq, other, "k", "B", R, seq, f"k{seq}") for seq in (2,))]
+    run = Taped(R, rules).add(*events).ended(0.0, 10.0, "FAIL")
+    rows = again(spark, run)
+    assert {(row["subscription"], row["kind"]) for row in rows if row["status"] == "violation"} == {
+        (S, "ORDER_GAP"),
+        (S, "ORDER_INVERSION"),
+        (S, "REALTIME_INVERSION"),
+    }
+
+
+def test_events_after_the_last_judged_one_are_left_out(spark: SparkSession) -> None:
+    run = Taped(R, {S: RULES}).add(*skipping()).ended(0.0, 10.0, "UNKNOWN", judged_events=15)
+    rows = again(spark, run)
+    assert found_in(rows) == []
+    assert [(row["events"], row["owed"]) for row in rows] == [(15, True)]
+
+
+def test_a_run_that_was_cut_short_is_judged_as_far_as_it_goes(spark: SparkSession) -> None:
+    rows = again(spark, Taped(R, {S: RULES}).add(*skipping()).began(0.0))
+    assert found_in(rows) == [SKIP]
+    assert [row["owed"] for row in rows if row["kind"] is None] == [True]
+
+
+def test_after_a_hole_nothing_from_before_counts(spark: SparkSession) -> None:
+    """Without message 3's delivery on record message 4 would look like a gap."""
+    run = Taped(R, {S: RULES}).add(Opened(0.0, S, "A", "A"), *published(1, 2, 3, 4), *received(1, 2))
+    run.add(*received(4, at=1.3), number=13)
+    run.ended(0.0, 10.0, "PASS", events=13)
+    assert found_in(again(spark, run)) == []
+    whole = Taped(R, {S: RULES}).add(Opened(0.0, S, "A", "A"), *published(1, 2, 3, 4), *received(1, 2, 4)).ended(0.0, 10.0)
+    assert [kind for _, kind, _, _ in found_in(again(spark, whole))] == ["ORDER_GAP"]
+
+
+def test_a_hole_that_the_recorder_marked_is_enough(spark: SparkSession) -> None:
+    run = Taped(R, {S: RULES}).add(Opened(0.0, S, "A", "A"), *published(1, 2, 3, 4), *received(1, 2))
+    run.add(Interrupted(1.25), number=12).add(*received(4, at=1.3))
+    run.ended(0.0, 10.0, "PASS", events=13)
+    rows = again(spark, run)
+    assert found_in(rows) == []
+    assert [row["events"] for row in rows] == [13]
+
+
+def test_an_event_that_is_there_twice_counts_once(spark: SparkSession) -> None:
+    run = Taped(R, {S: RULES}).add(*skipping(), Ended(100.0, drained=True))
+    run.events += run.events[5:12]
+    run.ended(0.0, 100.0, "FAIL", events=len(run.events) - 7)
+    assert found_in(again(spark, run)) == [SKIP]
+
+
+def two_processes(*, apart_s: float, ahead_s: float = 0.0) -> Taped:
+    """One process publishes 1 and 2 and receives 2, another has received 1 that much before; its clock is ahead."""
+    run = Taped(R, {S: Rules(close_detection_max_s=0.0)})
+    run.add(Opened(0.0, S, "A", "client"), *published(1, 2), *received(2, at=1.0), process="p1")
+    run.add(Opened(0.0, S, "B", "client"), *received(1, at=1.0 - apart_s, session="B"), process="p2", clock_ahead_s=ahead_s)
+    return run.ended(0.0, 10.0)
+
+
+def test_processes_are_merged_by_their_clocks(spark: SparkSession) -> None:
+    assert found_in(again(spark, two_processes(apart_s=0.5))) == []
+
+
+def test_what_two_processes_saw_nearly_at_once_proves_no_order(spark: SparkSession) -> None:
+    """The clock of the second process is so far ahead that 1 seems to come after 2."""
+    rows = again(spark, two_processes(apart_s=0.1, ahead_s=0.15))
+    kinds = {(row["kind"], row["status"], row["doubt"]) for row in rows if row["status"] in ("violation", "indeterminate")}
+    assert kinds >= {("ORDER_INVERSION", "indeterminate", CLOCKS)}
+    assert "violation" not in {status for _, status, _ in kinds}, rows
+
+
+def test_what_is_further_apart_than_the_clocks_can_be_is_certain(spark: SparkSession) -> None:
+    rows = again(spark, two_processes(apart_s=-0.5))
+    assert "violation" in {row["status"] for row in rows if row["kind"] == "ORDER_INVERSION"}
+
+
+def test_no_message_is_received_before_it_was_published_whatever_the_clocks_say(spark: SparkSession) -> None:
+    run = Taped(R, {S: Rules()}).add(*published(1, at=1.0), process="p1")
+    run.add(*received(1, at=1.1), process="p2", clock_ahead_s=-0.15)
+    assert found_in(again(spark, run.ended(0.0, 10.0))) == []
+
+
+# --- compared with what was found online -------------------------------------------------------------------------------------
+
+
+def drained() -> list[Event]:
+    return [*skipping(), Ended(100.0, drained=True)]
+
+
+def test_the_same_as_online_makes_no_difference(spark: SparkSession, tmp_path: Path) -> None:
+    run = online(Taped(R, {S: RULES}), drained())
+    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
+    outcome = reverify.run(work)
+    assert outcome.exit is Exit.FAIL
+    assert outcome.line == f"reverify {DAY}: FAIL, 1 runs judged again, 1 broken promises, 0 differences from the online judgement"
+    summary = work.reports.summary("reverify", DAY)
+    assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1}, {"REDELIVERY_SKIP": 1}, {})
+
+
+def test_every_difference_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    def taped(name: str) -> Taped:
+        return Taped(name, {S: RULES}).add(*_renamed(drained(), name))
+
+    def finding(kind: Kind, status: Status, *witnesses: int) -> Finding:
+        return Finding(kind, status, S, "k", 2.1, witnesses)
+
+    skip = finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, 12, 16, 17)
+    missing = taped("missing").ended(0.0, 100.0, "PASS")
+    additional = taped("additional").found(skip, 16).found(finding(Kind.ORDER_GAP, Status.VIOLATION, 3, 4), 5)
+    status = taped("status").found(finding(Kind.REDELIVERY_SKIP, Status.INDETERMINATE, 12, 16, 17), 16)
+    unlisted = taped("unlisted")
+    counts = [{"kind": "REDELIVERY_SKIP", "status": "violation", "count": 1}]
+    work = work_on(
+        spark,
+        tmp_path,
+        missing,
+        additional.ended(0.0, 100.0, "FAIL"),
+        status.ended(0.0, 100.0, "PASS"),
+        unlisted.ended(0.0, 100.0, "FAIL", finding_counts=counts),
+        taped("cut-short").began(0.0),
+        taped("dropped").ended(0.0, 100.0, "FAIL", events=30, events_dropped=13),
+    )
+    outcome = reverify.run(work)
+    assert "3 differences" in outcome.line
+    rows = spark.read.parquet(str(tmp_path / "r" / "reverify" / f"date={DAY}" / "differences")).collect()
+    assert {(row.run_id, row.difference, row.status, row.online_status) for row in rows} == {
+        ("missing", "missing", "violation", None),
+        ("additional", "additional", None, "violation"),
+        ("status", "status", "violation", "indeterminate"),
+        ("unlisted", "unlisted", "violation", None),
+    }
+    scopes = work.reports.summary("reverify", DAY)["scopes"]
+    assert scopes == {"cut_short": 1, "holed": 1, "whole": 4}
+
+
+def test_a_run_belongs_to_the_day_on_which_it_ended(spark: SparkSession, tmp_path: Path) -> None:
+    events = [Opened(-60.0, S, "A", "A"), *published(1, 2, at=-50.0), *received(2, 1, at=10.0), Ended(90.0, drained=True)]
+    run = online(Taped(R, {S: RULES}), events)
+    work = work_on(spark, tmp_path, run.ended(-60.0, 90.0, "FAIL", finding_counts=run.counts))
+    assert reverify.run(work).line.endswith("3 broken promises, 0 differences from the online judgement")
+
+
+def test_without_runs_nothing_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    work = work_on(spark, tmp_path, Taped(R).ended(-200_000.0, -190_000.0))
+    assert reverify.run(work).exit is Exit.UNKNOWN
+
+
+def _renamed(events: Sequence[Event], epoch: str) -> list[Event]:
+    return [replace(event, epoch=epoch) if isinstance(event, PublishInvoked | Published | Delivered) else event for event in events]
