@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.staticfiles import StaticFiles
 
 from api import problems
-from api.headers import Headers
-from api.routes import health, metrics, page, status
+from api.access import Access
+from api.answering import Answering
+from api.archive import Archive
+from api.headers import Headers, Heads
+from api.limits import RATE, Limits, Rate
+from api.models.base import API
+from api.questions import said_once
+from api.routes import evidence, findings, health, keys, metrics, page, probes, reports, runs, slos, status
+from api.standing import Standing
 from api.templates import STATIC
 from api.view import View
+from prober.config.models import Api
 
 DESCRIPTION: Final = (
     "How the promises about ordering keys are kept: verdicts, findings and objectives. Times are RFC 3339 in UTC, "
-    "errors are problem details (RFC 9457)."
+    "lists come page by page, errors are problem details (RFC 9457)."
 )
 
 
-def create_app(view: View) -> FastAPI:
-    """The application. It keeps nothing itself; every answer is made of what the view says at that moment."""
+def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
+    """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
+    standing, answering = Standing(view, archive), Answering()
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,
@@ -31,9 +40,24 @@ def create_app(view: View) -> FastAPI:
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    for routes in (status, health, metrics, page):
-        app.include_router(routes.router(view))
+    api = APIRouter(prefix=API, dependencies=[Depends(said_once)])
+    for router in (
+        status.router(answering, standing),
+        probes.router(answering, standing, view),
+        runs.router(answering, archive),
+        findings.router(answering, archive),
+        evidence.router(answering, archive),
+        keys.router(answering, standing, archive),
+        slos.router(answering, standing, archive),
+        reports.router(answering, archive),
+    ):
+        api.include_router(router)
+    for router in (api, health.router(view), metrics.router(view), page.router(standing, archive)):
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_middleware(Access, settings=settings)
+    app.add_middleware(Limits, rate=rate)
+    app.add_middleware(Heads)
     problems.install(app, view)
     app.add_middleware(Headers)
     return app

@@ -17,8 +17,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.view import View
+from prober.history.store import HistoryError
+from prober.status.cursors import BadCursor
+from prober.status.database import NotStorable, StatusError
 
 MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 5
+WRONG_SHOWN_MAX: Final = 10
+NAME_SHOWN_MAX: Final = 100
 
 
 class Problem(BaseModel):
@@ -53,14 +59,35 @@ def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | No
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     path = request.url.path
-    details = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
-    return problem(error.status_code, details.get(error.status_code, error.detail), path, error.headers)
+    detail = error.detail
+    if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
+        said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
+        detail = said.get(error.status_code, detail)
+    return problem(error.status_code, detail, path, error.headers)
 
 
 async def _malformed(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    wrong = [f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors()]
-    return problem(422, "; ".join(wrong), request.url.path)
+    return problem(400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])), request.url.path)
+
+
+def _wrong(found: Mapping[str, Any]) -> str:
+    """What is wrong with a parameter, or with a field of the body."""
+    place, *names = (str(part) for part in found["loc"])
+    name = ".".join(names)[:NAME_SHOWN_MAX] or f"the {place}"
+    if found["type"] == "extra_forbidden":
+        return f"{name}: there is no such {'field' if place == 'body' else 'parameter'}; /docs lists them"
+    return f"{name}: {found['msg'].removeprefix('Value error, ')}"
+
+
+async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
+    """The store, or the place of the reports. What they say may name hosts and folders, which are nobody's business."""
+    if isinstance(error, BadCursor):
+        return problem(400, str(error), request.url.path)
+    if isinstance(error, NotStorable):
+        return problem(400, "this contains something that cannot be stored, so there is nothing like it", request.url.path)
+    what = "the place of the reports" if isinstance(error, HistoryError) else "the status store"
+    return problem(503, f"{what} cannot be reached at the moment", request.url.path, {"Retry-After": str(RETRY_AFTER_S)})
 
 
 class Failures:
@@ -92,4 +119,6 @@ def install(app: FastAPI, view: View) -> None:
     """Makes an app answer every error like this."""
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
+    for expected in (StatusError, HistoryError):
+        app.add_exception_handler(expected, _unanswerable)
     app.add_middleware(Failures, view=view)

@@ -1,13 +1,14 @@
-"""The web server, inside the service's own event loop. Signals are left to the service."""
+"""The web server, inside the event loop of whoever starts it. Signals are left to that one, too."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import logging
+import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ REQUESTS_MAX: Final = 256
 """Requests and connections at a time; more are answered with 503."""
 KEEP_ALIVE_S: Final = 15  # longer than the status page waits between two looks
 GRACE_S: Final = 2
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -37,6 +39,32 @@ async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str],
         server.should_exit = True
         await serving
         listening.close()
+
+
+async def serve_until(stop: asyncio.Event, app: FastAPI, host: str, port: int, *, announce: Callable[[str], None]) -> None:
+    """Serves an app until it is told to stop, or cannot go on; errors as above."""
+    serving = asyncio.create_task(serve(app, host, port, announce=announce))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        serving.cancel()
+        stopping.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+
+@contextmanager
+def stop_signals() -> Iterator[asyncio.Event]:
+    """An event that is set by SIGINT or SIGTERM, which do nothing else inside of this."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 class _Server(Server):

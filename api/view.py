@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from prober.snapshot import Readiness, Snapshot
+from prober.snapshot import Readiness, SiteKey, Snapshot
 
 
 class View(Protocol):
     """The service, as the API sees it. Every method answers at once, from memory, on the event loop."""
 
     def snapshot(self) -> Snapshot:
-        """How everything stands now."""
+        """How everything stands now, as far as this process knows by itself; one that does not probe knows of no site."""
+        ...
+
+    def run_now(self, site: SiteKey) -> bool:
+        """Begins a run at a site beyond its schedule. False: one is under way. KeyError: this process has no such site."""
         ...
 
     def metrics(self, accept: str) -> tuple[str, bytes]:

@@ -13,21 +13,20 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Final
 
+from prober.budgets import slo_of
 from prober.config.rates import FEEDS
 from prober.core.explain import explain
 from prober.core.indicators import Indicator
-from prober.core.proportions import Bounds
 from prober.core.slo import Objective, Tally
 from prober.core.verdict import Verdict, worst
 from prober.judgement import FAILING, Made
-from prober.results import RunResult
+from prober.results import RunResult, finding_id_of
 from prober.snapshot import (
     FailingFinding,
-    FindingCount,
     LastRun,
+    ProberSnapshot,
     RunSummary,
     Site,
     SiteSnapshot,
@@ -108,6 +107,7 @@ class Board:
             tuple(record.snapshot(now) for record in self._records.values()),
             tuple(self._slos()),
             troubles,
+            (ProberSnapshot(self._instance, self._version, self._started_at, now),),
         )
 
     def _overall(self, now: float) -> Verdict:
@@ -124,7 +124,7 @@ class Board:
                 checks = self._checks.get((target, objective.indicator), Tally())
                 total = checks + self._counted.get((target, objective.name), Tally())
                 if total != Tally() or _is_fed(objective.indicator, probes):
-                    yield _slo(target, objective, total)
+                    yield slo_of(target, objective, total, self._started_at)
 
 
 @dataclass(slots=True)
@@ -162,14 +162,15 @@ class _Record:
         self.running_since = None
         self.waiting_since = at
         self.longest_s = max(self.longest_s, result.duration_s)
-        self.last_run = _last_run(result)
+        self.last_run = LastRun.of(result)
         self.history.append(_summary(result))
         self.runs[result.verdict] += 1
         if result.verdict is Verdict.PASS:
             self.last_pass_at = at
             self.findings = tuple(replace(finding, open=False) for finding in self.findings)
         self.findings_count += sum(count for (_, status), count in result.counts.items() if status in FAILING)
-        failing = tuple(_finding(result, made, at) for made in result.findings if made.finding.status in FAILING)
+        numbered = enumerate(result.findings, 1)
+        failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
         self.findings = (failing + self.findings)[:FINDINGS_KEPT_MAX]
 
     def maintain(self, reason: str | None, at: float) -> None:
@@ -215,42 +216,21 @@ def _summary(result: RunResult) -> RunSummary:
     )
 
 
-def _last_run(result: RunResult) -> LastRun:
-    return LastRun(
-        result.run_id,
-        result.verdict,
-        result.reason,
-        result.started_at,
-        result.duration_s,
-        internal_error=result.internal_error,
-        seed=result.seed,
-        topic=result.topic,
-        subscription=result.subscription,
-        findings=tuple(FindingCount(*sort, count) for sort, count in result.counts.items()),
-        counters=dict(result.counters),
-    )
-
-
-def _finding(result: RunResult, made: Made, at: float) -> FailingFinding:
+def _finding(result: RunResult, number: int, made: Made, at: float) -> FailingFinding:
     finding = made.finding
     return FailingFinding(
-        result.run_id, at, finding.kind, finding.status, finding.subscription, finding.key, finding.t, explain(finding)
+        result.run_id,
+        at,
+        finding.kind,
+        finding.status,
+        finding.subscription,
+        finding.key,
+        finding.t,
+        explain(finding),
+        finding_id=finding_id_of(result.run_id, number),
     )
 
 
 def _is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
     """Whether one of the probes feeds an indicator. What no probe is named for, all of them feed."""
     return indicator not in FEEDS or not FEEDS[indicator].probes.isdisjoint(probes)
-
-
-@lru_cache(maxsize=1024)
-def _slo(target: str, objective: Objective, total: Tally) -> SloSnapshot:
-    """Remembered, since the bounds of many bad things take milliseconds, and most totals are asked for again before they change."""
-    best, worst = Tally(total.good + total.undecided, total.bad), Tally(total.good, total.bad + total.undecided)
-    bounds = Bounds(best.error_ratio_confidence().low, worst.error_ratio_confidence().high)
-    verdict = Verdict.UNKNOWN
-    if bounds.high <= objective.budget:
-        verdict = Verdict.PASS
-    elif bounds.low > objective.budget:
-        verdict = Verdict.FAIL
-    return SloSnapshot(target, objective, total, total.error_ratio, bounds, verdict, objective.remaining(total))

@@ -6,7 +6,8 @@ redeliveries from the refusal, or the end of the lease, that caused them.
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -26,10 +27,13 @@ from prober.core.findings import Finding
 from prober.core.indicators import Indicator
 from prober.judgement import Sort
 from prober.metrics import Check, DeliveryKind, Exemplar, Outstanding, Result, SubscriptionMetrics, TopicMetrics
-from prober.results import RunResult
+from prober.results import Durations, RunResult
 from prober.tallies import Tallies
 
 EXEMPLAR_STEP: Final = 1.2
+
+DURATIONS_KEPT_MAX: Final = 100_000
+"""Durations remembered per run and indicator, for its quantiles; those that come later are only counted in the metrics."""
 
 RECEIVED_KEPT_MAX: Final = 1_000_000
 """Message ids remembered per run, to tell a redelivery from a publisher's duplicate; beyond that the oldest are forgotten."""
@@ -68,6 +72,7 @@ class Measurements:
         self._due: dict[str, float] = {}
         self._told: Counter[Sort] = Counter()
         self._slowest: dict[Indicator, float] = {}
+        self._taken: defaultdict[Indicator, array[float]] = defaultdict(lambda: array("d"))
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
             Published: self._published,
@@ -100,6 +105,23 @@ class Measurements:
             self._subscription.moved(outstanding, result.counters.get(name, 0))
         self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
 
+    def aged(self, oldest_unacked_age_s: float) -> None:
+        """The oldest unacknowledged message is so old now; to be told about once a second."""
+        self._remember(Indicator.OLDEST_UNACKED_MESSAGE_AGE, oldest_unacked_age_s)
+
+    def durations(self) -> dict[Indicator, Durations]:
+        """How long things took so far."""
+        return {indicator: Durations.of(taken) for indicator, taken in self._taken.items()}
+
+    def _took(self, indicator: Indicator, latency_s: float) -> None:
+        self._tallies.took(indicator, latency_s)
+        self._remember(indicator, latency_s)
+
+    def _remember(self, indicator: Indicator, duration_s: float) -> None:
+        taken = self._taken[indicator]
+        if len(taken) < DURATIONS_KEPT_MAX:
+            taken.append(duration_s)
+
     def _invoked(self, event: PublishInvoked) -> None:
         if event.generation == 0:
             place, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
@@ -114,7 +136,7 @@ class Measurements:
             return
         latency_s = event.t - intended_t
         self._topic.published(_CONFIRMED, latency_s, self._exemplar_of(Indicator.PUBLISH_LATENCY, latency_s))
-        self._tallies.took(Indicator.PUBLISH_LATENCY, latency_s)
+        self._took(Indicator.PUBLISH_LATENCY, latency_s)
 
     def _unpublished(self, event: PublishFailed | PublishUnknown) -> None:
         self._topic.published(_REJECTED if isinstance(event, PublishFailed) else _UNKNOWN)
@@ -160,7 +182,7 @@ class Measurements:
             self._subscription.delivered(kind)
             return
         self._subscription.delivered(kind, latency_s, self._exemplar_of(indicator, latency_s))
-        self._tallies.took(indicator, latency_s)
+        self._took(indicator, latency_s)
 
     def _exemplar_of(self, indicator: Indicator, latency_s: float) -> Exemplar | None:
         """The run's own exemplar, for what is much slower than anything of it so far: one per message would cost more than counting."""

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from prober.core.indicators import Indicator
 from prober.core.slo import Tally
 from prober.core.verdict import Verdict
 from prober.judgement import Made, Sort
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long things took in a run, in seconds: the median, what 99 % did not exceed, and the longest."""
+
+    count: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+    @classmethod
+    def of(cls, taken_s: Collection[float]) -> Durations:
+        """Of at least one; by nearest rank."""
+        ordered = sorted(taken_s)
+        count = len(ordered)
+        return cls(count, ordered[(count - 1) // 2], ordered[ceil(0.99 * count) - 1], ordered[-1])
+
+
+def finding_id_of(run_id: str, number: int) -> str:
+    """What a finding is called everywhere: by its run, and its place among the run's findings from 1."""
+    return f"{run_id}-{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +47,7 @@ class RunResult:
     findings    those kept; `counts` says how many there were of each kind and status.
     counters    what the checker saw and judged.
     checks      good, bad and undecided per indicator that counts messages or redeliveries.
+    durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
     internal_error   it ended by a mistake of ours, which says nothing about the target.
     """
 
@@ -42,4 +66,5 @@ class RunResult:
     counts: Mapping[Sort, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[Indicator, Tally] = field(default_factory=dict)
+    durations: Mapping[Indicator, Durations] = field(default_factory=dict)
     internal_error: bool = False

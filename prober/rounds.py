@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,6 +18,7 @@ from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config
 from prober.config.values import write_duration
 from prober.core.indicators import Indicator
+from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.ground import Ground
 from prober.history.encoding import RunContext
@@ -24,9 +26,12 @@ from prober.history.run_log import RunLog
 from prober.history.writer import HistoryWriter
 from prober.measurements import Measurements
 from prober.metrics import Backlog, Component, Health, Operation, Skip, TargetMetrics, exemplar_of
+from prober.recorder import Recording
 from prober.results import RunResult
 from prober.runner import Run
 from prober.sites import Site
+from prober.status.records import Recorded
+from prober.status.writer import StatusWriter
 from prober.tallies import Tallies
 from prober.tracing import Tracing, trace_id_of
 
@@ -46,6 +51,7 @@ class Audience:
     board: Board
     tracing: Tracing
     history: HistoryWriter | None
+    status: StatusWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,9 @@ class Rounds:
         self._ground = Ground(self._target, post.ground_name, lasting=True, administered=self._administered)
         self._topic = audience.metrics.topic(self._ground.name)
         self._subscription = audience.metrics.subscription(self._ground.name)
+        self._subscription.probes(post.site.settings.keys)
         self._running_since_t: float | None = None
+        self._measurements: Measurements | None = None
 
     @property
     def name(self) -> str:
@@ -100,6 +108,11 @@ class Rounds:
     def backlog(self) -> Backlog:
         """What is owed right now."""
         return self._ground.ledger.backlog(monotonic_s())
+
+    def age(self) -> None:
+        """Notes for the run under way how old the oldest unacknowledged message is; to be called once a second."""
+        if self._measurements is not None:
+            self._measurements.aged(self.backlog().oldest_unacked_age_s)
 
     def stuck(self) -> bool:
         """Whether a run goes on although everything that it may wait for has an end by now."""
@@ -117,10 +130,17 @@ class Rounds:
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
         measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar)
         run.listen(measurements.listen)
-        result = await self._carry_out(run, seed)
+        subscription = self._ground.place.subscription
+        self._measurements = measurements
+        try:
+            result = await self._carry_out(run, seed)
+        finally:
+            self._measurements = None
         if not self._under_maintenance():
             measurements.ended(result)
+            result = replace(result, durations=measurements.durations())
             self._tell(result)
+            audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
             await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
 
     async def _carry_out(self, run: Run, seed: int) -> RunResult:
@@ -189,3 +209,7 @@ class Rounds:
             f"; {result.reason}" if result.reason else "",
             extra={"run_id": result.run_id, "site": site.name, "verdict": str(result.verdict), "seed": result.seed},
         )
+
+
+def _recorded(recording: Recording, rules: Mapping[str, Rules]) -> Recorded:
+    return Recorded(recording.events, rules, recording.count, recording.judged, recording.unjudged_because)

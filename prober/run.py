@@ -9,9 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from api.app import create_app
+from api.archive import Archive
 from api.server import serve
 from prober.config.models import Config
 from prober.garbage import collect_between_runs
+from prober.history.reports import ReportReader
 from prober.service import Service
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -29,7 +31,11 @@ async def run(config: Config, environ: Mapping[str, str], version: str, announce
         loop.add_signal_handler(number, stop.set)
     try:
         async with Service(config, environ, version) as service:
-            serving = asyncio.create_task(serve(create_app(service), config.api.host, config.api.port, announce=announce))
+            reports = config.history.reports
+            archive = Archive(service.queries, tuple(config.objectives), None if reports is None else ReportReader(str(reports)))
+            serving = asyncio.create_task(
+                serve(create_app(service, archive, config.api), config.api.host, config.api.port, announce=announce)
+            )
             stopping = asyncio.create_task(stop.wait())
             try:
                 await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -32,14 +32,23 @@ from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
 from prober.history.writer import HistoryWriter
 from prober.metrics import Backlog, Component, Health, Metrics, Skip, TargetMetrics
+from prober.nightly import NightlyReports
 from prober.rounds import Audience, Post, Rounds
 from prober.scheduler import Scheduler
 from prober.sites import is_embedded, sites_of
-from prober.snapshot import Readiness, Snapshot
+from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.status.database import Database
+from prober.status.dossiers import Prober
+from prober.status.queries import StatusQueries
+from prober.status.retention import Keeping
+from prober.status.store import StatusStore
+from prober.status.writer import StatusWriter
 from prober.tallies import Tallies
 from prober.tracing import Tracing
 
 BEAT_S: Final = 0.25
+AGE_S: Final = 1.0
+TELL_S: Final = 5.0
 STOP_GRACE_S: Final = 5.0
 LEAVE_TIMEOUT_S: Final = 5.0
 SCHEDULER_SILENT_MAX_S: Final = 10.0
@@ -55,14 +64,19 @@ class Service:
         self._config, self._environ, self._version = config, environ, version
         self._instance = config.instance or own_name(socket.gethostname())
         self._metrics = Metrics(config.objectives, version)
+        self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = Tracing(config.telemetry, version)
         self._scheduler = Scheduler(_Attendance(self))
         self._resources = AsyncExitStack()
         self._rounds: dict[str, Rounds] = {}
         self._targets: dict[str, TargetMetrics] = {}
         self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
+        self._nightly = NightlyReports(config, self._metrics.health)
         self._server: EmbeddedServer | None = None
+        self._names: dict[SiteKey, str] = {}
+        self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
+        self._status = self._new_status()
 
     async def __aenter__(self) -> Self:
         try:
@@ -105,6 +119,11 @@ class Service:
         return post, self._targets[post.site.target.name], self._board
 
     @property
+    def queries(self) -> StatusQueries:
+        """What was, of all probers of the store; they block."""
+        return StatusQueries(self._database)
+
+    @property
     def health(self) -> Health:
         """How the prober itself is."""
         return self._metrics.health
@@ -114,6 +133,10 @@ class Service:
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
 
+    def run_now(self, site: SiteKey) -> bool:
+        """Begins a run at a site beyond its schedule; False if one is under way. KeyError: there is no such site."""
+        return self._scheduler.run_now(self._names[site])
+
     def _stuck(self) -> Iterator[str]:
         if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
             yield "the scheduler is stuck"
@@ -122,10 +145,14 @@ class Service:
     def _troubles(self) -> tuple[str, ...]:
         """What is wrong with the prober itself, for those who look at the page."""
         troubles = list(self._stuck())
+        status = self._status.state()
+        troubles += [f"the status store cannot be written: {status.error}"] if status.error else []
+        troubles += [f"{status.dropped:,} runs and findings are missing from the status store"] if status.dropped else []
         if self._history is not None:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
             troubles += [f"{state.dropped:,} events and findings are missing from the history"] if state.dropped else []
+        troubles += [f"the reports of the nightly jobs cannot be read: {self._nightly.error}"] if self._nightly.error else []
         return tuple(troubles)
 
     # --- putting it together -------------------------------------------------------------------------------------------------
@@ -135,6 +162,9 @@ class Service:
         if self._history is not None:
             await asyncio.to_thread(self._history.start)
             self._resources.push_async_callback(asyncio.to_thread, self._history.close)
+        self._resources.callback(self._database.close)
+        self._resources.push_async_callback(asyncio.to_thread, self._status.leave)
+        self._status.start()
         posts = [post for target in self._config.targets for post in await self._posts(target)]
         self._board = Board(
             (post.shown for post in posts),
@@ -151,6 +181,8 @@ class Service:
         self._resources.callback(sweeping.cancel)
         self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
         self._scheduler.start()
+        reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
+        self._resources.callback(reading.cancel)
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
 
@@ -159,6 +191,16 @@ class Service:
             return None
         health = self._metrics.health
         return HistoryWriter(self._config.history, dropped=partial(health.dropped, Component.HISTORY), failed=health.history_failed)
+
+    def _new_status(self) -> StatusWriter:
+        settings, health = self._config.status, self._metrics.health
+        return StatusWriter(
+            StatusStore(self._database),
+            Prober(self._instance, self._version, wall_s()),
+            Keeping(settings.retention.total_seconds()),
+            dropped=partial(health.dropped, Component.STATUS),
+            failed=health.status_failed,
+        )
 
     async def _posts(self, target: TargetSettings) -> list[Post]:
         endpoint = await self._endpoint(target)
@@ -189,9 +231,10 @@ class Service:
 
         metrics = self._targets[target.name] = self._metrics.watch(target, backlog=backlog)
         tallies, health = self._tallies[target.name], self._metrics.health
-        audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history)
+        audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
         for post in posts:
             rounds = self._rounds[post.site.name] = Rounds(self._config, post, audience)
+            self._names[post.shown.key] = post.site.name
             own.append(rounds)
             settings = post.site.settings
             self._scheduler.add(post.site.name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
@@ -216,16 +259,25 @@ class Service:
             await asyncio.sleep(RENEWED_AFTER_S)
 
     async def _watch(self) -> None:
-        """Measures how late the loop wakes up, and counts a slice of time for the objectives every so often."""
-        slice_ends_t = monotonic_s() + SLICE_S
+        """Measures how late the loop wakes up; what else is to be done every so often."""
+        regularly = (_Regular(AGE_S, self._age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, self._count_slice))
         while True:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)
             now = monotonic_s()
             self._metrics.health.lagged(now - due_t)
-            if now >= slice_ends_t:
-                slice_ends_t += SLICE_S
-                self._count_slice()
+            for regular in regularly:
+                regular.at(now)
+
+    def _age(self) -> None:
+        now = datetime.fromtimestamp(wall_s(), UTC)
+        for rounds in self._rounds.values():
+            rounds.age()
+        for target in self._config.targets:
+            self._targets[target.name].under_maintenance(self._config.maintenance_of(target, now) is not None)
+
+    def _tell(self) -> None:
+        self._status.tell(self.snapshot())
 
     def _count_slice(self) -> None:
         now = datetime.fromtimestamp(wall_s(), UTC)
@@ -236,6 +288,20 @@ class Service:
             tallies, keys = self._tallies[site.target.name], site.settings.keys
             tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
             tallies.ended(Indicator.STALLED_KEYS, good=max(0, keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+
+
+class _Regular:
+    """Something to be done again and again, `every_s` seconds after the time before."""
+
+    def __init__(self, every_s: float, action: Callable[[], None]) -> None:
+        self._every_s, self._action = every_s, action
+        self._due_t = monotonic_s() + every_s
+
+    def at(self, now: float) -> None:
+        """Does it if it is due."""
+        if now >= self._due_t:
+            self._due_t = max(now, self._due_t + self._every_s)
+            self._action()
 
 
 class _Attendance:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from prober.core.findings import Kind, Status
 from prober.core.proportions import Bounds
-from prober.core.slo import Objective, Tally
+from prober.core.slo import Objective, Severity, State, Tally
 from prober.core.verdict import Verdict
+from prober.results import RunResult
 
 
 class SiteKey(NamedTuple):
@@ -83,6 +84,23 @@ class LastRun(RunSummary):
     findings: tuple[FindingCount, ...]
     counters: Mapping[str, int]
 
+    @classmethod
+    def of(cls, result: RunResult) -> LastRun:
+        """What is remembered of a run."""
+        return cls(
+            result.run_id,
+            result.verdict,
+            result.reason,
+            result.started_at,
+            result.duration_s,
+            internal_error=result.internal_error,
+            seed=result.seed,
+            topic=result.topic,
+            subscription=result.subscription,
+            findings=tuple(FindingCount(*sort, count) for sort, count in result.counts.items()),
+            counters=dict(result.counters),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FailingFinding:
@@ -92,6 +110,7 @@ class FailingFinding:
     t            when it was decided in the run's own time, in seconds of the monotonic clock.
     explanation  it in plain words, on one line.
     open         its site has not passed since.
+    finding_id   its name in the status store, whether it is there (yet) or not.
     """
 
     run_id: str
@@ -103,6 +122,7 @@ class FailingFinding:
     t: float
     explanation: str
     open: bool = True
+    finding_id: str = ""
 
 
 class SkippedRun(NamedTuple):
@@ -147,14 +167,32 @@ class SiteSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Burn:
+    """How fast an error budget is being spent, as one alert looks at it.
+
+    window_s    the alert's long window.
+    burn_rate   in that window: 1 spends the budget in exactly its period; None: nothing was decided there.
+    factor      the burn rate above which the alert fires, if its short window is above it too; that decides `state`.
+    """
+
+    severity: Severity
+    window_s: float
+    burn_rate: float | None
+    factor: float
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
 class SloSnapshot:
-    """How an objective stands on one target, by what was counted since the service started.
+    """How an objective stands on one target, by what was counted since `counted_since`.
 
     total         good, bad and undecided things.
     error_ratio   bad ones among the decided; None: nothing was decided.
     bounds        between what the true ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided.
     verdict       PASS if the bounds are within the error budget, FAIL if they are beyond it, UNKNOWN if they say neither.
     budget_left   share of the error budget of the things counted so far: 1 untouched, below 0 overspent; None: nothing was decided.
+    counted_since the beginning of the objective's period, or the start of the prober where there is no other record.
+    burn          per alert of the policy, the quickest first; empty where there is no record by time.
     """
 
     target: str
@@ -164,13 +202,28 @@ class SloSnapshot:
     bounds: Bounds
     verdict: Verdict
     budget_left: float | None
+    counted_since: float
+    burn: tuple[Burn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProberSnapshot:
+    """One prober. `told_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on."""
+
+    instance: str
+    version: str
+    started_at: float
+    told_at: float
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """How everything stands at `at`. `since`: when the verdict was first seen to be this one.
 
-    troubles   what is wrong with the prober itself, one line each; none of it says anything about a target.
+    version, instance, started_at   of the process that answers.
+    probers    who probes.
+    troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
     """
 
     at: float
@@ -182,6 +235,7 @@ class Snapshot:
     sites: tuple[SiteSnapshot, ...]
     slos: tuple[SloSnapshot, ...]
     troubles: tuple[str, ...] = ()
+    probers: tuple[ProberSnapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

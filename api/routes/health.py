@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from api.models import Health, Readiness
+from api.models.health import Health, Readiness
 from api.view import View
 
 UNAVAILABLE = 503
@@ -14,7 +14,6 @@ def router(view: View) -> APIRouter:
     """`GET /healthz` and `GET /readyz`."""
     routes = APIRouter(tags=["health"])
 
-    @routes.head("/healthz", include_in_schema=False)
     @routes.get(
         "/healthz",
         response_description="It can go on.",
@@ -29,7 +28,6 @@ def router(view: View) -> APIRouter:
         response.status_code = 200 if health.alive else UNAVAILABLE
         return health
 
-    @routes.head("/readyz", include_in_schema=False)
     @routes.get(
         "/readyz",
         response_description="It does its work.",

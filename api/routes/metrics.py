@@ -12,7 +12,6 @@ def router(view: View) -> APIRouter:
     """`GET /metrics`."""
     routes = APIRouter(tags=["metrics"])
 
-    @routes.head("/metrics", include_in_schema=False)
     @routes.get("/metrics", response_class=PlainTextResponse, response_description="The metrics.")
     async def metrics(request: Request) -> Response:
         """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""

@@ -10,11 +10,12 @@ import asyncio
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from api.archive import Archive
+from api.standing import Standing
 from api.templates import page
-from api.view import View
 
 
-def router(view: View) -> APIRouter:
+def router(standing: Standing, archive: Archive) -> APIRouter:
     """`GET /` and `GET /docs`."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -22,7 +23,7 @@ def router(view: View) -> APIRouter:
     @routes.get("/")
     async def status_page() -> HTMLResponse:
         """How everything stands."""
-        return await asyncio.to_thread(page, "status.html", {"snapshot": view.snapshot()})
+        return await asyncio.to_thread(page, "status.html", {"snapshot": await standing.snapshot()})
 
     @routes.head("/docs")
     @routes.get("/docs")

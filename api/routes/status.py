@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from api.models import StatusAnswer
-from api.view import View
+from fastapi import APIRouter, Query, Request, Response
+
+from api.answering import Answering, Written, sent, written
+from api.models.status import Prober, ProberList, StatusAnswer
+from api.questions import Question
+from api.standing import Standing
+from prober.snapshot import Snapshot
+
+UNLIKE = frozenset({"at"})
 
 
-def router(view: View) -> APIRouter:
-    """`GET /api/v1/status`."""
-    routes = APIRouter(prefix="/api/v1", tags=["status"])
+def router(answering: Answering, standing: Standing) -> APIRouter:
+    """`GET /status` and `GET /probers`."""
+    routes = APIRouter(tags=["status"])
+    latest: tuple[Snapshot, Written] | None = None
 
-    @routes.head("/status", include_in_schema=False)
-    @routes.get("/status", response_description="How everything stands.")
-    async def status() -> StatusAnswer:
+    @routes.get("/status", response_model=StatusAnswer, response_description="How everything stands.")
+    async def status(request: Request, _: Annotated[Question, Query()]) -> Response:
         """How everything stands: overall, per probe on each target, per objective.
 
-        The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good.
+        The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. Two answers that differ
+        only in `at` have the same ETag.
         """
-        return StatusAnswer.model_validate(view.snapshot())
+        nonlocal latest
+        snapshot = await standing.snapshot()
+        if latest is None or latest[0] is not snapshot:
+            latest = snapshot, await answering.ask(lambda: written(StatusAnswer.model_validate(snapshot), unlike=UNLIKE))
+        return sent(request, latest[1])
+
+    @routes.get("/probers", response_model=ProberList, response_description="The probers.")
+    async def probers(request: Request, _: Annotated[Question, Query()]) -> Response:
+        """Every prober that writes to the store, and whether it still does."""
+        snapshot = await standing.snapshot()
+        return await answering.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
 
     return routes

@@ -34,6 +34,7 @@ from prober.objectives import as_json as objectives_as_json
 from prober.objectives import as_text as objectives_as_text
 from prober.probes.catalogue import PROBES
 from prober.run import run as run_service
+from prober.status.database import StatusError
 from prober.verify import ExitCode, Format
 from prober.verify import verify as verify_files
 from prober.verify_history import Question, is_history, verify_history
@@ -199,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokerError as trouble:
         print(f"{PROGRAM}: {trouble}", file=sys.stderr)
         return ExitCode.UNKNOWN
-    except (ConfigError, FaultError, HistoryError) as wrong:
+    except (ConfigError, FaultError, HistoryError, StatusError) as wrong:
         print(f"{PROGRAM}: {wrong}", file=sys.stderr)
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:

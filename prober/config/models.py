@@ -201,6 +201,8 @@ class History(Section):
     """What is older is deleted."""
     size_max: Annotated[Size, Field(ge=1)] = 50 * 2**30
     """When it grows beyond, the oldest files are deleted first."""
+    reports: Folder | None = None
+    """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
 
 
 class Status(Section):
@@ -212,6 +214,13 @@ class Status(Section):
     """Runs and findings that are older are deleted."""
 
 
+class Reads(StrEnum):
+    """Who may read."""
+
+    OPEN = "open"
+    TOKEN = "token"
+
+
 class Api(Section):
     """The status page, the REST API and /metrics."""
 
@@ -221,6 +230,8 @@ class Api(Section):
     """0 takes any free port."""
     token: SecretStr | None = None
     """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
+    reads: Reads = Reads.OPEN
+    """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
 
 
 class Push(Section):

@@ -217,7 +217,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "~"
 
 
-def _kept(count: int, marked: Sequence[int], lines_max: int) -> list[int]:
+def kept(count: int, marked: Sequence[int], lines_max: int) -> list[int]:
     """The indices to show: those next to the marked ones and to both ends, at most `lines_max`."""
     if count <= lines_max:
         return list(range(count))
@@ -226,13 +226,13 @@ def _kept(count: int, marked: Sequence[int], lines_max: int) -> list[int]:
     return sorted(sorted(range(count), key=lambda i: min(abs(i - anchor) for anchor in anchors))[:lines_max])
 
 
-def _deciding(history: Sequence[Numbered], finding: Finding) -> int:
+def deciding(history: Sequence[Numbered], finding: Finding) -> int:
     """The event that settles the finding: its last witness, or the end of a wait that was in vain."""
     return history[-1][0] if finding.status is Status.LIVENESS else max(finding.witnesses, default=0)
 
 
-def _mark(number: int, finding: Finding, deciding: int) -> str:
-    if number == deciding:
+def _mark(number: int, finding: Finding, decisive: int) -> str:
+    if number == decisive:
         return "X <-- decides"
     return "<-- witness" if number in finding.witnesses else ""
 
@@ -257,11 +257,11 @@ def draw(
         return ""
     columns = Columns(history, opened)
     canvas = Canvas(columns.names, width)
-    deciding = _deciding(history, finding)
-    marks = [_mark(number, finding, deciding) for number, _ in history]
+    decisive = deciding(history, finding)
+    marks = [_mark(number, finding, decisive) for number, _ in history]
     lines = [canvas.title(numbers)]
     previous = -1
-    for index in _kept(len(history), [i for i, mark in enumerate(marks) if mark], lines_max):
+    for index in kept(len(history), [i for i, mark in enumerate(marks) if mark], lines_max):
         if index > previous + 1:
             lines.append(canvas.omission(index - previous - 1))
         number, event = history[index]

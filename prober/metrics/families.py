@@ -99,16 +99,51 @@ PROBE_LAST_SUCCESS: Final = Family(
     (*TARGET, "probe"),
     "When a run last passed, seconds since 1970; 0 if never.",
 )
+PROBE_INTERVAL: Final = Family(
+    "probe_interval_seconds", Kind.GAUGE, (*TARGET, "probe"), "The longest time that the schedule leaves between two runs."
+)
+PROBED_KEYS: Final = Family("probed_keys", Kind.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
+UNDER_MAINTENANCE: Final = Family("under_maintenance", Kind.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
 TARGET_INFO: Final = Family("target", Kind.INFO, TARGET, "The targets, with the labels that the configuration gives them.")
 JOB_LAST_SUCCESS: Final = Family(
-    "job_last_success_timestamp_seconds", Kind.GAUGE, ("job",), "When a nightly job last succeeded, seconds since 1970; 0 if never."
+    "job_last_success_timestamp_seconds",
+    Kind.GAUGE,
+    (
+        "job",
+        "job_name",
+    ),  # the same twice: Prometheus puts its own `job` in the place of the first, unless it is told to honor labels
+    "When a nightly job last succeeded, seconds since 1970; 0 if never.",
 )
+
+HOT_KEYS: Final = Family(
+    "hot_keys",
+    Kind.GAUGE,
+    (*TARGET, "class"),
+    "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
+)
+REPORTS_EXPECTED: Final = Family(
+    "reports_expected", Kind.GAUGE, (), "1 if the configuration says where the nightly jobs leave their reports, else 0."
+)
+
+# Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
+DRILL_STEP: Final = Family(
+    "drill_step_seconds", Kind.GAUGE, ("drill", "step"), "How long a step of the newest drill took. Absent before the first one."
+)
+DRILL_RUNS: Final = Family("drill_runs", Kind.COUNTER, ("drill", "verdict"), "Finished drills.")
+DRILL_LAST_SUCCESS: Final = Family(
+    "drill_last_success_timestamp_seconds",
+    Kind.GAUGE,
+    ("drill",),
+    "When a drill last passed, seconds since 1970; 0 if never.",
+)
+DRILL_FINDINGS: Final = Family("drill_findings", Kind.COUNTER, ("drill", "kind", "status"), "What the checker found in drills.")
 
 # About the prober itself. Nothing here says anything about a service.
 INTERNAL_ERRORS: Final = Family("internal_errors", Kind.COUNTER, ("component",), "Faults of the prober's own.")
 SCHEDULER_SKIPS: Final = Family("scheduler_skips", Kind.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start.")
 EVENTS_DROPPED: Final = Family("events_dropped", Kind.COUNTER, ("component",), "Recorded facts that were given up.")
 HISTORY_FAILURES: Final = Family("history_failures", Kind.COUNTER, (), "Attempts to write the history that failed.")
+STATUS_FAILURES: Final = Family("status_failures", Kind.COUNTER, (), "Attempts to write the status store that failed.")
 LOOP_LAG: Final = Family("loop_lag_seconds", Kind.HISTOGRAM, (), "How much later than asked for the event loop woke up.")
 NEGATIVE_DURATIONS: Final = Family(
     "negative_durations",
@@ -119,6 +154,7 @@ NEGATIVE_DURATIONS: Final = Family(
 FOLDED_NAMES: Final = Family(
     "folded_names", Kind.COUNTER, (*TARGET, "label"), "Times that a name beyond the limit was counted as `other`."
 )
+START: Final = Family("start_timestamp_seconds", Kind.GAUGE, (), "When this prober started, seconds since 1970.")
 BUILD: Final = Family("build", Kind.INFO, (), "The version that is running.")
 
 FAMILIES: Final = tuple(value for value in dict(globals()).values() if isinstance(value, Family))

@@ -90,6 +90,15 @@ class Job(StrEnum):
     NIGHTLY = "nightly"
 
 
+class Heat(StrEnum):
+    """Why the nightly job `hot-keys` calls a key hot."""
+
+    STALLED = "stalled"
+    THROUGHPUT_BOUND = "throughput-bound"
+    CONSUMER_BOUND = "consumer-bound"
+    SKEWED = "skewed"
+
+
 class Duration(StrEnum):
     """The durations that are measured about a service."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from prober.config import TargetSettings
@@ -21,8 +22,11 @@ class Health:
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
         self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
         self._history_failures = store.counter(families.HISTORY_FAILURES)
+        self._status_failures = store.counter(families.STATUS_FAILURES)
+        self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
+        self._hot_keys = partial(store.gauge, families.HOT_KEYS)
         self._lag = store.histogram(families.LOOP_LAG)
-        self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job) for job in Job}
+        self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job, job) for job in Job}
         store.info(families.BUILD, (), {"version": version})
 
     def internal_error(self, component: Component) -> None:
@@ -37,9 +41,23 @@ class Health:
         """The history could not be written."""
         self._history_failures.inc()
 
+    def status_failed(self) -> None:
+        """The status store could not be written."""
+        self._status_failures.inc()
+
     def lagged(self, lag_s: float) -> None:
         """The event loop woke up later than asked for."""
         self._lag.observe(max(0.0, lag_s))
+
+    def started(self, at: float, *, reports_expected: bool = False) -> None:
+        """The prober started, seconds since 1970; `reports_expected`: it knows where nightly jobs leave their reports."""
+        self._start.set(at)
+        self._reports_expected.set(reports_expected)
+
+    def hot_keys(self, target: TargetSettings, counts: Mapping[str, int]) -> None:
+        """The newest report has so many hot keys of each class on a target."""
+        for heat, count in counts.items():
+            self._hot_keys(target.name, target.environment, target.region, heat).set(count)
 
     def job_succeeded(self, job: Job, at: float) -> None:
         """A nightly job succeeded at a time, seconds since 1970."""

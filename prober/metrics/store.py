@@ -49,7 +49,7 @@ class Store:
 
     def gauge(self, family: Family, *labels: str) -> Gauge:
         """The gauge with these label values."""
-        return self._gauges[family].labels(*labels)
+        return self._gauges[family].labels(*labels) if labels else self._gauges[family]
 
     def histogram(self, family: Family, *labels: str) -> Histogram:
         """The histogram with these label values."""

@@ -69,6 +69,7 @@ class SubscriptionMetrics:
         self._checks = {
             (check, result): store.counter(family, *labels, result) for check, family in _CHECKS.items() for result in Result
         }
+        self._keys = store.gauge(families.PROBED_KEYS, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Duration.END_TO_END),
@@ -97,6 +98,10 @@ class SubscriptionMetrics:
         """Keys went to another subscriber."""
         self._moves[outstanding].inc(count)
 
+    def probes(self, keys: int) -> None:
+        """A run there uses so many ordering keys."""
+        self._keys.set(keys)
+
     def unreadable(self, count: int) -> None:
         """Messages came that no probe of ours has written."""
         self._deliveries[DeliveryKind.FOREIGN].inc(count)
@@ -115,8 +120,10 @@ class TargetMetrics:
         self._topics: dict[str, TopicMetrics] = {}
         self._subscriptions: dict[str, SubscriptionMetrics] = {}
         store.info(families.TARGET_INFO, self.labels, target.labels)
-        for probe in target.probes:
+        for probe, settings in target.probes.items():
             self._add_probe(probe)
+            store.gauge(families.PROBE_INTERVAL, *self.labels, probe).set(settings.schedule.longest_gap.total_seconds())
+        self._maintenance = store.gauge(families.UNDER_MAINTENANCE, *self.labels)
         self._control_plane = {
             operation: Stopwatch(
                 store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
@@ -163,6 +170,10 @@ class TargetMetrics:
         self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower()).inc()
         if verdict is Verdict.PASS:
             self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe).set(at)
+
+    def under_maintenance(self, under_way: bool) -> None:
+        """Whether the target is under maintenance at the moment."""
+        self._maintenance.set(under_way)
 
     def administered(self, operation: Operation, latency_s: float, exemplar: Exemplar | None = None) -> None:
         """An administration call came back."""

@@ -24,7 +24,7 @@ from prober.dossier import Excerpt, collect
 from prober.history.trace import FIRST_EVENT_LINE, write_trace
 from prober.history.trace_header import TraceHeader
 from prober.judgement import Made
-from prober.results import RunResult
+from prober.results import RunResult, finding_id_of
 from prober.snapshot import Site, SiteKey
 from prober.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, Recorded, RunRecord
 
@@ -93,7 +93,7 @@ def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Map
     result = ended.result
     proof = evidence.get(number, f"only the first {PROVEN_PER_SORT_MAX} findings of a kind in a run are reduced")
     return FindingRecord(
-        finding_id=f"{result.run_id}-{number}",
+        finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
         site=SiteKey(result.target, result.probe, result.vantage),
         instance=prober.instance,

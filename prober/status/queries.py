@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date
-from itertools import groupby
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
 
 from prober.core.findings import Kind, Status
-from prober.core.slo import Objective, Tally
-from prober.core.verdict import Verdict, worst
-from prober.snapshot import SiteKey
+from prober.core.slo import Tally
+from prober.core.verdict import Verdict
+from prober.judgement import FAILING
+from prober.snapshot import RunSummary, SiteKey
 from prober.status import tables
 from prober.status.cursors import Position, read_cursor, write_cursor
 from prober.status.database import Database
@@ -29,17 +29,14 @@ from prober.status.records import (
     ProberRecord,
     RunFilter,
     RunRecord,
-    SiteStatus,
     Standing,
     VerdictCount,
 )
-from prober.status.rows import evidence_of, finding_of, report_of, run_of, standing_of, text_of
-from prober.status.slices import begin_of, definition_of, length_for
+from prober.status.rows import evidence_of, finding_of, prober_of, report_of, run_of, standing_of, summary_of, text_of
+from prober.status.slices import Series, begin_of, length_for
 
 PAGE_MAX: Final = 500
 GROUPS_MAX: Final = 500
-SILENT_AFTER_S: Final = 90.0
-"""A prober that told nothing for so long does not report any more."""
 
 EVERY_RUN: Final = RunFilter()
 EVERY_FINDING: Final = FindingFilter()
@@ -105,12 +102,37 @@ class StatusQueries:
 
     # --- summaries -----------------------------------------------------------------------------------------------------------
 
-    def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunRecord, ...]:
-        """The newest runs of a site, oldest first."""
+    def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
+        """The newest runs of a site in short, oldest first."""
         runs = tables.runs.c
-        newest = _ordered(select(tables.runs), runs.started_at, runs.run_id).limit(limit)
-        rows = self._rows(newest.where(*_equal(tables.runs, target=site.target, probe=site.probe, vantage=site.vantage)))
-        return tuple(map(run_of, reversed(rows)))
+        columns = (runs.run_id, runs.verdict, runs.reason, runs.started_at, runs.duration_s, runs.internal_error)
+        newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
+        return tuple(map(summary_of, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
+
+    def last_change_at(self, site: SiteKey, verdict: Verdict) -> float | None:
+        """When the runs of a site began to end with `verdict`, which is that of its newest run: the end of the first of them.
+
+        None: there is no such run.
+        """
+        runs = tables.runs.c
+        others = [self._newest(site, other) for other in Verdict if other is not verdict]
+        before = max((at for at in others if at is not None), default=0.0)
+        first = select(runs.ended_at).where(*_of_site(tables.runs, site), runs.started_at > before)
+        rows = self._rows(first.order_by(runs.started_at, runs.run_id).limit(1))
+        return rows[0]["ended_at"] if rows else None
+
+    def failing(self, site: SiteKey, *, limit: int = 20) -> tuple[FindingRecord, ...]:
+        """The newest open findings of a site that failed a run, without their evidence."""
+        findings = tables.findings.c
+        query = _ordered(select(tables.findings), findings.found_at, findings.finding_id).limit(limit)
+        return tuple(map(finding_of, self._rows(query.where(*_of_site(tables.findings, site), *_open_and_failing()))))
+
+    def failing_counts(self) -> dict[SiteKey, int]:
+        """How many open findings that failed a run each site has; sites without are missing."""
+        findings = tables.findings.c
+        site = (findings.target, findings.probe, findings.vantage)
+        rows = self._rows(select(*site, func.count().label("n")).where(*_open_and_failing()).group_by(*site))
+        return {_site_key(row): row["n"] for row in rows}
 
     def verdicts(self, since: float, until: float) -> tuple[VerdictCount, ...]:
         """How the runs of each site ended that began in an interval."""
@@ -133,32 +155,29 @@ class StatusQueries:
     def probers(self) -> tuple[ProberRecord, ...]:
         """Who writes to the store, or did."""
         rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
-        return tuple(ProberRecord(row["instance"], row["version"], row["started_at"], row["told_at"]) for row in rows)
+        return tuple(map(prober_of, rows))
 
-    def sites(self, now: float) -> tuple[SiteStatus, ...]:
-        """Every site as all its probers see it."""
+    def standings(self) -> tuple[Standing, ...]:
+        """What each prober last said of each of its sites."""
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage)
-        standings = map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance)))
-        return tuple(_site_status(key, tuple(told), now) for key, told in groupby(standings, key=lambda told: told.site.key))
+        return tuple(map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
-    def tallies(self, objective: Objective, window_s: float, now: float) -> dict[str, Tally]:
-        """What was counted for an objective in the last `window_s` seconds, by target; targets without a count are missing.
+    def tallies(self, window_s: float, now: float) -> dict[Series, Tally]:
+        """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
 
         A window begins at a full five minutes, or at a full hour if it is longer than a day.
         """
         slices, length_s = tables.slices.c, length_for(window_s)
+        series = (slices.target, slices.objective, slices.definition)
         total = [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
-        rows = self._rows(
-            select(slices.target, *total)
-            .where(
-                *_equal(tables.slices, objective=objective.name, definition=definition_of(objective)),
-                slices.length_s == length_s,
-                slices.begins_at >= begin_of(now - window_s, length_s),
-                slices.begins_at <= now,
+        inside = _within(slices.begins_at, begin_of(now - window_s, length_s), now)
+        rows = self._rows(select(*series, *total).where(slices.length_s == length_s, inside).group_by(*series))
+        return {
+            Series(row["target"], row["objective"], row["definition"]): Tally(
+                int(row["good"]), int(row["bad"]), int(row["undecided"])
             )
-            .group_by(slices.target)
-        )
-        return {row["target"]: Tally(int(row["good"]), int(row["bad"]), int(row["undecided"])) for row in rows}
+            for row in rows
+        }
 
     def reports(self, day: date) -> tuple[JobReport, ...]:
         """What the jobs said about a day."""
@@ -188,6 +207,13 @@ class StatusQueries:
             return rows, None
         last = rows[limit - 1]
         return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
+
+    def _newest(self, site: SiteKey, verdict: Verdict) -> float | None:
+        """When the newest run of a site began that ended with a verdict."""
+        runs = tables.runs.c
+        newest = _ordered(select(runs.started_at), runs.started_at, runs.run_id).limit(1)
+        rows = self._rows(newest.where(*_of_site(tables.runs, site), *_equal(tables.runs, verdict=verdict)))
+        return rows[0]["started_at"] if rows else None
 
     def _groups(self, condition: ColumnElement[bool]) -> tuple[FindingGroup, ...]:
         findings = tables.findings.c
@@ -223,6 +249,10 @@ def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
     return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
 
 
+def _within(column: ColumnElement[float], first: float, last: float) -> ColumnElement[bool]:
+    return (column >= first) & (column <= last)
+
+
 def _between(column: ColumnElement[float], since: float | None, until: float | None) -> list[ColumnElement[bool]]:
     return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
 
@@ -235,10 +265,10 @@ def _site_key(row: Any) -> SiteKey:
     return SiteKey(row["target"], row["probe"], row["vantage"])
 
 
-def _site_status(key: SiteKey, told: tuple[Standing, ...], now: float) -> SiteStatus:
-    """Who reports decides; where nobody does, nothing is known."""
-    reporting = [one for one in told if now - one.told_at <= SILENT_AFTER_S]
-    standings = [one.standing for one in reporting if one.standing is not None]
-    if reporting and not standings:
-        return SiteStatus(key, None, told)
-    return SiteStatus(key, worst(standings), told)
+def _of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
+    return _equal(table, target=site.target, probe=site.probe, vantage=site.vantage)
+
+
+def _open_and_failing() -> tuple[ColumnElement[bool], ...]:
+    findings = tables.findings.c
+    return findings.closed_at.is_(None), findings.status.in_([status.value for status in FAILING])

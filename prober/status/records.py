@@ -16,7 +16,7 @@ from prober.core.rules import Rules
 from prober.core.slo import Tally
 from prober.core.verdict import Verdict
 from prober.results import RunResult
-from prober.snapshot import Site, SiteKey
+from prober.snapshot import Site, SiteKey, SiteSnapshot, SkippedRun
 
 Item = TypeVar("Item")
 
@@ -139,12 +139,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ProberRecord:
-    """A prober that writes to the store; `told_at` is when it last said how its sites stand."""
+    """A prober that writes to the store; `told_at` is when it last said how its sites stand, and what its own troubles are."""
 
     instance: str
     version: str
     started_at: float
     told_at: float
+    troubles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +161,35 @@ class Standing:
     last_run_id: str | None
     last_pass_at: float | None
     next_run_at: float | None
+    running_since: float | None
+    overdue_s: float | None
+    runs: Mapping[Verdict, int]
     runs_expected: int
     runs_skipped: int
+    last_skip: SkippedRun | None
     maintenance: str | None
 
-
-@dataclass(frozen=True, slots=True)
-class SiteStatus:
-    """A site as all its probers see it.
-
-    standing   the worst of those probers that still report; UNKNOWN if none of them does, None under maintenance.
-    probers    what each of them said, also those that fell silent.
-    """
-
-    key: SiteKey
-    standing: Verdict | None
-    probers: tuple[Standing, ...]
+    @classmethod
+    def told(cls, instance: str, at: float, shown: SiteSnapshot) -> Standing:
+        """What a prober says of one of its sites."""
+        return cls(
+            instance=instance,
+            told_at=at,
+            site=shown.site,
+            verdict=shown.verdict,
+            standing=shown.standing,
+            since=shown.since,
+            last_run_id=None if shown.last_run is None else shown.last_run.run_id,
+            last_pass_at=shown.last_pass_at,
+            next_run_at=shown.next_run_at,
+            running_since=shown.running_since,
+            overdue_s=shown.overdue_s,
+            runs=shown.runs,
+            runs_expected=shown.runs_expected,
+            runs_skipped=shown.runs_skipped,
+            last_skip=shown.last_skip,
+            maintenance=shown.maintenance,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from prober.status.slices import KEPT_S
 DELETED_AT_ONCE_MAX: Final = 1_000
 DELETED_PER_PASS_MAX: Final = 20_000
 REPORTS_KEPT_S: Final = 400 * DAY_S
+SILENT_KEPT_S: Final = DAY_S
+"""A prober that told nothing for so long is gone: its sites are not waited for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def tidy(database: Database, keeping: Keeping, now: float) -> Tidied:
             if first_kept is not None:
                 excess = [each.table.c.target == target, tuple_(each.at, each.name) < tuple_(*first_kept)]
                 evicted += _delete(database, each, excess, left - expired - evicted)
-    _forget(database, now, oldest)
+    _forget(database, now)
     return Tidied(expired, evicted, expired + evicted < left)
 
 
@@ -111,13 +113,13 @@ def _delete_piece(connection: Connection, each: _List, conditions: Sequence[Colu
     return len(names)
 
 
-def _forget(database: Database, now: float, oldest: float) -> None:
+def _forget(database: Database, now: float) -> None:
     """What is small: probers and sites that nobody told about for long, slices and reports that no window reaches."""
     slices = tables.slices.c
     day = (datetime.fromtimestamp(now, UTC) - timedelta(seconds=REPORTS_KEPT_S)).date()
     with database.writing() as connection:
         for table in (tables.sites, tables.probers):
-            connection.execute(delete(table).where(table.c.told_at < oldest))
+            connection.execute(delete(table).where(table.c.told_at < now - SILENT_KEPT_S))
         for length_s, kept_s in KEPT_S.items():
             connection.execute(delete(tables.slices).where(slices.length_s == length_s, slices.begins_at < now - kept_s))
         connection.execute(delete(tables.reports).where(tables.reports.c.day < day))

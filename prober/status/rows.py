@@ -17,13 +17,14 @@ from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.indicators import Indicator
 from prober.core.slo import Tally
 from prober.core.verdict import Verdict
-from prober.results import RunResult
-from prober.snapshot import Site, SiteKey, SiteSnapshot
+from prober.results import Durations, RunResult
+from prober.snapshot import RunSummary, Site, SiteKey, SkippedRun
 from prober.status.records import (
     Beginning,
     Evidence,
     FindingRecord,
     JobReport,
+    ProberRecord,
     ProberState,
     RunRecord,
     Slice,
@@ -60,6 +61,7 @@ def run_values(record: RunRecord) -> Values:
             "counts": [[kind.value, status.value, count] for (kind, status), count in result.counts.items()],
             "counters": dict(result.counters),
             "checks": {name.value: [tally.good, tally.bad, tally.undecided] for name, tally in result.checks.items()},
+            "durations": {name.value: asdict(durations) for name, durations in result.durations.items()},
             "internal_error": result.internal_error,
             "findings_omitted": record.findings_omitted,
             "prober": asdict(record.prober),
@@ -84,6 +86,7 @@ def run_of(row: RowMapping) -> RunRecord:
         counts={(Kind(kind), Status(status)): count for kind, status, count in row["counts"]},
         counters=row["counters"],
         checks={Indicator(name): Tally(*tally) for name, tally in row["checks"].items()},
+        durations={Indicator(name): Durations(**durations) for name, durations in row["durations"].items()},
         internal_error=row["internal_error"],
     )
     return RunRecord(
@@ -169,24 +172,36 @@ def evidence_of(row: RowMapping) -> Evidence:
     return Evidence(row["trace"], row["proven"], row["complete"], row["among"], tuple(row["witnesses"]), opened)
 
 
-def standing_values(instance: str, told_at: float, shown: SiteSnapshot) -> Values:
+def summary_of(row: RowMapping) -> RunSummary:
+    """The run of a row, in short: of a row with these columns alone."""
+    return RunSummary(
+        row["run_id"], Verdict(row["verdict"]), row["reason"], row["started_at"], row["duration_s"], row["internal_error"]
+    )
+
+
+def standing_values(told: Standing) -> Values:
     """The row of a site."""
-    site = shown.site
+    site, skip = told.site, told.last_skip
     return _texts(
         {field.name: getattr(site, field.name) for field in fields(site)}
         | {
             "labels": dict(site.labels),
-            "instance": instance,
-            "told_at": told_at,
-            "verdict": None if shown.verdict is None else shown.verdict.value,
-            "standing": None if shown.standing is None else shown.standing.value,
-            "since": shown.since,
-            "last_run_id": None if shown.last_run is None else shown.last_run.run_id,
-            "last_pass_at": shown.last_pass_at,
-            "next_run_at": shown.next_run_at,
-            "runs_expected": shown.runs_expected,
-            "runs_skipped": shown.runs_skipped,
-            "maintenance": shown.maintenance,
+            "instance": told.instance,
+            "told_at": told.told_at,
+            "verdict": None if told.verdict is None else told.verdict.value,
+            "standing": None if told.standing is None else told.standing.value,
+            "since": told.since,
+            "last_run_id": told.last_run_id,
+            "last_pass_at": told.last_pass_at,
+            "next_run_at": told.next_run_at,
+            "running_since": told.running_since,
+            "overdue_s": told.overdue_s,
+            "runs": {verdict.value: count for verdict, count in told.runs.items()},
+            "runs_expected": told.runs_expected,
+            "runs_skipped": told.runs_skipped,
+            "last_skip_reason": None if skip is None else skip.reason,
+            "last_skip_at": None if skip is None else skip.at,
+            "maintenance": told.maintenance,
         }
     )
 
@@ -208,19 +223,33 @@ def standing_of(row: RowMapping) -> Standing:
         labels=row["labels"],
     )
     return Standing(
-        row["instance"],
-        row["told_at"],
-        site,
-        _verdict(row["verdict"]),
-        _verdict(row["standing"]),
-        row["since"],
-        row["last_run_id"],
-        row["last_pass_at"],
-        row["next_run_at"],
-        row["runs_expected"],
-        row["runs_skipped"],
-        row["maintenance"],
+        instance=row["instance"],
+        told_at=row["told_at"],
+        site=site,
+        verdict=_verdict(row["verdict"]),
+        standing=_verdict(row["standing"]),
+        since=row["since"],
+        last_run_id=row["last_run_id"],
+        last_pass_at=row["last_pass_at"],
+        next_run_at=row["next_run_at"],
+        running_since=row["running_since"],
+        overdue_s=row["overdue_s"],
+        runs={Verdict(verdict): count for verdict, count in row["runs"].items()},
+        runs_expected=row["runs_expected"],
+        runs_skipped=row["runs_skipped"],
+        last_skip=None if row["last_skip_at"] is None else SkippedRun(row["last_skip_reason"], row["last_skip_at"]),
+        maintenance=row["maintenance"],
     )
+
+
+def prober_values(prober: ProberRecord) -> Values:
+    """The row of a prober."""
+    return _texts(asdict(prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles]})
+
+
+def prober_of(row: RowMapping) -> ProberRecord:
+    """The prober of a row."""
+    return ProberRecord(row["instance"], row["version"], row["started_at"], row["told_at"], tuple(row["troubles"]))
 
 
 def slice_values(one: Slice) -> Values:

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, func, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from prober.core.verdict import Verdict
 from prober.snapshot import SiteSnapshot
 from prober.status import tables
 from prober.status.database import Database
 from prober.status.migration import migrate
-from prober.status.records import Entry, FindingRecord, JobReport, ProberRecord, RunRecord, Slice
+from prober.status.records import Entry, FindingRecord, JobReport, ProberRecord, RunRecord, Slice, Standing
 from prober.status.retention import Keeping, Tidied, tidy
 from prober.status.rows import (
     Values,
     evidence_values,
     finding_values,
+    prober_values,
     report_values,
     run_values,
     slice_values,
@@ -52,19 +53,22 @@ class StatusStore:
             for entry in entries:
                 self._record(connection, entry)
 
-    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] = (), slices: Sequence[Slice] = ()) -> None:
-        """How the sites of a prober stand now, in place of what it told before, and what it counted."""
-        row = {
-            "instance": text_of(prober.instance),
-            "version": text_of(prober.version),
-            "started_at": prober.started_at,
-            "told_at": prober.told_at,
-        }
-        standings = [standing_values(prober.instance, prober.told_at, site) for site in sites]
+    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
+        """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted."""
+        standings = [standing_values(Standing.told(prober.instance, prober.told_at, site)) for site in sites or ()]
+        outdated = (tables.sites.c.instance == text_of(prober.instance)) & (tables.sites.c.told_at < prober.told_at)
         with self._database.writing() as connection:
-            self._replace(connection, tables.probers, [row])
+            self._replace(connection, tables.probers, [prober_values(prober)])
             self._replace(connection, tables.sites, standings)
+            if sites is not None:
+                connection.execute(delete(tables.sites).where(outdated))
             self._replace(connection, tables.slices, [slice_values(one) for one in slices])
+
+    def leave(self, instance: str) -> None:
+        """A prober has stopped for good, as far as anybody knows: what it said of its sites is not waited for any more."""
+        with self._database.writing() as connection:
+            for table in (tables.sites, tables.probers):
+                connection.execute(delete(table).where(table.c.instance == text_of(instance)))
 
     def report(self, report: JobReport) -> None:
         """What a job said about a day, in place of what it said before."""

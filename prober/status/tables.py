@@ -32,6 +32,7 @@ probers: Final = Table(
     _needed("version", Text),
     _needed("started_at", Double),
     _needed("told_at", Double),
+    _needed("troubles", JSON),
 )
 
 sites: Final = Table(
@@ -57,8 +58,13 @@ sites: Final = Table(
     _maybe("last_run_id", Text),
     _maybe("last_pass_at", Double),
     _maybe("next_run_at", Double),
+    _maybe("running_since", Double),
+    _maybe("overdue_s", Double),
+    _needed("runs", JSON),
     _needed("runs_expected", BigInteger),
     _needed("runs_skipped", BigInteger),
+    _maybe("last_skip_reason", Text),
+    _maybe("last_skip_at", Double),
     _maybe("maintenance", Text),
 )
 
@@ -82,6 +88,7 @@ runs: Final = Table(
     _needed("counts", JSON),
     _needed("counters", JSON),
     _needed("checks", JSON),
+    _needed("durations", JSON),
     _needed("internal_error", Boolean),
     _needed("findings_omitted", BigInteger),
     _needed("prober", JSON),

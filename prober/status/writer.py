@@ -25,7 +25,7 @@ from typing import Final
 from prober.clock import monotonic_s, wall_s
 from prober.core.slo import Tally
 from prober.results import RunResult
-from prober.snapshot import Site, SiteSnapshot, Snapshot
+from prober.snapshot import Site, Snapshot
 from prober.status.database import NotStorable, StatusError
 from prober.status.dossiers import Ended, Prober, entry_of
 from prober.status.records import Entry, ProberRecord, Recorded
@@ -102,7 +102,7 @@ class StatusWriter:
         self._lock = threading.Lock()  # guards what both sides touch; held for moments only
         self._ended: deque[Ended] = deque()
         self._events_waiting = 0
-        self._told: tuple[float, tuple[SiteSnapshot, ...]] | None = None
+        self._told: Snapshot | None = None
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._entries: deque[Entry] = deque()
         self._bytes_waiting = 0
@@ -131,7 +131,7 @@ class StatusWriter:
     def tell(self, snapshot: Snapshot) -> None:
         """How everything stands, in place of what was told before."""
         with self._lock:
-            self._told = snapshot.at, snapshot.sites
+            self._told = snapshot
             for slo in snapshot.slos:
                 series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
                 self._slices.told(series, slo.total, snapshot.at)
@@ -167,6 +167,16 @@ class StatusWriter:
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return self.state()
+
+    def leave(self, timeout_s: float = 10.0) -> WriterState:
+        """As `close`; and from now on nobody waits for what this prober says of its sites, if the store can be told."""
+        state = self.close(timeout_s)
+        try:
+            if self._prepared:
+                self._store.leave(self._prober.instance)
+        except StatusError as error:
+            _log.warning("the status store is not told that this prober has stopped: %s", error)
+        return state
 
     def _keep_writing(self) -> None:
         pause_s = RETRY_FIRST_S
@@ -224,8 +234,8 @@ class StatusWriter:
         told, slices = self._take_told()
         if told is None and not slices:
             return
-        at, sites = told or (self._wall_clock(), ())
-        prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at)
+        at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
+        prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at, troubles)
         try:
             self._store.tell(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:
@@ -236,7 +246,7 @@ class StatusWriter:
                 self._slices.put_back(slices)
             raise
 
-    def _take_told(self) -> tuple[tuple[float, tuple[SiteSnapshot, ...]] | None, dict[Span, Tally]]:
+    def _take_told(self) -> tuple[Snapshot | None, dict[Span, Tally]]:
         with self._lock:
             told, self._told = self._told, None
             return told, self._slices.take()

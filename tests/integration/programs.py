@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import urlopen
 
@@ -95,9 +96,10 @@ def program(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterat
 @contextmanager
 def service(**environ: str) -> Iterator[tuple[Program, str]]:
     """`ordering-prober run` on a free port, and the URL of its page, without a slash at the end."""
-    settings = {"ORDERING_PROBER_API__PORT": "0", **environ}
-    with program("run", environ=settings) as running:
-        yield running, running.said(r"status page: (\S+)/")
+    with TemporaryDirectory() as folder:
+        settings = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": f"sqlite:///{folder}/status.db", **environ}
+        with program("run", environ=settings) as running:
+            yield running, running.said(r"status page: (\S+)/")
 
 
 @contextmanager

@@ -19,7 +19,8 @@ def service(environ: Mapping[str, str], text: str, tmp_path: object) -> Service:
     file = f"{tmp_path}/prober.yaml"
     with open(file, "w", encoding="utf-8") as stream:
         stream.write(text)
-    return Service(load(file, environ), environ, "1.2.3")
+    stored = {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db", **environ}
+    return Service(load(file, stored), environ, "1.2.3")
 
 
 async def until(condition: Callable[[], object]) -> None:

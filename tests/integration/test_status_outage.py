@@ -18,7 +18,7 @@ from prober.status.queries import StatusQueries
 from prober.status.records import RunFilter
 from prober.status.store import StatusStore
 from prober.status.writer import StatusWriter
-from tests.unit.status.examples import KEEPING, ORDER, PROBER, SITE, START, entry, failed, result, snapshot, sqlite_url
+from tests.unit.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, entry, failed, result, snapshot, sqlite_url
 from tests.unit.status.postgresql import PostgreSQL, binaries
 
 KILLS = 3
@@ -118,7 +118,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
     names = names_in(queries)
     assert len(names) == len(set(names)) == count
     assert len(queries.findings(limit=500).items) == findings
-    assert queries.tallies(ORDER, HOUR_S, START + 10.0) == {"europe": Tally(count - 1)}
+    assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: Tally(count - 1)}
     database.close()
 
 

@@ -21,6 +21,7 @@ from prober.status.database import Database
 from prober.status.dossiers import Prober
 from prober.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, Recorded, RunRecord
 from prober.status.retention import Keeping
+from prober.status.slices import Series, definition_of
 from prober.status.store import StatusStore
 from tests.notation import history
 
@@ -31,6 +32,7 @@ US = Site("us", "affinity", "wire", interval_s=10.0)
 PROBER = Prober("prober-0", "1.2.3", START)
 KEEPING = Keeping(retention_s=30 * DAY_S)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
+ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
 NOTHING = Tally()
 SKIPPED = "P1,2,3,4 A<1@1 A<2@1.1 A<3@1.2 A ack 3@1.3 A<2@2 A<4@2.1 stop @5"
 """Message 3 is passed over when 2 and 4 come again."""

@@ -13,9 +13,9 @@ from prober.status.records import (
     ProberRecord,
     Slice,
 )
-from prober.status.slices import SHORT_S
+from prober.status.slices import SHORT_S, Series
 from prober.status.store import StatusStore
-from tests.unit.status.examples import KEEPING, ORDER, START, US, entry, result, snapshot
+from tests.unit.status.examples import KEEPING, START, US, entry, result, snapshot
 
 
 def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
@@ -42,18 +42,18 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
         (
             each.runs(limit=500),
             each.findings(limit=500),
-            each.sites(START + 20.0),
-            each.tallies(ORDER, HOUR_S, START + 20.0),
+            each.standings(),
+            each.tallies(HOUR_S, START + 20.0),
             each.probers(),
         )
         for each in replicas
     )
     assert first == second
-    runs, findings, sites, tallies, told = first
+    runs, findings, standings, tallies, told = first
     assert len({record.result.run_id for record in runs.items}) == len(runs.items) == 80
     assert len(findings.items) == 2 * 13
-    assert [len(site.probers) for site in sites] == [2]
-    assert tallies == {"europe": Tally(2 * 19)}
+    assert [standing.instance for standing in standings] == ["prober-0", "prober-1"]
+    assert tallies == {Series("europe", "order", "order"): Tally(2 * 19)}
     assert [each.instance for each in told] == ["prober-0", "prober-1"]
     for each in databases:
         each.close()

@@ -36,7 +36,7 @@ class TestRetention:
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
         assert queries.trace("old-1") is None
-        assert (queries.sites(now), queries.probers(), queries.reports(date(2020, 1, 1))) == ((), (), ())
+        assert (queries.standings(), queries.probers(), queries.reports(date(2020, 1, 1))) == ((), (), ())
 
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))

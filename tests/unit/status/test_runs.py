@@ -115,7 +115,15 @@ class TestRuns:
 
     def test_the_history_of_a_site_is_its_newest_runs(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"run-{number}", at=START + number, site=(SITE, LIBRARY)[number % 2]) for number in range(8))
-        assert [record.result.run_id for record in queries.history(SITE.key, limit=3)] == ["run-2", "run-4", "run-6"]
+        assert [run.run_id for run in queries.history(SITE.key, limit=3)] == ["run-2", "run-4", "run-6"]
+
+    def test_a_verdict_lasts_since_the_first_run_of_its_last_row(self, store: StatusStore, queries: StatusQueries) -> None:
+        kinds = {1: (Kind.GHOST,), 4: (Kind.GHOST,)}
+        store.record(entry(f"run-{number}", *kinds.get(number, ()), at=START + number) for number in range(8))
+        store.record([entry("other", Kind.GHOST, at=START + 7.5, site=LIBRARY)])
+        assert queries.last_change_at(SITE.key, Verdict.PASS) == queries.run("run-5").ended_at  # type: ignore[union-attr]
+        assert queries.last_change_at(LIBRARY.key, Verdict.FAIL) == queries.run("other").ended_at  # type: ignore[union-attr]
+        assert queries.last_change_at(US.key, Verdict.PASS) is None
 
     def test_verdicts_are_counted_by_site(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record([entry("a"), entry("b"), entry("c", Kind.GHOST), entry("d", site=US), entry("e", at=START - 1.0)])

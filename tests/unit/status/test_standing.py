@@ -7,15 +7,17 @@ from datetime import date
 
 from prober.core.slo import DAY_S, HOUR_S, Tally
 from prober.core.verdict import Verdict
-from prober.status.queries import SILENT_AFTER_S, StatusQueries
+from prober.status.queries import StatusQueries
 from prober.status.records import (
     JobReport,
     ProberRecord,
     Slice,
 )
-from prober.status.slices import LONG_S, SHORT_S
+from prober.status.slices import LONG_S, SHORT_S, Series
 from prober.status.store import StatusStore
-from tests.unit.status.examples import ORDER, SITE, START, result, snapshot
+from tests.unit.status.examples import ORDER_IN_EUROPE, SITE, START, result, snapshot
+
+REDELIVERY = Series("europe", "order", "redelivery")
 
 
 class TestStanding:
@@ -23,26 +25,10 @@ class TestStanding:
         shown = snapshot(Tally(), START + 5.0, result(at=START))
         store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
         store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
-        (site,) = queries.sites(START + 6.0)
-        (told,) = site.probers
-        assert (site.key, site.standing, told.site) == (SITE.key, Verdict.PASS, SITE)
+        (told,) = queries.standings()
+        assert (told.standing, told.site) == (Verdict.PASS, SITE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
-
-    def test_of_several_probers_the_worst_counts_and_silence_is_no_pass(self, store: StatusStore, queries: StatusQueries) -> None:
-        good = snapshot(Tally(), START + 5.0, result())
-        bad = snapshot(Tally(), START + 5.0, result(verdict=Verdict.FAIL))
-        store.tell(ProberRecord("prober-0", "1", START, START + 50.0), good.sites)
-        store.tell(ProberRecord("prober-1", "1", START, START + 5.0), bad.sites)
-        assert queries.sites(START + 50.0)[0].standing is Verdict.FAIL
-        assert queries.sites(START + 6.0 + SILENT_AFTER_S)[0].standing is Verdict.PASS
-        assert queries.sites(START + 51.0 + SILENT_AFTER_S)[0].standing is Verdict.UNKNOWN
-
-    def test_under_maintenance_nothing_is_said(self, store: StatusStore, queries: StatusQueries) -> None:
-        (site,) = snapshot().sites
-        store.tell(ProberRecord("p", "1", START, START), [replace(site, standing=None, maintenance="network works")])
-        (told,) = queries.sites(START)
-        assert (told.standing, told.probers[0].maintenance) == (None, "network works")
 
     def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
         def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
@@ -61,10 +47,9 @@ class TestStanding:
         ]
         for _ in range(2):
             store.tell(ProberRecord("p", "1", START, now), slices=told)
-        assert queries.tallies(ORDER, 300.0, now) == {"europe": Tally(30, 1)}
-        assert queries.tallies(ORDER, HOUR_S, now) == {"europe": Tally(130, 1)}
-        assert queries.tallies(ORDER, 30 * DAY_S, now) == {"europe": Tally(1130, 1)}
-        assert queries.tallies(replace(ORDER, name="other"), HOUR_S, now) == {}
+        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: Tally(30, 1), REDELIVERY: Tally(7, 7)}
+        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == Tally(130, 1)
+        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == Tally(1130, 1)
 
     def test_a_report_of_a_job_takes_the_place_of_the_one_before(self, store: StatusStore, queries: StatusQueries) -> None:
         report = JobReport("hot-keys", date(2026, 1, 2), Verdict.UNKNOWN, START, 3.5, "reports/hot-keys", {"keys": 3})

@@ -19,7 +19,7 @@ from prober.status.records import Entry, FindingFilter, ProberRecord, Recorded, 
 from prober.status.store import StatusStore
 from prober.status.writer import TIDY_EVERY_S, StatusWriter
 from tests.unit.history.recording import Clock, Losses
-from tests.unit.status.examples import KEEPING, ORDER, PROBER, SITE, START, failed, result, snapshot, sqlite_url
+from tests.unit.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
 
 
 class Fragile(StatusStore):
@@ -35,7 +35,7 @@ class Fragile(StatusStore):
             self.answers_lost -= 1
             raise StoreUnavailable("the connection broke after COMMIT was sent")
 
-    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] = (), slices: Sequence[Slice] = ()) -> None:
+    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
         self._answer()
         super().tell(prober, sites, slices)
 
@@ -177,9 +177,23 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
     bench.writer.tell(snapshot(Tally(5), START + 1.0, result(verdict=Verdict.FAIL)))
     bench.writer.tell(snapshot(Tally(8, 1), START + 3.0, result()))
     assert bench.writer.write()
-    (site,) = bench.queries.sites(START + 4.0)
-    assert (site.standing, site.probers[0].told_at) == (Verdict.PASS, START + 3.0)
-    assert bench.queries.tallies(ORDER, HOUR_S, START + 4.0) == {"europe": Tally(8, 1)}
+    (told,) = bench.queries.standings()
+    assert (told.standing, told.told_at) == (Verdict.PASS, START + 3.0)
+    assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: Tally(8, 1)}
+
+
+def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
+    shown = snapshot(Tally(), START + 1.0, result())
+    bench.writer.tell(shown)
+    assert bench.writer.write()
+    bench.writer.tell(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
+    assert bench.writer.write()
+    assert bench.queries.standings() == ()
+    assert [told.troubles for told in bench.queries.probers()] == [("the disk is full",)]
+    bench.writer.tell(replace(shown, at=START + 3.0))
+    assert bench.writer.write()
+    bench.writer.leave()
+    assert (bench.queries.standings(), bench.queries.probers()) == ((), ())
 
 
 def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None:
@@ -192,7 +206,7 @@ def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None
     restarted = Bench(bench.database)
     restarted.writer.tell(snapshot(Tally(3, 1), START + 405.0))
     assert restarted.writer.write()
-    assert bench.queries.tallies(ORDER, HOUR_S, START + 406.0) == {"europe": Tally(12, 1)}
+    assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: Tally(12, 1)}
 
 
 def test_retention_is_seen_to_from_time_to_time(bench: Bench) -> None:

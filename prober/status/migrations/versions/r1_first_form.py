@@ -97,6 +97,7 @@ def _probers() -> None:
         _needed("version", sa.Text()),
         _needed("started_at", sa.Double()),
         _needed("told_at", sa.Double()),
+        _needed("troubles", sa.JSON()),
         sa.PrimaryKeyConstraint("instance", name="pk_probers"),
     )
 
@@ -135,6 +136,7 @@ def _runs() -> None:
         _needed("counts", sa.JSON()),
         _needed("counters", sa.JSON()),
         _needed("checks", sa.JSON()),
+        _needed("durations", sa.JSON()),
         _needed("internal_error", sa.Boolean()),
         _needed("findings_omitted", sa.BigInteger()),
         _needed("prober", sa.JSON()),
@@ -176,8 +178,13 @@ def _sites() -> None:
         sa.Column("last_run_id", sa.Text()),
         sa.Column("last_pass_at", sa.Double()),
         sa.Column("next_run_at", sa.Double()),
+        sa.Column("running_since", sa.Double()),
+        sa.Column("overdue_s", sa.Double()),
+        _needed("runs", sa.JSON()),
         _needed("runs_expected", sa.BigInteger()),
         _needed("runs_skipped", sa.BigInteger()),
+        sa.Column("last_skip_reason", sa.Text()),
+        sa.Column("last_skip_at", sa.Double()),
         sa.Column("maintenance", sa.Text()),
         sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", name="pk_sites"),
     )

@@ -1,0 +1,93 @@
+"""How an answer is made: by a thread, since the store is asked and long lists are written; never more than a few at a time.
+
+The event loop, on which a prober measures time, only hands work out and passes bytes on. What is polled carries a weak ETag, a digest of
+what the answer says, so that a client that has it already is told so in a few bytes (RFC 9110, section 13.1.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from typing import Final, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import Request, Response
+from starlette.exceptions import HTTPException
+
+from api.models.base import Answer, Listed
+from api.problems import RETRY_AFTER_S
+
+THREADS_MAX: Final = 4
+"""More would not be faster, since only one of them runs Python at a time, and would keep the event loop waiting longer."""
+WAIT_MAX_S: Final = 5.0
+JSON: Final = "application/json"
+
+_Result = TypeVar("_Result")
+_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
+
+
+class Busy(HTTPException):
+    """All threads were taken for too long."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "too many questions at once; ask again later", {"Retry-After": str(RETRY_AFTER_S)})
+
+
+class Answering:
+    """A few threads, and who waits for them. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="api")
+        self._free = asyncio.Semaphore(THREADS_MAX)
+
+    async def ask(self, work: Callable[[], _Result]) -> _Result:
+        """What `work` returns in a thread, or raises there. Raises `Busy` when none was free for `WAIT_MAX_S`."""
+        try:
+            async with asyncio.timeout(WAIT_MAX_S):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Busy from None
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._free.release()
+
+    async def answer(self, request: Request, make: Callable[[], Answer]) -> Response:
+        """The response for a model that is made, and written as JSON, in a thread. A list that goes on links to its next page."""
+        return sent(request, await self.ask(lambda: written(make())))
+
+
+class Written(NamedTuple):
+    """An answer as JSON, its weak ETag, and the cursor of the next page."""
+
+    body: bytes
+    tag: str
+    next_cursor: str | None
+
+
+def written(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> Written:
+    """An answer as JSON. Two that differ in nothing but the fields `unlike` have the same tag."""
+    body = answer.model_dump_json().encode()
+    said = answer.model_dump_json(exclude=set(unlike)).encode() if unlike else body
+    tag = f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
+    return Written(body, tag, answer.next_cursor if isinstance(answer, Listed) else None)
+
+
+def sent(request: Request, answer: Written, media_type: str = JSON) -> Response:
+    """The response that has an answer in it, or says that the client knows it already."""
+    headers = {"ETag": answer.tag}
+    if answer.next_cursor is not None:
+        query = request.query_params.multi_items()
+        following = [*((name, value) for name, value in query if name != "cursor"), ("cursor", answer.next_cursor)]
+        headers["Link"] = f'<?{urlencode(following)}>; rel="next"'  # relative, so that it is right behind every proxy
+    if _is_known(request.headers.get("if-none-match", ""), answer.tag):
+        return Response(status_code=304, headers=headers)
+    return Response(answer.body, headers=headers, media_type=media_type)
+
+
+def _is_known(known: str, tag: str) -> bool:
+    """Whether an If-None-Match header has a tag, by the weak comparison."""
+    return known.strip() == "*" or tag.removeprefix("W/") in _TAG.findall(known)

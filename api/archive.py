@@ -1,0 +1,21 @@
+"""What was: everything that the API answers beyond this moment, whichever prober it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prober.core.slo import Objective
+from prober.history.reports import ReportReader
+from prober.status.queries import StatusQueries
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where runs, findings and counts are kept, and which objectives they are counted for. Questions to it block: ask from a thread.
+
+    reports   what the nightly jobs say; None: it is not known where they write it (`history.reports`).
+    """
+
+    queries: StatusQueries
+    objectives: tuple[Objective, ...]
+    reports: ReportReader | None = None

@@ -1,0 +1,60 @@
+"""Text in a drawing that nobody lays out: cut, measured and wrapped here, and fit for every reader of XML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from unicodedata import combining, east_asian_width
+
+BOLD: Final = 1.12
+"""How much wider bold letters are."""
+_NARROW: Final = frozenset("iljtfrI.,:;'|!()[] ")
+
+
+def clean(text: str, length: int = 200) -> str:
+    """At most so many characters, the middle left out; what cannot be printed, or would turn the direction of writing, becomes U+FFFD."""
+    if len(text) > length:
+        head = (length - 1) // 2
+        text = f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def width(text: str) -> float:
+    """About how wide a text is, in widths of the letter size; rather too much than too little."""
+    return sum(map(_advance, text))
+
+
+def fitted(text: str, room: float, size: float) -> str:
+    """A cleaned text that is at most `room` wide in letters of this size, the middle left out."""
+    text = clean(text)
+    length = len(text)
+    while length > 3 and width(text) * size > room:
+        length -= 1
+        text = clean(text, length)
+    return text
+
+
+def wrapped(text: str, room: float, size: float, lines_max: int) -> Iterator[str]:
+    """The lines of a text, each at most about `room` wide; what does not fit into the last one is cut."""
+    words, line, count = clean(text, 1_000).split(" "), "", 1
+    while words:
+        longer = f"{line} {words[0]}" if line else words[0]
+        if width(longer) * size <= room or not line:
+            line = longer
+            words.pop(0)
+        elif count == lines_max:
+            break
+        else:
+            yield fitted(line, room, size)
+            line, count = "", count + 1
+    yield fitted(" ".join([line, *words]), room, size) if words else fitted(line, room, size)
+
+
+def _advance(character: str) -> float:
+    if combining(character):
+        return 0.0
+    if east_asian_width(character) in "WF":
+        return 1.05
+    if character in _NARROW:
+        return 0.36
+    return 0.74 if character.isupper() or character in "mwMW…@%_" else 0.6

@@ -1,0 +1,42 @@
+"""What all answers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+API: Final = "/api/v1"
+"""Where the API is."""
+
+Time: TypeAlias = Annotated[datetime, Field(examples=["2026-03-01T12:00:00Z"])]
+Seconds: TypeAlias = Annotated[FiniteFloat, Field(examples=[2.5])]
+Count: TypeAlias = Annotated[int, Field(ge=0, examples=[1200])]
+RunId: TypeAlias = Annotated[str, Field(examples=["ordering-1f3a9c02"])]
+FindingId: TypeAlias = Annotated[str, Field(examples=["ordering-1f3a9c02-1"])]
+Target: TypeAlias = Annotated[str, Field(examples=["europe"])]
+Probe: TypeAlias = Annotated[str, Field(examples=["ordering"])]
+Vantage: TypeAlias = Annotated[str, Field(examples=["wire"])]
+Topic: TypeAlias = Annotated[str, Field(examples=["projects/my-project/topics/okp-ordering"])]
+Subscription: TypeAlias = Annotated[str, Field(examples=["projects/my-project/subscriptions/okp-ordering"])]
+Key: TypeAlias = Annotated[str, Field(examples=["ordering-3"])]
+Instance: TypeAlias = Annotated[str, Field(examples=["prober-0"])]
+Labels: TypeAlias = Annotated[Mapping[str, str], Field(examples=[{"team": "messaging"}])]
+Link: TypeAlias = Annotated[str, Field(examples=["/api/v1/runs/ordering-1f3a9c02"])]
+
+
+class Answer(BaseModel):
+    """Frozen; read from attributes, or made from named values."""
+
+    model_config = ConfigDict(
+        frozen=True, from_attributes=True, use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
+    )
+
+
+class Listed(Answer):
+    """A part of a list."""
+
+    next_cursor: Annotated[str | None, Field(examples=["WyI4ZDk2OWVlZjZlY2EiLDEuMCwicnVuLTEiXQ"])] = None
+    """Pass it on as `cursor` to continue the list; null: this is the end."""

@@ -1,0 +1,216 @@
+"""Findings, and the dossier of one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from math import isfinite
+from typing import Annotated, Final, Self
+from urllib.parse import quote
+
+from pydantic import AliasPath, Field, FiniteFloat, JsonValue
+
+from api.models.base import (
+    API,
+    Answer,
+    Count,
+    FindingId,
+    Instance,
+    Key,
+    Link,
+    Listed,
+    Probe,
+    RunId,
+    Seconds,
+    Subscription,
+    Target,
+    Time,
+    Vantage,
+)
+from api.models.runs import ProberState
+from prober.core.findings import Kind, Status
+from prober.history.trace import FIRST_EVENT_LINE
+from prober.status import records
+
+NAME_LENGTH_MAX: Final = 100
+
+Explanation = Annotated[
+    str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again in between."])
+]
+Facts = Annotated[Mapping[str, str | int | FiniteFloat | tuple[int, ...]], Field(examples=[{"seq": 4, "missing": [3]}])]
+Bounds = Annotated[Mapping[str, FiniteFloat | None], Field(examples=[{"delivery_delay_max_s": 5.0, "clock_error_s": 0.0}])]
+Event = Annotated[
+    Mapping[str, JsonValue],
+    Field(examples=[{"t": 1.1, "event": "delivered", "session": "stream-1", "epoch": "e1", "seq": 4, "message_id": "104"}]),
+]
+
+
+class Finding(Answer):
+    """Something that a run found."""
+
+    finding_id: FindingId
+    """Unique; its dossier is at `/api/v1/findings/{finding_id}`."""
+    run_id: RunId
+    """The run that made it."""
+    probe: Annotated[Probe, Field(validation_alias=AliasPath("site", "probe"))]
+    """Which experiment."""
+    target: Annotated[Target, Field(validation_alias=AliasPath("site", "target"))]
+    """On which target."""
+    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("site", "vantage"))]
+    """Seen from where."""
+    instance: Instance
+    """By which prober."""
+    found_at: Time
+    """When its run ended."""
+    kind: Annotated[Kind, Field(validation_alias=AliasPath("finding", "kind"))]
+    """What was found; docs/findings.md explains every kind and what to do about it."""
+    status: Annotated[Status, Field(validation_alias=AliasPath("finding", "status"))]
+    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one."""
+    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("finding", "subscription"))]
+    """Where."""
+    key: Annotated[Key, Field(validation_alias=AliasPath("finding", "key"))]
+    """On which ordering key."""
+    t: Annotated[Seconds, Field(validation_alias=AliasPath("finding", "t"))]
+    """When in the run it was decided, in seconds of the run's own clock."""
+    explanation: Explanation
+    """The finding in plain words."""
+    closed_at: Time | None
+    """When a run of its site passed that began after it was found; null: it is open."""
+
+
+class FindingPage(Listed):
+    """Findings, by when they were found, the newest first."""
+
+    items: tuple[Finding, ...]
+    """The findings."""
+
+
+class Line(Answer):
+    """A line of the trace."""
+
+    line: int
+    """Its number in the trace file, of which line 1 is the header."""
+    witness: bool
+    """It is part of the proof."""
+    event: Event
+    """The event, as docs/trace-files.md describes it."""
+
+
+class Session(Answer):
+    """A session that began before the trace does."""
+
+    subscription: Subscription
+    """Where it is open."""
+    session: Annotated[str, Field(examples=["stream-1"])]
+    """Its name in the trace."""
+    subscriber: Annotated[str, Field(examples=["A"])]
+    """Whose it is."""
+
+
+class Evidence(Answer):
+    """The history that shows a finding."""
+
+    proven: bool
+    """Judged again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
+    complete: bool
+    """No single event can be left out of it."""
+    among: Count
+    """How many events it was reduced from."""
+    events: tuple[Line, ...]
+    """The smallest history that shows it, in recorder order."""
+    opened: tuple[Session, ...]
+    """Sessions that began before it does."""
+
+    @classmethod
+    def of(cls, evidence: records.Evidence) -> Self:
+        """The answer for evidence as it is kept."""
+        events = evidence.trace.rstrip("\n").split("\n")[FIRST_EVENT_LINE - 1 :]
+        lines = (
+            {"line": number, "witness": number in evidence.witnesses, "event": json.loads(event)}
+            for number, event in enumerate(events, FIRST_EVENT_LINE)
+        )
+        return cls.model_validate(
+            {
+                "proven": evidence.proven,
+                "complete": evidence.complete,
+                "among": evidence.among,
+                "events": tuple(lines),
+                "opened": evidence.opened,
+            }
+        )
+
+
+class Links(Answer):
+    """Where more about a finding is."""
+
+    run: Link
+    """The run that made it."""
+    trace: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/trace"])]
+    """The evidence as a trace file, which `ordering-prober verify` judges; null: there is none."""
+    diagram: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/diagram.svg"])]
+    """The evidence as a drawing; null: there is none."""
+    probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
+    """How its probe stands."""
+    key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
+    """What else was found on its key."""
+
+
+class Dossier(Finding):
+    """A finding with everything that is needed to believe it, or to doubt it."""
+
+    doubt: str
+    """Why it is only indeterminate; empty otherwise."""
+    facts: Facts
+    """Named values behind the explanation: sequence numbers, message ids, subscribers, times."""
+    assumptions: Bounds
+    """The bounds that it relies on, by name; null: no bound."""
+    witnesses: Annotated[tuple[int, ...], Field(examples=[[12, 13, 17]])]
+    """The numbers of the run's events that prove it; the first event of a run is 1."""
+    after: Count
+    """The number of the run's events after which it was made."""
+    evidence: Evidence | None
+    """The smallest history that shows it; null: there is none."""
+    unproven_because: Annotated[str, Field(examples=["only the first 5 findings of a kind in a run are reduced"])]
+    """Why there is no evidence; empty if there is."""
+    prober: ProberState | None
+    """How the prober was when the run ended; null: the run is not kept any more."""
+    judge_again: Annotated[str | None, Field(examples=["ordering-prober verify --explain ordering-1f3a9c02-1.jsonl"])]
+    """The command that judges the trace file again, once it has been saved under that name; null: there is none."""
+    links: Links
+    """Where more about it is."""
+
+    @classmethod
+    def of(cls, record: records.FindingRecord, run: records.RunRecord | None) -> Self:
+        """The answer for a finding as it is kept, with the run that made it if that is still there."""
+        finding, evidence = record.finding, record.evidence
+        return cls(
+            **dict(Finding.model_validate(record)),
+            doubt=finding.doubt,
+            facts=finding.facts,
+            assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+            witnesses=finding.witnesses,
+            after=record.after,
+            evidence=None if evidence is None else Evidence.of(evidence),
+            unproven_because=record.unproven_because,
+            prober=None if run is None else ProberState.model_validate(run.prober),
+            judge_again=None if evidence is None else f"ordering-prober verify --explain {file_name(record.finding_id)}.jsonl",
+            links=_links(record),
+        )
+
+
+def file_name(finding_id: str) -> str:
+    """A finding's name as it may stand in a header, on a command line and on any file system."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id)[:NAME_LENGTH_MAX].strip("-") or "finding"
+
+
+def _links(record: records.FindingRecord) -> Links:
+    here = f"{API}/findings/{quote(record.finding_id, safe='')}"
+    has_trace = record.evidence is not None
+    return Links(
+        run=f"{API}/runs/{quote(record.run_id, safe='')}",
+        trace=f"{here}/trace" if has_trace else None,
+        diagram=f"{here}/diagram.svg" if has_trace else None,
+        probe=f"{API}/probes/{quote(record.site.probe, safe='')}",
+        key=f"{API}/keys?key={quote(record.finding.key, safe='')}",
+    )

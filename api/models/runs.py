@@ -1,0 +1,168 @@
+"""Runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import AliasPath, Field
+
+from api.models.base import Answer, Count, Instance, Listed, Probe, RunId, Seconds, Subscription, Target, Time, Topic, Vantage
+from prober.core.findings import Kind, Status
+from prober.core.indicators import Indicator
+from prober.core.verdict import Verdict
+from prober.status.records import RunRecord
+
+Reason = Annotated[str, Field(examples=["REDELIVERY_SKIP"])]
+Counters = Annotated[Mapping[str, int], Field(examples=[{"deliveries_first": 200, "rewinds": 12}])]
+
+
+class RunSummary(Answer):
+    """One finished run, in short."""
+
+    run_id: RunId
+    """Unique; also the epoch under which its messages were published."""
+    verdict: Verdict
+    """FAIL: a promise was broken. UNKNOWN: nothing can be said; `reason` says why."""
+    reason: Reason
+    """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
+    started_at: Time
+    """When it began."""
+    duration_s: Seconds
+    """How long it took."""
+    internal_error: bool
+    """It ended by a mistake of the prober, which says nothing about the target."""
+
+
+class FindingCount(Answer):
+    """How many findings of one kind and status a run made."""
+
+    kind: Kind
+    """What was found."""
+    status: Status
+    """How sure it is. Only `violation` and `liveness` fail a run."""
+    count: Count
+    """How many."""
+
+
+class LastRun(RunSummary):
+    """The newest run, with what it used, found and counted."""
+
+    seed: int
+    """Repeats what was random in the experiment."""
+    topic: Topic
+    """Full name of its topic."""
+    subscription: Subscription
+    """Full name of its subscription."""
+    findings: tuple[FindingCount, ...]
+    """What it found, by kind and status."""
+    counters: Counters
+    """What the checker saw and judged."""
+
+
+class Tally(Answer):
+    """How many things ended good, bad or undecided."""
+
+    good: Count
+    """Good ones."""
+    bad: Count
+    """Bad ones."""
+    undecided: Count
+    """Those of which neither can be said."""
+
+
+class Spread(Answer):
+    """How durations of a run were spread."""
+
+    count: Count
+    """How many there were."""
+    p50_s: Seconds
+    """The median."""
+    p99_s: Seconds
+    """What 99 % did not exceed."""
+    max_s: Seconds
+    """The longest."""
+
+
+class ProberState(Answer):
+    """How the prober was when the run ended: what to look at first when a finding is doubted."""
+
+    instance: Instance
+    """Its name."""
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    """Its version."""
+    started_at: Time
+    """When it started."""
+    clock_offset_s: Seconds
+    """What to add to the time of an event of the run to get seconds since 1970."""
+    events: Count
+    """How many events were recorded in the run."""
+    judged: Count | None
+    """So many of them were judged; null: all."""
+    unjudged_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
+    """Why judging ended early; empty if it did not."""
+
+
+class Run(Answer):
+    """One finished run, as it is listed."""
+
+    run_id: Annotated[RunId, Field(validation_alias=AliasPath("result", "run_id"))]
+    """Unique; also the epoch under which its messages were published."""
+    probe: Annotated[Probe, Field(validation_alias=AliasPath("result", "probe"))]
+    """Which experiment."""
+    target: Annotated[Target, Field(validation_alias=AliasPath("result", "target"))]
+    """On which target."""
+    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("result", "vantage"))]
+    """Seen from where."""
+    environment: Annotated[str, Field(examples=["production"])]
+    """Environment of the target."""
+    region: Annotated[str, Field(examples=["europe-west1"])]
+    """Region of the target."""
+    verdict: Annotated[Verdict, Field(validation_alias=AliasPath("result", "verdict"))]
+    """FAIL: a promise was broken. UNKNOWN: nothing can be said; `reason` says why."""
+    reason: Annotated[Reason, Field(validation_alias=AliasPath("result", "reason"))]
+    """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
+    started_at: Annotated[Time, Field(validation_alias=AliasPath("result", "started_at"))]
+    """When it began."""
+    ended_at: Time
+    """When it ended."""
+    duration_s: Annotated[Seconds, Field(validation_alias=AliasPath("result", "duration_s"))]
+    """How long it took."""
+    seed: Annotated[int, Field(validation_alias=AliasPath("result", "seed"))]
+    """Repeats what was random in the experiment."""
+    topic: Annotated[Topic, Field(validation_alias=AliasPath("result", "topic"))]
+    """Full name of its topic."""
+    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("result", "subscription"))]
+    """Full name of its subscription."""
+    internal_error: Annotated[bool, Field(validation_alias=AliasPath("result", "internal_error"))]
+    """It ended by a mistake of the prober, which says nothing about the target."""
+
+
+class RunDetail(Run):
+    """One finished run with all that was counted in it."""
+
+    findings: tuple[FindingCount, ...] = ()
+    """What it found, by kind and status, also what is not kept one by one."""
+    findings_omitted: Count
+    """How many findings of it are not kept one by one. Information never is, and is not among them."""
+    counters: Annotated[Counters, Field(validation_alias=AliasPath("result", "counters"))]
+    """What the checker saw and judged."""
+    checks: Annotated[Mapping[Indicator, Tally], Field(validation_alias=AliasPath("result", "checks"))]
+    """What it counted for objectives, by indicator."""
+    spreads: Annotated[Mapping[Indicator, Spread], Field(validation_alias=AliasPath("result", "spreads"))]
+    """How latencies and the age of the oldest unacknowledged message were spread, by indicator; what was not measured is missing."""
+    prober: ProberState
+    """How the prober was when the run ended."""
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        """The answer for a run as it is kept."""
+        counts = tuple(FindingCount(kind=kind, status=status, count=n) for (kind, status), n in record.result.counts.items())
+        return cls.model_validate(record).model_copy(update={"findings": counts})
+
+
+class RunPage(Listed):
+    """Runs, by when they began, the newest first."""
+
+    items: tuple[Run, ...]
+    """The runs."""

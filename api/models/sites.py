@@ -1,0 +1,129 @@
+"""Sites: one probe on one target, seen from one vantage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AliasPath, Field
+
+from api.models.base import (
+    Answer,
+    Count,
+    FindingId,
+    Key,
+    Labels,
+    Probe,
+    RunId,
+    Seconds,
+    Subscription,
+    Target,
+    Time,
+    Topic,
+    Vantage,
+)
+from api.models.runs import LastRun, RunSummary
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+
+
+class FailingFinding(Answer):
+    """A finding that failed a run, in short."""
+
+    finding_id: FindingId
+    """Its dossier is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
+    run_id: RunId
+    """The run that made it."""
+    found_at: Time
+    """When that run ended."""
+    kind: Kind
+    """What was found."""
+    status: Status
+    """`violation`: no legal explanation exists. `liveness`: a deadline passed."""
+    subscription: Subscription
+    """Where."""
+    key: Key
+    """On which ordering key."""
+    t: Seconds
+    """When in the run it was decided, in seconds of the run's own clock."""
+    explanation: Annotated[
+        str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again."])
+    ]
+    """The finding in plain words."""
+    open: bool
+    """The site has not passed since."""
+
+
+class Skip(Answer):
+    """A run that the schedule asked for and that did not start."""
+
+    reason: Annotated[str, Field(examples=["overlap"])]
+    """Why."""
+    at: Time
+    """When."""
+
+
+class SiteState(Answer):
+    """One probe on one target, seen from one vantage, and how it stands."""
+
+    target: Annotated[Target, Field(validation_alias=AliasPath("site", "target"))]
+    """Name of the target."""
+    probe: Annotated[Probe, Field(validation_alias=AliasPath("site", "probe"))]
+    """Name of the probe."""
+    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("site", "vantage"))]
+    """From where it looks: `wire` speaks to the service itself, `library` goes through Google's client library."""
+    verdict: Verdict | None
+    """Of the newest run; null: no run has ended yet."""
+    standing: Verdict | None
+    """What it counts for the overall verdict: UNKNOWN if there is no verdict yet or a PASS is overdue; null under maintenance."""
+    since: Time | None
+    """Since when `verdict` is what it is."""
+    overdue_s: Seconds | None
+    """For how long a run should have ended by now; null if it is not overdue."""
+    running_since: Time | None
+    """When the run under way began; null if there is none."""
+    next_run_at: Time | None
+    """When the next run is to begin; null if that is not known."""
+    last_pass_at: Time | None
+    """When a run last ended with PASS."""
+    maintenance: Annotated[str | None, Field(examples=["network works"])]
+    """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
+
+
+class Site(SiteState):
+    """A site with its last runs and findings."""
+
+    environment: Annotated[str, Field(validation_alias=AliasPath("site", "environment"), examples=["production"])]
+    """Environment of the target."""
+    region: Annotated[str, Field(validation_alias=AliasPath("site", "region"), examples=["europe-west1"])]
+    """Region of the target."""
+    endpoint: Annotated[str, Field(validation_alias=AliasPath("site", "endpoint"), examples=["europe-west1"])]
+    """Where the target is."""
+    labels: Annotated[Labels, Field(validation_alias=AliasPath("site", "labels"))]
+    """Free labels of the target."""
+    promise: Annotated[str, Field(validation_alias=AliasPath("site", "promise"))]
+    """The promise under test, in one sentence."""
+    topic: Annotated[Topic, Field(validation_alias=AliasPath("site", "topic"))]
+    """Full name of the topic that its runs use."""
+    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("site", "subscription"))]
+    """Full name of the subscription that its runs use."""
+    schedule: Annotated[str, Field(validation_alias=AliasPath("site", "schedule"), examples=["every 10s"])]
+    """When it runs."""
+    interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("site", "interval_s"))]
+    """The longest time between the starts of two runs."""
+    last_run: LastRun | None
+    """The newest run that has ended."""
+    history: tuple[RunSummary, ...]
+    """The last runs, oldest first, at most 50."""
+    runs: Annotated[Mapping[Verdict, int], Field(examples=[{"PASS": 120, "FAIL": 1, "UNKNOWN": 0}])]
+    """How many runs ended with each verdict since the probers started."""
+    findings: tuple[FailingFinding, ...]
+    """The last findings that failed a run, open ones first, at most 20."""
+    findings_dropped: Count
+    """Open failing findings that are not among `findings`."""
+    runs_expected: Count
+    """How many runs the schedule asked for since the probers started."""
+    runs_skipped: Count
+    """How many of them did not start."""
+    last_skip: Skip | None
+    """The last one that did not start."""

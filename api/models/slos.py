@@ -1,0 +1,183 @@
+"""Objectives."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AliasPath, Field, FiniteFloat
+
+from api.models.base import Answer, Count, Labels, Listed, Seconds, Target, Time
+from api.models.reports import Day
+from prober.core.indicators import Indicator
+from prober.core.slo import Severity, State
+from prober.core.verdict import Verdict
+
+Ratio = Annotated[FiniteFloat, Field(examples=[0.0001])]
+BurnRate = Annotated[FiniteFloat, Field(examples=[0.4])]
+BudgetLeft = Annotated[FiniteFloat, Field(examples=[0.72])]
+Name = Annotated[str, Field(examples=["order"])]
+
+
+class Interval(Answer):
+    """A closed interval of ratios."""
+
+    low: FiniteFloat
+    """At least."""
+    high: FiniteFloat
+    """At most."""
+
+
+class Burn(Answer):
+    """How fast an error budget is being spent, as one alert looks at it."""
+
+    severity: Severity
+    """`page`: somebody now. `ticket`: somebody on a working day."""
+    window_s: Annotated[Seconds, Field(examples=[3600])]
+    """The alert's long window."""
+    burn_rate: BurnRate | None
+    """In that window: 1 spends the budget in exactly its period; null: nothing was decided there."""
+    factor: Annotated[FiniteFloat, Field(examples=[14.4])]
+    """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too."""
+    state: State
+    """What the alert says now."""
+
+
+class Slo(Answer):
+    """An objective on one target, by what was counted since `counted_since`. Nothing counted is unknown, never good."""
+
+    name: Annotated[Name, Field(validation_alias=AliasPath("objective", "name"))]
+    """Name of the objective."""
+    target: Target
+    """Name of the target."""
+    indicator: Annotated[Indicator, Field(validation_alias=AliasPath("objective", "indicator"))]
+    """What is counted."""
+    objective: Annotated[FiniteFloat, Field(validation_alias=AliasPath("objective", "target"), examples=[0.9999])]
+    """The share of the counted things that is to be good."""
+    threshold_s: Annotated[Seconds | None, Field(validation_alias=AliasPath("objective", "threshold_s"))]
+    """From when on a duration is bad; null for indicators that are no durations."""
+    window_s: Annotated[Seconds, Field(validation_alias=AliasPath("objective", "window_s"), examples=[2592000])]
+    """The period of the error budget."""
+    labels: Annotated[Labels, Field(validation_alias=AliasPath("objective", "labels"))]
+    """Free labels of the objective."""
+    counted_since: Time
+    """The beginning of the period, or the start of the prober where there is no other record."""
+    good: Annotated[Count, Field(validation_alias=AliasPath("total", "good"))]
+    """Things that ended good."""
+    bad: Annotated[Count, Field(validation_alias=AliasPath("total", "bad"))]
+    """Things that ended bad."""
+    undecided: Annotated[Count, Field(validation_alias=AliasPath("total", "undecided"))]
+    """Things of which neither can be said."""
+    error_ratio: Ratio | None
+    """Bad ones among the good and bad; null: there are none."""
+    bounds: Interval
+    """Between what the true error ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided."""
+    verdict: Verdict
+    """PASS: the bounds are within the error budget. FAIL: they are beyond it. UNKNOWN: too little was counted to say."""
+    budget_left: BudgetLeft | None
+    """Share of the error budget of the things counted so far: 1 untouched, 0 spent, below 0 overspent; null: nothing was decided."""
+    burn: tuple[Burn, ...]
+    """Per alert, the quickest first; empty where there is no record by time."""
+
+
+class SloList(Listed):
+    """Every objective on every target whose probes feed it."""
+
+    items: tuple[Slo, ...]
+    """The objectives."""
+
+
+class Window(Answer):
+    """An objective on a target over one window that ends now. What cannot be said is null."""
+
+    window_s: Annotated[Seconds, Field(examples=[300])]
+    """How long the window is; it begins at a full five minutes, or at a full hour if it is longer than a day."""
+    good: Count
+    """Things that ended good."""
+    bad: Count
+    """Things that ended bad."""
+    undecided: Count
+    """Things of which neither can be said."""
+    error_ratio: Ratio | None
+    """Bad ones among the good and bad."""
+    burn_rate: BurnRate | None
+    """1 spends the budget in exactly its period."""
+    burn_bounds: Interval | None
+    """Between what the true burn rate lies with 95 % confidence (Clopper-Pearson)."""
+    exhausted_in_s: Seconds | None
+    """When the budget is spent if it goes on like in this window: 0 if it is; null also if nothing is being spent."""
+
+
+class AlertDay(Answer):
+    """What one alert said over the day of the report."""
+
+    severity: Annotated[str, Field(examples=["page"])]
+    """What it asks for."""
+    long_s: Seconds
+    """Its long window."""
+    short_s: Seconds
+    """Its short window."""
+    factor: FiniteFloat
+    """The burn rate above which it fires."""
+    can_fire: bool
+    """False if no error ratio can reach it."""
+    state: Annotated[str, Field(examples=["quiet"])]
+    """At the end of the day."""
+    firing_minutes: Count
+    """For how long it fired."""
+    quiet_minutes: Count
+    """For how long it was quiet."""
+    unknown_minutes: Count
+    """For how long nobody could say."""
+
+
+class Spender(Answer):
+    """Who spent the budget on the day of the report."""
+
+    by: Annotated[str, Field(examples=["key"])]
+    """Key, subscription, probe, vantage or region."""
+    value: Annotated[str | None, Field(examples=["ordering-3"])]
+    """Which one; null for what has no name, and for the rest."""
+    bad: Count
+    """Bad things."""
+    share: Ratio
+    """Of all bad things of the objective on the target."""
+    others: Count
+    """0, or how many spenders this row stands for that are not named."""
+
+
+class SloTarget(Slo):
+    """An objective on one target, in full."""
+
+    windows: tuple[Window, ...]
+    """Every window that its alerts and its budget look at, the shortest first."""
+    alerts: tuple[AlertDay, ...]
+    """What its alerts said over the day of the newest `slo-burn` report."""
+    spenders: tuple[Spender, ...]
+    """Who spent the budget on that day, the largest first."""
+
+
+class SloDetail(Answer):
+    """An objective: what is promised, and how it stands on each target."""
+
+    name: Name
+    """Its name."""
+    indicator: Indicator
+    """What is counted."""
+    counted: Annotated[str, Field(examples=["message"])]
+    """What one counted thing is."""
+    bad_if: Annotated[str, Field(examples=["it was first received out of order"])]
+    """When a thing is bad."""
+    objective: Annotated[FiniteFloat, Field(examples=[0.9999])]
+    """The share of the counted things that is to be good."""
+    budget: Annotated[Ratio, Field(examples=[0.0001])]
+    """The share that may be bad."""
+    threshold_s: Seconds | None
+    """From when on a duration is bad; null for indicators that are no durations."""
+    window_s: Annotated[Seconds, Field(examples=[2592000])]
+    """The period of the error budget."""
+    labels: Labels
+    """Free labels."""
+    report_day: Day | None
+    """The day of the newest `slo-burn` report, from which `alerts` and `spenders` are; null: there is none."""
+    targets: tuple[SloTarget, ...]
+    """How it stands on each target."""

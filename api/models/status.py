@@ -1,0 +1,59 @@
+"""How everything stands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from api.models.base import Answer, Instance, Listed, Time
+from api.models.sites import Site
+from api.models.slos import Slo
+from prober.core.verdict import Verdict
+
+
+class Prober(Answer):
+    """One prober."""
+
+    instance: Instance
+    """Its name."""
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    """Its version."""
+    started_at: Time
+    """When it started."""
+    told_at: Time
+    """When it last said how its sites stand."""
+    silent: bool
+    """That is too long ago to rely on."""
+
+
+class ProberList(Listed):
+    """Every prober that writes to the store."""
+
+    items: tuple[Prober, ...]
+    """The probers."""
+
+
+class StatusAnswer(Answer):
+    """How everything stands."""
+
+    at: Time
+    """The time of this answer."""
+    verdict: Verdict
+    """FAIL if a site is; else UNKNOWN if one is, or none is judged; else PASS. Sites under maintenance do not count."""
+    since: Time
+    """Since when the verdict is what it is."""
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    """Version of the process that answers."""
+    instance: Instance
+    """Name of the process that answers."""
+    started_at: Time
+    """When that process started."""
+    sites: tuple[Site, ...]
+    """Every probe on every target from every vantage."""
+    slos: tuple[Slo, ...]
+    """Every objective on every target whose probes feed it."""
+    troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
+    """What is wrong with probers or the store; says nothing about a target."""
+    probers: tuple[Prober, ...]
+    """Who probes."""

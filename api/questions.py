@@ -1,0 +1,163 @@
+"""What may be asked: the parameters of each list, how they are written, and what they mean to the store.
+
+A parameter that does not exist is refused, since a filter with a slip of the pen must not give everything; so is one that is given twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from typing import Annotated, Final, TypeAlias
+
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.status.cursors import LENGTH_MAX
+from prober.status.queries import PAGE_MAX
+from prober.status.records import FindingFilter, RunFilter
+
+PAGE: Final = 50
+TEXT_LENGTH_MAX: Final = 1024
+"""Nothing that is kept is longer; an ordering key has at most as many bytes."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def _written_as_time(value: object) -> object:
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        raise ValueError("write a time with its zone, like 2026-03-01T12:00:00Z (in an address, + is %2B)")
+    return value
+
+
+def _written_as_date(value: object) -> object:
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        raise ValueError("write a day like 2026-02-28")
+    return value
+
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_written_as_time), Field(examples=["2026-03-01T12:00:00Z"])]
+Date: TypeAlias = Annotated[datetime.date, BeforeValidator(_written_as_date), Field(examples=["2026-02-28"])]
+
+
+class Question(BaseModel):
+    """Nothing but what is declared may be asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Paged(Question):
+    """Which part of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
+    """How many items at most."""
+    cursor: Annotated[str | None, Field(max_length=LENGTH_MAX)] = None
+    """`next_cursor` of the page before, with the same filter; without it the list begins."""
+
+
+class RunQuestion(Paged):
+    """Which runs: all that agree with what is given."""
+
+    probe: Annotated[Name | None, Field(examples=["ordering"])] = None
+    """Of this probe."""
+    verdict: Annotated[Verdict | None, Field(examples=["FAIL"])] = None
+    """That ended with this verdict."""
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
+    """Seen from here."""
+    since: Moment | None = None
+    """That began then or later."""
+    until: Moment | None = None
+    """That began earlier."""
+
+    @property
+    def wanted(self) -> RunFilter:
+        """The same for the store."""
+        return RunFilter(self.probe, self.verdict, self.target, self.vantage, seconds(self.since), seconds(self.until))
+
+
+class FindingQuestion(Paged):
+    """Which findings: all that agree with what is given."""
+
+    kind: Annotated[Kind | None, Field(examples=["REDELIVERY_SKIP"])] = None
+    """Of this kind."""
+    status: Annotated[Status | None, Field(examples=["violation"])] = None
+    """That are so sure."""
+    key: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["ordering-3"])] = None
+    """On this ordering key."""
+    subscription: Annotated[Name | None, Field(examples=["projects/my-project/subscriptions/okp-ordering"])] = None
+    """On the subscription of this full name."""
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    run: Annotated[Name | None, Field(examples=["ordering-1f3a9c02"])] = None
+    """That this run made."""
+    open: bool | None = None
+    """true: no run of their site has passed since. false: one has."""
+    since: Moment | None = None
+    """That were found then or later."""
+    until: Moment | None = None
+    """That were found earlier."""
+
+    @property
+    def wanted(self) -> FindingFilter:
+        """The same for the store."""
+        return FindingFilter(
+            kind=self.kind,
+            status=self.status,
+            key=self.key,
+            subscription=self.subscription,
+            target=self.target,
+            run_id=self.run,
+            since=seconds(self.since),
+            until=seconds(self.until),
+            open=self.open,
+        )
+
+
+class KeyQuestion(Question):
+    """Which key."""
+
+    key: Annotated[str, Field(max_length=TEXT_LENGTH_MAX, examples=["ordering-3"])]
+    """The ordering key; any text."""
+
+
+class SubscriptionQuestion(Question):
+    """Since when."""
+
+    since: Moment | None = None
+    """Findings from then on are counted; without it those of the last 24 hours."""
+
+
+class ReportQuestion(Question):
+    """Which day."""
+
+    date: Date | None = None
+    """The day in UTC; without it the newest one that is reported on."""
+
+
+class HotKeyQuestion(ReportQuestion):
+    """Which hot keys."""
+
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    subscription: Annotated[Name | None, Field(examples=["projects/my-project/subscriptions/okp-ordering"])] = None
+    """On the subscription of this full name."""
+    limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
+    """How many keys at most."""
+
+
+def said_once(request: Request) -> None:
+    """Refuses a parameter that is given twice."""
+    twice = [name for name, count in Counter(name for name, _ in request.query_params.multi_items()).items() if count > 1]
+    if twice:
+        raise HTTPException(400, f"{twice[0][:TEXT_LENGTH_MAX]}: give it once")
+
+
+def seconds(moment: datetime.datetime | None) -> float | None:
+    """A time in seconds since 1970."""
+    return None if moment is None else moment.timestamp()

@@ -1,0 +1,91 @@
+"""What was found on a key, and on each subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from api.answering import Answering
+from api.archive import Archive
+from api.models.keys import FindingGroup, KeyAnswer, SubscriptionAnswer, SubscriptionList
+from api.models.reports import HotKey, KeySpread
+from api.models.sites import SiteState
+from api.questions import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
+from api.standing import Standing
+from prober.core.slo import DAY_S
+from prober.history.reported import HotKeysReport
+from prober.history.reports import HOT_KEYS, ROWS_MAX
+from prober.snapshot import Snapshot
+from prober.status import records
+
+KeyName = Annotated[
+    str, Path(max_length=TEXT_LENGTH_MAX, description="The ordering key, percent-encoded; / may stay.", examples=["ordering-3"])
+]
+
+
+def router(answering: Answering, standing: Standing, archive: Archive) -> APIRouter:
+    """`GET /keys`, `GET /keys/{key}` and `GET /subscriptions`."""
+    routes = APIRouter(tags=["keys"])
+
+    @routes.get("/keys", response_model=KeyAnswer, response_description="The key.")
+    async def key_by_parameter(request: Request, asked: Annotated[KeyQuestion, Query()]) -> Response:
+        """What was found on an ordering key, and whether it was hot. For keys that an address cannot hold as they are."""
+        return await answering.answer(request, lambda: _key(archive, asked.key))
+
+    @routes.get("/keys/{key:path}", response_model=KeyAnswer, response_description="The key.")
+    async def key_by_path(request: Request, key: KeyName, _: Annotated[Question, Query()]) -> Response:
+        """What was found on an ordering key, and whether it was hot."""
+        return await answering.answer(request, lambda: _key(archive, key))
+
+    @routes.get("/subscriptions", response_model=SubscriptionList, response_description="The subscriptions.")
+    async def subscriptions(request: Request, asked: Annotated[SubscriptionQuestion, Query()]) -> Response:
+        """Every subscription that is probed, or on which something was found, with what was found there."""
+        snapshot = await standing.snapshot()
+        return await answering.answer(request, lambda: _subscriptions(archive, snapshot, seconds(asked.since)))
+
+    return routes
+
+
+def _key(archive: Archive, key: str) -> KeyAnswer:
+    report = _newest(archive)
+    hot = () if report is None else (one for one in report.keys if one.key == key)
+    return KeyAnswer(
+        key=key,
+        findings=tuple(map(FindingGroup.model_validate, archive.queries.findings_of_key(key))),
+        report_day=None if report is None else report.summary.day,
+        hot=tuple(map(HotKey.model_validate, hot)),
+    )
+
+
+def _subscriptions(archive: Archive, snapshot: Snapshot, since: float | None) -> SubscriptionList:
+    since = snapshot.at - DAY_S if since is None else since
+    groups = archive.queries.findings_by_subscription(since)
+    probed = {site.site.subscription for site in snapshot.sites if site.site.subscription}
+    report = _newest(archive)
+    spreads = {} if report is None else {spread.subscription: KeySpread.model_validate(spread) for spread in report.subscriptions}
+    names = sorted(probed | {group.subscription for group in groups})
+    items = tuple(_subscription(name, snapshot, groups, spreads.get(name)) for name in names)
+    return SubscriptionList(since=since, items=items)  # type: ignore[arg-type]  # seconds since 1970 become a time
+
+
+def _subscription(
+    name: str, snapshot: Snapshot, groups: Iterable[records.FindingGroup], spread: KeySpread | None
+) -> SubscriptionAnswer:
+    sites = [site for site in snapshot.sites if site.site.subscription == name]
+    return SubscriptionAnswer(
+        subscription=name,
+        topic=sites[0].site.topic if sites else None,
+        sites=tuple(map(SiteState.model_validate, sites)),
+        findings=tuple(FindingGroup.model_validate(group) for group in groups if group.subscription == name),
+        spread=spread,
+    )
+
+
+def _newest(archive: Archive) -> HotKeysReport | None:
+    """The newest report on hot keys."""
+    if archive.reports is None:
+        return None
+    day = archive.reports.latest_day(HOT_KEYS)
+    return None if day is None else archive.reports.hot_keys(day, limit=ROWS_MAX)

@@ -1,0 +1,111 @@
+"""Probes, and runs on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+
+from api.answering import Answering
+from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
+from api.models.sites import Site, SiteState
+from api.questions import Question
+from api.standing import Standing
+from api.view import View
+from prober.core.verdict import Verdict, worst
+from prober.probes.catalogue import PROBES
+from prober.snapshot import SiteSnapshot, Snapshot
+
+WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
+TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api.access` looks at it before anything is done.")
+
+ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
+
+
+def router(answering: Answering, standing: Standing, view: View) -> APIRouter:
+    """`GET /probes`, `GET /probes/{name}` and `POST /probes/{name}/runs`."""
+    routes = APIRouter(tags=["probes"])
+
+    @routes.get("/probes", response_model=ProbeList, response_description="The probes.")
+    async def probes(request: Request, _: Annotated[Question, Query()]) -> Response:
+        """Every probe that runs somewhere, and how it stands there."""
+        snapshot = await standing.snapshot()
+        return await answering.answer(request, lambda: _list(snapshot))
+
+    @routes.get("/probes/{name}", response_model=ProbeDetail, response_description="The probe.")
+    async def probe(request: Request, name: ProbeName, _: Annotated[Question, Query()]) -> Response:
+        """One probe with the last runs and findings of every site."""
+        snapshot = await standing.snapshot()
+        if not _sites_of(snapshot.sites, name):
+            raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
+        return await answering.answer(request, lambda: _detail(snapshot, name))
+
+    @routes.post("/probes/{name}/runs", status_code=202, response_description="What became of it.", dependencies=[Security(TOKEN)])
+    async def run_now(
+        name: ProbeName, _: Annotated[Question, Query()], order: Annotated[RunOrder | None, WHOLE_BODY] = None
+    ) -> RunsBegun:
+        """Begins a run at each site of a probe that this process probes, beyond the schedule, unless one is under way there.
+
+        Needs the token: `Authorization: Bearer TOKEN`. The runs appear in `/api/v1/runs` when they have ended.
+        """
+        order = order or RunOrder()
+        mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
+        if not mine:
+            raise _nobody_runs(name, order, await standing.snapshot())
+        begun = tuple(
+            Begun(target=key.target, vantage=key.vantage, begun=view.run_now(key)) for key in (site.site.key for site in mine)
+        )
+        return RunsBegun(probe=name, sites=begun)
+
+    return routes
+
+
+def _list(snapshot: Snapshot) -> ProbeList:
+    names = dict.fromkeys(site.site.probe for site in snapshot.sites)
+    return ProbeList(items=tuple(_state(name, _sites_of(snapshot.sites, name)) for name in names))
+
+
+def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
+    return ProbeState(
+        name=name, promise=_promise(name, sites), standing=_standing(sites), sites=tuple(map(SiteState.model_validate, sites))
+    )
+
+
+def _detail(snapshot: Snapshot, name: str) -> ProbeDetail:
+    sites = _sites_of(snapshot.sites, name)
+    return ProbeDetail(
+        name=name, promise=_promise(name, sites), standing=_standing(sites), sites=tuple(map(Site.model_validate, sites))
+    )
+
+
+def _promise(name: str, sites: Sequence[SiteSnapshot]) -> str:
+    return PROBES[name].promise if name in PROBES else sites[0].site.promise
+
+
+def _standing(sites: Iterable[SiteSnapshot]) -> Verdict | None:
+    standings = [site.standing for site in sites if site.standing is not None]
+    return worst(standings) if standings else None
+
+
+def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:
+    return [site for site in sites if site.site.probe == probe]
+
+
+def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
+    return order.target in (None, site.site.target) and order.vantage in (None, site.site.vantage)
+
+
+def _names(snapshot: Snapshot) -> str:
+    return ", ".join(dict.fromkeys(site.site.probe for site in snapshot.sites)) or "none"
+
+
+def _nobody_runs(name: str, order: RunOrder, snapshot: Snapshot) -> HTTPException:
+    """Why this process cannot begin a run: there is no such site, or another prober has it."""
+    if any(_is_meant(site, order) for site in _sites_of(snapshot.sites, name)):
+        others = ", ".join(prober.instance for prober in snapshot.probers if not prober.silent) or "none reports"
+        return HTTPException(409, f"this process does not probe there; ask a prober that does (those that report: {others})")
+    where = "".join(f", {part}" for part in (order.target, order.vantage) if part)
+    return HTTPException(404, f"no probe runs as {name}{where}; there are {_names(snapshot)}")

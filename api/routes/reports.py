@@ -1,0 +1,60 @@
+"""What the nightly jobs say."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.exceptions import HTTPException
+
+from api.answering import Answering
+from api.archive import Archive
+from api.models.reports import HotKey, HotKeyList, JobReport, KeySpread, ReportList
+from api.questions import HotKeyQuestion, ReportQuestion
+from prober.history.reports import HOT_KEYS, JOBS, ReportReader
+
+DAYS_MAX: Final = 100
+
+
+def router(answering: Answering, archive: Archive) -> APIRouter:
+    """`GET /hot-keys` and `GET /reports`."""
+    routes = APIRouter(tags=["reports"])
+
+    @routes.get("/hot-keys", response_model=HotKeyList, response_description="The hot keys.")
+    async def hot_keys(request: Request, asked: Annotated[HotKeyQuestion, Query()]) -> Response:
+        """The hot keys of a day: those that carry, or hold up, more than their share. 404 if there is no report about it."""
+        return await answering.answer(request, lambda: _hot_keys(_reader(archive), asked))
+
+    @routes.get("/reports", response_model=ReportList, response_description="The reports.")
+    async def reports(request: Request, asked: Annotated[ReportQuestion, Query()]) -> Response:
+        """What each nightly job says about a day, in short."""
+        return await answering.answer(request, lambda: _reports(_reader(archive), asked.date))
+
+    return routes
+
+
+def _reader(archive: Archive) -> ReportReader:
+    if archive.reports is None:
+        raise HTTPException(404, "it is not known where reports are; history.reports says where")
+    return archive.reports
+
+
+def _hot_keys(reader: ReportReader, asked: HotKeyQuestion) -> HotKeyList:
+    day = asked.date or reader.latest_day(HOT_KEYS)
+    report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
+    if report is None:
+        raise HTTPException(404, f"there is no report on hot keys about {day}" if day else "there is no report on hot keys yet")
+    return HotKeyList(
+        report=JobReport.model_validate(report.summary),
+        items=tuple(map(HotKey.model_validate, report.keys)),
+        subscriptions=tuple(map(KeySpread.model_validate, report.subscriptions)),
+        left_out=report.left_out,
+    )
+
+
+def _reports(reader: ReportReader, day: date | None) -> ReportList:
+    days = sorted({day for job in JOBS for day in reader.days(job, DAYS_MAX)}, reverse=True)[:DAYS_MAX]
+    shown = day or (days[0] if days else None)
+    summaries = {} if shown is None else reader.summaries(shown)
+    return ReportList(day=shown, items=tuple(map(JobReport.model_validate, summaries.values())), days=tuple(days))

@@ -1,0 +1,44 @@
+"""Runs that have ended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.exceptions import HTTPException
+
+from api.answering import Answering
+from api.archive import Archive
+from api.models.runs import Run, RunDetail, RunPage
+from api.questions import Question, RunQuestion
+
+RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examples=["ordering-1f3a9c02"])]
+
+
+def router(answering: Answering, archive: Archive) -> APIRouter:
+    """`GET /runs` and `GET /runs/{run_id}`."""
+    routes = APIRouter(tags=["runs"])
+
+    @routes.get("/runs", response_model=RunPage, response_description="A page of runs.")
+    async def runs(request: Request, asked: Annotated[RunQuestion, Query()]) -> Response:
+        """Runs that have ended, by when they began, the newest first."""
+
+        def make() -> RunPage:
+            page = archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+            return RunPage(items=tuple(map(Run.model_validate, page.items)), next_cursor=page.next_cursor)
+
+        return await answering.answer(request, make)
+
+    @routes.get("/runs/{run_id}", response_model=RunDetail, response_description="The run.")
+    async def run(request: Request, run_id: RunName, _: Annotated[Question, Query()]) -> Response:
+        """One run, with everything that was counted in it."""
+
+        def make() -> RunDetail:
+            record = archive.queries.run(run_id)
+            if record is None:
+                raise HTTPException(404, f"no run is called {run_id}; it may not have ended, or not be kept any more")
+            return RunDetail.of(record)
+
+        return await answering.answer(request, make)
+
+    return routes

@@ -1,0 +1,104 @@
+"""Objectives: what is promised, what is left of the budget, how fast it is being spent, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.exceptions import HTTPException
+
+from api.answering import Answering
+from api.archive import Archive
+from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarget, Spender, Window
+from api.questions import Question
+from api.standing import Standing
+from prober.core.indicators import MEANINGS
+from prober.core.slo import Objective, Tally, windows_s
+from prober.history.reported import BurnReport
+from prober.history.reports import SLO_BURN
+from prober.snapshot import SloSnapshot, Snapshot
+from prober.status.slices import Series, definition_of
+
+SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of the objective.", examples=["order"])]
+
+
+def router(answering: Answering, standing: Standing, archive: Archive) -> APIRouter:
+    """`GET /slos` and `GET /slos/{name}`."""
+    routes = APIRouter(tags=["objectives"])
+
+    @routes.get("/slos", response_model=SloList, response_description="The objectives.")
+    async def slos(request: Request, _: Annotated[Question, Query()]) -> Response:
+        """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
+        snapshot = await standing.snapshot()
+        return await answering.answer(request, lambda: SloList(items=tuple(map(Slo.model_validate, snapshot.slos))))
+
+    @routes.get("/slos/{name}", response_model=SloDetail, response_description="The objective.")
+    async def slo(request: Request, name: SloName, _: Annotated[Question, Query()]) -> Response:
+        """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
+        objective = next((one for one in archive.objectives if one.name == name), None)
+        if objective is None:
+            raise HTTPException(
+                404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}"
+            )
+        snapshot = await standing.snapshot()
+        return await answering.answer(request, lambda: _detail(archive, objective, snapshot))
+
+    return routes
+
+
+def _detail(archive: Archive, objective: Objective, snapshot: Snapshot) -> SloDetail:
+    windows = windows_s(objective)
+    counted = {window: archive.queries.tallies(window, snapshot.at) for window in windows}
+    report = _newest(archive, objective)
+    meaning = MEANINGS[objective.indicator]
+    return SloDetail(
+        name=objective.name,
+        indicator=objective.indicator,
+        counted=meaning.unit,
+        bad_if=meaning.bad,
+        objective=objective.target,
+        budget=objective.budget,
+        threshold_s=objective.threshold_s,
+        window_s=objective.window_s,
+        labels=objective.labels,
+        report_day=None if report is None else report.summary.day,
+        targets=tuple(_target(slo, counted, report) for slo in snapshot.slos if slo.objective.name == objective.name),
+    )
+
+
+def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, Tally]], report: BurnReport | None) -> SloTarget:
+    series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
+    windows = tuple(_window(slo, window, tallies.get(series, Tally())) for window, tallies in counted.items())
+    alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
+    spenders = () if report is None else (spender for spender in report.spenders if spender.target == slo.target)
+    return SloTarget(
+        **dict(Slo.model_validate(slo)),
+        windows=windows,
+        alerts=tuple(map(AlertDay.model_validate, alerts)),
+        spenders=tuple(map(Spender.model_validate, spenders)),
+    )
+
+
+def _window(slo: SloSnapshot, window_s: float, tally: Tally) -> Window:
+    objective, rate = slo.objective, slo.objective.burn_rate(tally)
+    exhausted_in_s = objective.exhaustion_s(slo.budget_left, rate)
+    return Window(
+        window_s=window_s,
+        good=tally.good,
+        bad=tally.bad,
+        undecided=tally.undecided,
+        error_ratio=tally.error_ratio,
+        burn_rate=rate,
+        burn_bounds=None if rate is None else Interval.model_validate(objective.burn_rate_confidence(tally)),
+        exhausted_in_s=None if exhausted_in_s is None or not isfinite(exhausted_in_s) else exhausted_in_s,
+    )
+
+
+def _newest(archive: Archive, objective: Objective) -> BurnReport | None:
+    """What the newest report says about an objective."""
+    if archive.reports is None:
+        return None
+    day = archive.reports.latest_day(SLO_BURN)
+    return None if day is None else archive.reports.slo_burn(day, objective=objective.name)
