@@ -29,6 +29,7 @@ from prober.snapshot import (
     ProberSnapshot,
     RunSummary,
     Site,
+    SiteKey,
     SiteSnapshot,
     SkippedRun,
     SloSnapshot,
@@ -42,20 +43,29 @@ MISSED_INTERVALS_MAX: Final = 3
 
 
 class Board:
-    """Told by the service, asked by the API. KeyError for a site, target or objective that was not there from the start."""
+    """Told by the service, asked by the API. KeyError for a site that is not watched, and for a target or objective that never was."""
 
     def __init__(
         self, sites: Iterable[Site], objectives: Iterable[Objective] = (), *, version: str, instance: str, started_at: float
     ) -> None:
-        self._records = {site.key: _Record(site, started_at) for site in sites}
+        self._records: dict[SiteKey, _Record] = {}
         self._probes: dict[str, set[str]] = {}
-        for key in self._records:
-            self._probes.setdefault(key.target, set()).add(key.probe)
+        for site in sites:
+            self.watched(site, started_at)
         self._objectives = {objective.name: objective for objective in objectives}
         self._checks: dict[tuple[str, Indicator], Tally] = {}
         self._counted: dict[tuple[str, str], Tally] = {}
         self._version, self._instance, self._started_at = version, instance, started_at
         self._verdict, self._since = Verdict.UNKNOWN, started_at
+
+    def watched(self, site: Site, at: float) -> None:
+        """A site is watched from now on."""
+        self._records[site.key] = _Record(site, at)
+        self._probes.setdefault(site.target, set()).add(site.probe)
+
+    def left(self, site: Site) -> None:
+        """A site is somebody else's from now on; what was counted there stays counted."""
+        del self._records[site.key]
 
     def planned(self, site: Site, at: float | None) -> None:
         """The next run is to begin then; None: nobody knows."""

@@ -39,7 +39,7 @@ class RunResult:
     """One finished run.
 
     run_id      unique; also the epoch under which its messages were published.
-    probe, target, vantage   what ran, where, and from where it looked.
+    probe, target, vantage, part   what ran, where, from where it looked, and with which part of the keys if they are divided.
     verdict     three-valued. `reason` says in one line why it is FAIL or UNKNOWN, and is empty for PASS.
     started_at  seconds since 1970. `duration_s` comes from the monotonic clock.
     seed        repeats what was random in the experiment.
@@ -68,3 +68,4 @@ class RunResult:
     checks: Mapping[Indicator, Tally] = field(default_factory=dict)
     durations: Mapping[Indicator, Durations] = field(default_factory=dict)
     internal_error: bool = False
+    part: str = ""

@@ -83,6 +83,7 @@ class Post:
             endpoint=f"embedded ({self.endpoint})" if target.is_embedded else str(self.endpoint),
             promise=site.experiment.promise,
             labels=target.labels,
+            part=site.part_shown,
         )
 
 
@@ -96,7 +97,7 @@ class Rounds:
         self._ground = Ground(self._target, post.ground_name, lasting=True, administered=self._administered)
         self._topic = audience.metrics.topic(self._ground.name)
         self._subscription = audience.metrics.subscription(self._ground.name)
-        self._subscription.probes(post.site.settings.keys)
+        self._subscription.probes(post.site.keys)
         self._running_since_t: float | None = None
         self._measurements: Measurements | None = None
 

@@ -156,6 +156,7 @@ class Run:
             counters=dict(counters),
             checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
             internal_error=bool(faults),
+            part=self._target.part,
         )
 
 

@@ -164,6 +164,14 @@ class Scheduler:
             self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
         )
 
+    async def drop(self, name: str) -> None:
+        """Takes a name off the schedule, and waits until its run has ended. It may be added again after that."""
+        job = self._jobs[name]
+        self._timer.remove_job(name)
+        if job.task is not None:
+            await asyncio.wait((job.task,))
+        del self._jobs[name]
+
     def start(self) -> None:
         """Begins. To be called once, on the running event loop."""
         self._timer.start()

@@ -13,9 +13,8 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -26,19 +25,21 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
-from prober.core.indicators import SLICE_S, Indicator
+from prober.core.indicators import SLICE_S
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
 from prober.history.writer import HistoryWriter
-from prober.metrics import Backlog, Component, Health, Metrics, Skip, TargetMetrics
+from prober.metrics import Component, Health, Metrics
 from prober.nightly import NightlyReports
-from prober.rounds import Audience, Post, Rounds
-from prober.scheduler import Scheduler
+from prober.roster import Roster
+from prober.rounds import Audience, Post
+from prober.sharing import LEASE_S, Sharing
 from prober.sites import is_embedded, sites_of
 from prober.snapshot import Readiness, SiteKey, Snapshot
 from prober.status.database import Database
 from prober.status.dossiers import Prober
+from prober.status.leases import Leases
 from prober.status.queries import StatusQueries
 from prober.status.retention import Keeping
 from prober.status.store import StatusStore
@@ -49,9 +50,6 @@ from prober.tracing import Tracing
 BEAT_S: Final = 0.25
 AGE_S: Final = 1.0
 TELL_S: Final = 5.0
-STOP_GRACE_S: Final = 5.0
-LEAVE_TIMEOUT_S: Final = 5.0
-SCHEDULER_SILENT_MAX_S: Final = 10.0
 INSTANCE_LENGTH_MAX: Final = 63
 
 _log = logging.getLogger(__name__)
@@ -66,14 +64,11 @@ class Service:
         self._metrics = Metrics(config.objectives, version)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = Tracing(config.telemetry, version)
-        self._scheduler = Scheduler(_Attendance(self))
         self._resources = AsyncExitStack()
-        self._rounds: dict[str, Rounds] = {}
-        self._targets: dict[str, TargetMetrics] = {}
         self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
         self._nightly = NightlyReports(config, self._metrics.health)
         self._server: EmbeddedServer | None = None
-        self._names: dict[SiteKey, str] = {}
+        self._sharing: Sharing | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
         self._status = self._new_status()
@@ -93,8 +88,7 @@ class Service:
 
     def snapshot(self) -> Snapshot:
         """How everything stands now."""
-        for name, rounds in self._rounds.items():
-            self._board.planned(rounds.post.shown, self._scheduler.next_run_at(name))
+        self._roster.plan()
         for target, tallies in self._tallies.items():
             for objective, total in tallies.totals.items():
                 self._board.counted(target, objective, total)
@@ -106,17 +100,12 @@ class Service:
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
-        problems = tuple(self._stuck())
+        problems = tuple(self._roster.stuck())
         return Readiness(not problems, problems)
 
     def alive(self) -> bool:
         """Whether what only a restart would bring back is there."""
         return not self._watching.done()
-
-    def of(self, name: str) -> tuple[Post, TargetMetrics, Board]:
-        """A site by its name, the metrics of its target, and the board."""
-        post = self._rounds[name].post
-        return post, self._targets[post.site.target.name], self._board
 
     @property
     def queries(self) -> StatusQueries:
@@ -135,16 +124,11 @@ class Service:
 
     def run_now(self, site: SiteKey) -> bool:
         """Begins a run at a site beyond its schedule; False if one is under way. KeyError: there is no such site."""
-        return self._scheduler.run_now(self._names[site])
-
-    def _stuck(self) -> Iterator[str]:
-        if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
-            yield "the scheduler is stuck"
-        yield from (f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck())
+        return self._roster.run_now(site)
 
     def _troubles(self) -> tuple[str, ...]:
         """What is wrong with the prober itself, for those who look at the page."""
-        troubles = list(self._stuck())
+        troubles = list(self._roster.stuck())
         status = self._status.state()
         troubles += [f"the status store cannot be written: {status.error}"] if status.error else []
         troubles += [f"{status.dropped:,} runs and findings are missing from the status store"] if status.dropped else []
@@ -152,6 +136,8 @@ class Service:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
             troubles += [f"{state.dropped:,} events and findings are missing from the history"] if state.dropped else []
+        if self._sharing is not None and self._sharing.error:
+            troubles.append(f"the other probers cannot be asked for their share: {self._sharing.error}")
         troubles += [f"the reports of the nightly jobs cannot be read: {self._nightly.error}"] if self._nightly.error else []
         return tuple(troubles)
 
@@ -173,14 +159,16 @@ class Service:
             instance=self._instance,
             started_at=wall_s(),
         )
+        self._roster = Roster(self._config, self._board)
         for target in self._config.targets:
-            self._take_up(target, [post for post in posts if post.site.target is target])
-        self._resources.push_async_callback(self._leave)
+            self._watch_target(target, (post for post in posts if post.site.target is target))
+        self._resources.push_async_callback(self._roster.leave)
         projects = {(post.endpoint, post.site.target.project): post.broker for post in posts}
         sweeping = asyncio.create_task(self._sweep(projects), name="sweep")
         self._resources.callback(sweeping.cancel)
-        self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
-        self._scheduler.start()
+        self._resources.push_async_callback(self._roster.stop)
+        self._roster.start()
+        self._take_up()
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
         self._watching = asyncio.create_task(self._watch(), name="watch")
@@ -222,28 +210,30 @@ class Service:
             _log.info("embedded Pub/Sub server on %s", self._server.address)
         return Endpoint(self._server.address, secure=False)
 
-    def _take_up(self, target: TargetSettings, posts: Sequence[Post]) -> None:
-        """Lets the rounds of a target's sites begin when the scheduler starts."""
-        own: list[Rounds] = []
-
-        def backlog() -> Mapping[str, Backlog]:
-            return {rounds.name: rounds.backlog() for rounds in own}
-
-        metrics = self._targets[target.name] = self._metrics.watch(target, backlog=backlog)
+    def _watch_target(self, target: TargetSettings, posts: Iterable[Post]) -> None:
+        metrics = self._metrics.watch(target, backlog=partial(self._roster.backlogs, target.name))
         tallies, health = self._tallies[target.name], self._metrics.health
         audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
-        for post in posts:
-            rounds = self._rounds[post.site.name] = Rounds(self._config, post, audience)
-            self._names[post.shown.key] = post.site.name
-            own.append(rounds)
-            settings = post.site.settings
-            self._scheduler.add(post.site.name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
+        self._roster.enter(target.name, posts, audience)
 
-    async def _leave(self) -> None:
-        """Deletes what was made at the targets, as far as they answer soon."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
+    def _take_up(self) -> None:
+        """Begins to probe: everything, or its share."""
+        group = self._config.sharding.group
+        if group is None:
+            for name in self._roster.sites:
+                self._roster.take(name)
+            return
+        leases = Leases(self._database, group, self._instance, LEASE_S)
+        self._sharing = Sharing(
+            self._roster.sites, leases, self._instance, self._roster.take, self._roster.give, self._sharing_failed
+        )
+        self._resources.push_async_callback(self._sharing.leave)
+        sharing = asyncio.create_task(self._sharing.keep_on(), name="sharing")
+        self._resources.callback(sharing.cancel)
+
+    def _sharing_failed(self, fault: Exception) -> None:
+        self._metrics.health.internal_error(Component.SCHEDULER)
+        _log.error("internal error while the probers divide the work", exc_info=fault)
 
     async def _sweep(self, brokers: Mapping[tuple[Endpoint, str], Broker]) -> None:
         """Now and every few hours, deletes what probers that are long gone have left in each project."""
@@ -260,7 +250,8 @@ class Service:
 
     async def _watch(self) -> None:
         """Measures how late the loop wakes up; what else is to be done every so often."""
-        regularly = (_Regular(AGE_S, self._age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, self._count_slice))
+        roster = self._roster
+        regularly = (_Regular(AGE_S, roster.age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, roster.count_slice))
         while True:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)
@@ -269,25 +260,9 @@ class Service:
             for regular in regularly:
                 regular.at(now)
 
-    def _age(self) -> None:
-        now = datetime.fromtimestamp(wall_s(), UTC)
-        for rounds in self._rounds.values():
-            rounds.age()
-        for target in self._config.targets:
-            self._targets[target.name].under_maintenance(self._config.maintenance_of(target, now) is not None)
-
     def _tell(self) -> None:
         self._status.tell(self.snapshot())
-
-    def _count_slice(self) -> None:
-        now = datetime.fromtimestamp(wall_s(), UTC)
-        for rounds in self._rounds.values():
-            site, backlog = rounds.post.site, rounds.backlog()
-            if self._config.maintenance_of(site.target, now) is not None:
-                continue
-            tallies, keys = self._tallies[site.target.name], site.settings.keys
-            tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
-            tallies.ended(Indicator.STALLED_KEYS, good=max(0, keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+        self._metrics.health.status_answers(not self._status.state().error)
 
 
 class _Regular:
@@ -302,31 +277,6 @@ class _Regular:
         if now >= self._due_t:
             self._due_t = max(now, self._due_t + self._every_s)
             self._action()
-
-
-class _Attendance:
-    """Notes what the schedule asks for, and what does not happen."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def expected(self, name: str) -> None:
-        """The schedule asked for a run."""
-        post, metrics, board = self._service.of(name)
-        metrics.expected(post.site.probe)
-        board.expected(post.shown)
-
-    def skipped(self, name: str, reason: Skip) -> None:
-        """A run that the schedule asked for does not start."""
-        post, metrics, board = self._service.of(name)
-        metrics.skipped(post.site.probe, reason)
-        board.skipped(post.shown, reason, wall_s())
-        _log.warning("%s: a run was skipped: %s", name, reason)
-
-    def failed(self, name: str, error: BaseException) -> None:
-        """Rounds ended by a mistake of ours."""
-        self._service.health.internal_error(Component.SCHEDULER)
-        _log.error("internal error in %s", name, exc_info=error)
 
 
 def own_name(host: str) -> str:

@@ -30,17 +30,28 @@ MARGIN_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One probe on one target from one vantage."""
+    """One probe on one target from one vantage, or one of the parts that its keys are divided into."""
 
     target: TargetSettings
     probe: ProbeName
     settings: Probe
     vantage: Vantage
+    part: int = 0
 
     @property
     def name(self) -> str:
         """Unique in a configuration."""
-        return f"{self.target.name}/{self.probe}/{self.vantage}"
+        return "/".join(filter(None, (self.target.name, self.probe, self.vantage, self.part_shown)))
+
+    @property
+    def part_shown(self) -> str:
+        """Which part it is, counted from 1, of how many: `2/4`; empty if the keys are not divided."""
+        return f"{self.part + 1}/{self.settings.parts}" if self.settings.parts > 1 else ""
+
+    @property
+    def keys(self) -> int:
+        """How many of the keys it has."""
+        return len(range(self.part, self.settings.keys, self.settings.parts))
 
     @property
     def experiment(self) -> Experiment:
@@ -52,13 +63,15 @@ class Site:
         """How much of it."""
         known, settings = self.experiment.workload, self.settings
         return Workload(
-            keys=settings.keys,
+            keys=self.keys,
             bursts=known.bursts,
             burst_messages=settings.messages,
-            rate=settings.rate,
+            rate=settings.rate / settings.parts,
             sizes=settings.sizes,
             subscribers=settings.subscribers,
             ack_after_s=known.ack_after_s,
+            part=self.part,
+            parts=settings.parts,
         )
 
     def at(self, endpoint: Endpoint) -> Target:
@@ -83,16 +96,23 @@ class Site:
             rules if self.vantage is Vantage.WIRE else for_library(rules),
             publish_timeout_s=deadlines.publish.total_seconds(),
             drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
+            part=self.part_shown,
         )
 
     def ground_name(self, instance: str) -> str:
         """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
-        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}"
+        part = f"-{self.part + 1}" if self.part_shown else ""
+        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"
 
 
 def sites_of(target: TargetSettings) -> Iterable[Site]:
     """All sites of a target, in the order of its configuration."""
-    return tuple(Site(target, name, settings, vantage) for name, settings in target.probes.items() for vantage in settings.vantages)
+    return tuple(
+        Site(target, name, settings, vantage, part)
+        for name, settings in target.probes.items()
+        for vantage in settings.vantages
+        for part in range(settings.parts)
+    )
 
 
 def is_embedded(target: TargetSettings, environ: Mapping[str, str], override: str = "") -> bool:

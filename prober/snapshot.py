@@ -17,11 +17,12 @@ from prober.results import RunResult
 
 
 class SiteKey(NamedTuple):
-    """What tells sites apart."""
+    """What tells sites apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
 
     target: str
     probe: str
     vantage: str
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Site:
     promise        the promise under test, in one sentence.
     topic, subscription   full names of what its runs use.
     schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
+    part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
     """
 
     target: str
@@ -46,11 +48,12 @@ class Site:
     topic: str = ""
     subscription: str = ""
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    part: str = ""
 
     @property
     def key(self) -> SiteKey:
         """What tells it apart from other sites."""
-        return SiteKey(self.target, self.probe, self.vantage)
+        return SiteKey(self.target, self.probe, self.vantage, self.part)
 
 
 @dataclass(frozen=True, slots=True)

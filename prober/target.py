@@ -13,6 +13,7 @@ class Target:
 
     act_timeout_s   how long the experiment itself may take.
     drain_s         how long a run waits at most for what is owed.
+    part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
     """
 
     name: str
@@ -22,3 +23,4 @@ class Target:
     publish_timeout_s: float = 5.0
     act_timeout_s: float = 300.0
     drain_s: float = 150.0
+    part: str = ""

@@ -106,6 +106,8 @@ class Probe(Section):
     """Each start is delayed by a random time up to this, so that probers do not march in step."""
     keys: Annotated[int, Field(ge=1, le=1_000_000)]
     """Ordering keys per run."""
+    parts: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Into how many runs the keys are divided, so that several probers may share them (see `sharding`)."""
     messages: Annotated[int, Field(ge=1, le=100_000)]
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
@@ -127,6 +129,8 @@ class Probe(Section):
             raise ValueError("ack_deadline must be whole seconds from 10s to 600s, as the service demands")
         if self.schedule.interval is not None and self.jitter >= self.schedule.interval:
             raise ValueError("jitter must be shorter than schedule.interval: make it less, or the interval longer")
+        if self.parts > self.keys:
+            raise ValueError(f"parts must not be more than keys: {self.parts} of {self.keys}")
         return self
 
 
@@ -318,6 +322,13 @@ class Maintenance(Section):
         return began is not None and self.duration is not None and at < began + self.duration
 
 
+class Sharding(Section):
+    """Whether several probers share the work."""
+
+    group: Name | None = None
+    """Probers of one group that use one `status.url` divide the probes among themselves; without it each does all of them."""
+
+
 class Embedded(Section):
     """The Pub/Sub server in this process."""
 
@@ -350,6 +361,8 @@ class Config(Section):
     """Traces and logs."""
     maintenance: tuple[Maintenance, ...] = ()
     """When not to probe."""
+    sharding: Sharding = Sharding()
+    """Whether several probers share the work."""
     embedded: Embedded = Embedded()
     """The server in this process."""
 

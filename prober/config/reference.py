@@ -23,6 +23,7 @@ from prober.config.models import (
     Probe,
     Push,
     Schedule,
+    Sharding,
     Slo,
     Status,
     TargetSettings,
@@ -125,6 +126,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("push", Push, ""),
     ("telemetry", Telemetry, ""),
     ("maintenance", Maintenance, "A list."),
+    ("sharding", Sharding, ""),
     ("embedded", Embedded, ""),
 )
 # Completed by `load`, so that the models see them always.

@@ -143,6 +143,9 @@ INTERNAL_ERRORS: Final = Family("internal_errors", Kind.COUNTER, ("component",),
 SCHEDULER_SKIPS: Final = Family("scheduler_skips", Kind.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start.")
 EVENTS_DROPPED: Final = Family("events_dropped", Kind.COUNTER, ("component",), "Recorded facts that were given up.")
 HISTORY_FAILURES: Final = Family("history_failures", Kind.COUNTER, (), "Attempts to write the history that failed.")
+STATUS_STORE_UP: Final = Family(
+    "status_store_up", Kind.GAUGE, (), "1 while the status store takes or gives what it is asked for, 0 while it does not."
+)
 STATUS_FAILURES: Final = Family("status_failures", Kind.COUNTER, (), "Attempts to write the status store that failed.")
 LOOP_LAG: Final = Family("loop_lag_seconds", Kind.HISTOGRAM, (), "How much later than asked for the event loop woke up.")
 NEGATIVE_DURATIONS: Final = Family(

@@ -22,6 +22,7 @@ class Health:
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
         self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
         self._history_failures = store.counter(families.HISTORY_FAILURES)
+        self._status_up = store.gauge(families.STATUS_STORE_UP)
         self._status_failures = store.counter(families.STATUS_FAILURES)
         self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
@@ -44,6 +45,10 @@ class Health:
     def status_failed(self) -> None:
         """The status store could not be written."""
         self._status_failures.inc()
+
+    def status_answers(self, answers: bool) -> None:
+        """Whether the status store took, or gave, what it was last asked for."""
+        self._status_up.set(answers)
 
     def lagged(self, lag_s: float) -> None:
         """The event loop woke up later than asked for."""

@@ -22,7 +22,7 @@ async def act(stage: Stage, workload: Workload) -> None:
         stage.later(stage.random.uniform(0.5, 1.5) * workload.ack_after_s, delivery.ack)
 
     members = [await stage.subscribe(acknowledge_late) for _ in range(2)]
-    publishing = asyncio.gather(*(_bursts(stage, f"affinity-{number}", workload) for number in range(workload.keys)))
+    publishing = asyncio.gather(*(_bursts(stage, f"affinity-{number}", workload) for number in workload.numbers))
     try:
         while not publishing.done():
             await asyncio.sleep(2 * workload.ack_after_s)

@@ -19,6 +19,7 @@ class Workload:
     sizes           sizes of messages, used in turn.
     subscribers     subscribers that share the subscription.
     ack_after_s     how long a subscriber takes to acknowledge.
+    part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
     """
 
     keys: int = 8
@@ -28,6 +29,13 @@ class Workload:
     sizes: tuple[int, ...] = (64,)
     subscribers: int = 3
     ack_after_s: float = 0.05
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its keys: of all keys every `parts`th, so that each belongs to one part."""
+        return range(self.part, self.part + self.keys * self.parts, self.parts)
 
     @property
     def period_s(self) -> float:

@@ -22,7 +22,7 @@ async def act(stage: Stage, workload: Workload) -> None:
 
     for _ in range(workload.subscribers):
         await stage.subscribe(acknowledge_soon)
-    await asyncio.gather(*(_bursts(stage, f"ordering-{number}", workload) for number in range(workload.keys)))
+    await asyncio.gather(*(_bursts(stage, f"ordering-{number}", workload) for number in workload.numbers))
 
 
 async def _bursts(stage: Stage, key: str, workload: Workload) -> None:

@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
-from itertools import cycle, islice, product
+from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
@@ -70,7 +70,7 @@ class Trial:
 async def act(stage: Stage, workload: Workload) -> None:
     """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
     length = max(3, workload.burst_messages)
-    trials = {trial.key: trial for trial in _trials(workload.keys, length)}
+    trials = {trial.key: trial for trial in _trials(workload.numbers, length)}
 
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
@@ -87,10 +87,10 @@ async def act(stage: Stage, workload: Workload) -> None:
             subscribers = [await stage.subscribe(decide) for _ in subscribers]
 
 
-def _trials(count: int, length: int) -> list[Trial]:
+def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
     """Each cause with each place in turn; the causes change fastest, so that few keys still meet all of them."""
     combinations = cycle((cause, seq) for seq, cause in product((1, (length + 1) // 2, length), Cause))
-    return [Trial(number, cause, seq, length) for number, (cause, seq) in enumerate(islice(combinations, count))]
+    return [Trial(number, cause, seq, length) for number, (cause, seq) in zip(numbers, combinations, strict=False)]
 
 
 async def _provoke(stage: Stage, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:

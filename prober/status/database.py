@@ -16,16 +16,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, create_engine, event
+from sqlalchemy import ColumnElement, Connection, Double, Table, cast, create_engine, event, extract, func
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
+from prober.core.slo import DAY_S
 from prober.errors import ProberError
 
 WAIT_MAX_S: Final = 5
 """How long to wait for a connection, or for SQLite's lock."""
 STATEMENT_MAX_S: Final = 10
+UNIX_EPOCH_JD: Final = 2_440_587.5
+"""1970 as SQLite counts days."""
 CONNECTIONS_MAX: Final = 20
 
 _WRITES: Final = "prober_writes"
@@ -78,6 +81,12 @@ class Database:
         """Lets the statements of this transaction take as long as they need: for what nobody waits for."""
         if not self.is_sqlite:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+    def now(self) -> ColumnElement[float]:
+        """The database's own clock, in seconds since 1970."""
+        if self.is_sqlite:
+            return (func.julianday("now") - UNIX_EPOCH_JD) * DAY_S
+        return cast(extract("epoch", func.clock_timestamp()), Double)
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that knows ON CONFLICT."""

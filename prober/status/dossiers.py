@@ -95,7 +95,7 @@ def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Map
     return FindingRecord(
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
-        site=SiteKey(result.target, result.probe, result.vantage),
+        site=SiteKey(result.target, result.probe, result.vantage, result.part),
         instance=prober.instance,
         found_at=ended.ended_at,
         finding=made.finding,

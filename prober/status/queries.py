@@ -7,8 +7,9 @@ a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
 
@@ -25,6 +26,8 @@ from prober.status.records import (
     FindingGroup,
     FindingRecord,
     JobReport,
+    ListedFinding,
+    ListedRun,
     Page,
     ProberRecord,
     RunFilter,
@@ -34,6 +37,8 @@ from prober.status.records import (
 )
 from prober.status.rows import evidence_of, finding_of, prober_of, report_of, run_of, standing_of, summary_of, text_of
 from prober.status.slices import Series, begin_of, length_for
+
+Columns: TypeAlias = Iterable[ColumnElement[Any]]
 
 PAGE_MAX: Final = 500
 GROUPS_MAX: Final = 500
@@ -52,13 +57,13 @@ class StatusQueries:
 
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
-        runs = tables.runs.c
-        conditions = [
-            *_equal(tables.runs, probe=wanted.probe, verdict=wanted.verdict, target=wanted.target, vantage=wanted.vantage),
-            *_between(runs.started_at, wanted.since, wanted.until),
-        ]
-        rows, last = self._page(tables.runs, runs.started_at, runs.run_id, conditions, wanted, limit, cursor)
-        return Page(tuple(map(run_of, rows)), last)
+        rows, following = self._runs(tables.runs.columns, wanted, limit, cursor)
+        return Page(tuple(run_of(row._mapping) for row in rows), following)
+
+    def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
+        """The same in short; the cursors are those of `runs`."""
+        rows, following = self._runs(_columns(tables.runs, ListedRun), wanted, limit, cursor)
+        return Page(tuple(ListedRun(*row) for row in rows), following)
 
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
@@ -67,23 +72,15 @@ class StatusQueries:
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
-        findings = tables.findings.c
-        conditions = [
-            *_equal(
-                tables.findings,
-                kind=wanted.kind,
-                status=wanted.status,
-                key=wanted.key,
-                subscription=wanted.subscription,
-                target=wanted.target,
-                run_id=wanted.run_id,
-            ),
-            *_between(findings.found_at, wanted.since, wanted.until),
-        ]
-        if wanted.open is not None:
-            conditions.append(findings.closed_at.is_(None) if wanted.open else findings.closed_at.is_not(None))
-        rows, last = self._page(tables.findings, findings.found_at, findings.finding_id, conditions, wanted, limit, cursor)
-        return Page(tuple(map(finding_of, rows)), last)
+        rows, following = self._findings(tables.findings.columns, wanted, limit, cursor)
+        return Page(tuple(finding_of(row._mapping) for row in rows), following)
+
+    def listed_findings(
+        self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ListedFinding]:
+        """The same in short; the cursors are those of `findings`."""
+        rows, following = self._findings(_columns(tables.findings, ListedFinding), wanted, limit, cursor)
+        return Page(tuple(ListedFinding(*row) for row in rows), following)
 
     def finding(self, finding_id: str) -> FindingRecord | None:
         """One finding with its evidence; None: it is not there (any more)."""
@@ -130,14 +127,14 @@ class StatusQueries:
     def failing_counts(self) -> dict[SiteKey, int]:
         """How many open findings that failed a run each site has; sites without are missing."""
         findings = tables.findings.c
-        site = (findings.target, findings.probe, findings.vantage)
+        site = (findings.target, findings.probe, findings.vantage, findings.part)
         rows = self._rows(select(*site, func.count().label("n")).where(*_open_and_failing()).group_by(*site))
         return {_site_key(row): row["n"] for row in rows}
 
     def verdicts(self, since: float, until: float) -> tuple[VerdictCount, ...]:
         """How the runs of each site ended that began in an interval."""
         runs = tables.runs.c
-        site = (runs.target, runs.probe, runs.vantage)
+        site = (runs.target, runs.probe, runs.vantage, runs.part)
         counted = select(*site, runs.verdict, func.count().label("n")).where(*_between(runs.started_at, since, until))
         rows = self._rows(counted.group_by(*site, runs.verdict).order_by(*site, runs.verdict))
         return tuple(VerdictCount(_site_key(row), Verdict(row["verdict"]), row["n"]) for row in rows)
@@ -159,7 +156,7 @@ class StatusQueries:
 
     def standings(self) -> tuple[Standing, ...]:
         """What each prober last said of each of its sites."""
-        site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage)
+        site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
         return tuple(map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
     def tallies(self, window_s: float, now: float) -> dict[Series, Tally]:
@@ -186,26 +183,54 @@ class StatusQueries:
 
     # --- in common -----------------------------------------------------------------------------------------------------------
 
+    def _runs(self, columns: Columns, wanted: RunFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
+        runs = tables.runs.c
+        conditions = [
+            *_equal(tables.runs, probe=wanted.probe, verdict=wanted.verdict, target=wanted.target, vantage=wanted.vantage),
+            *_between(runs.started_at, wanted.since, wanted.until),
+        ]
+        query = select(*columns).where(*conditions)
+        return self._page(query, runs.started_at, runs.run_id, wanted, limit, cursor)
+
+    def _findings(self, columns: Columns, wanted: FindingFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
+        findings = tables.findings.c
+        conditions = [
+            *_equal(
+                tables.findings,
+                kind=wanted.kind,
+                status=wanted.status,
+                key=wanted.key,
+                subscription=wanted.subscription,
+                target=wanted.target,
+                run_id=wanted.run_id,
+            ),
+            *_between(findings.found_at, wanted.since, wanted.until),
+        ]
+        if wanted.open is not None:
+            conditions.append(findings.closed_at.is_(None) if wanted.open else findings.closed_at.is_not(None))
+        query = select(*columns).where(*conditions)
+        return self._page(query, findings.found_at, findings.finding_id, wanted, limit, cursor)
+
     def _page(
         self,
-        table: Table,
+        query: Select[Any],
         at: ColumnElement[float],
         name: ColumnElement[str],
-        conditions: Iterable[ColumnElement[bool]],
         wanted: object,
         limit: int,
         cursor: str | None,
     ) -> tuple[list[Any], str | None]:
         """The rows of a page, and the cursor of the next one: what is behind a position is found by the index that has its order."""
         limit = max(1, min(limit, PAGE_MAX))
-        query = _ordered(select(table).where(*conditions), at, name).limit(limit + 1)
+        query = _ordered(query, at, name).limit(limit + 1)
         if cursor is not None:
             position = read_cursor(cursor, wanted)
             query = query.where(tuple_(at, name) < tuple_(position.at, position.name))
-        rows = self._rows(query)
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query))
         if len(rows) <= limit:
             return rows, None
-        last = rows[limit - 1]
+        last = rows[limit - 1]._mapping
         return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
 
     def _newest(self, site: SiteKey, verdict: Verdict) -> float | None:
@@ -244,6 +269,11 @@ class StatusQueries:
             return list(connection.execute(query).mappings())
 
 
+def _columns(table: Table, form: type[ListedRun | ListedFinding]) -> Columns:
+    """The columns that a value is made of, in its order."""
+    return [table.c[field.name] for field in fields(form)]
+
+
 def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
     """One condition for each column that is asked for."""
     return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
@@ -262,11 +292,11 @@ def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[s
 
 
 def _site_key(row: Any) -> SiteKey:
-    return SiteKey(row["target"], row["probe"], row["vantage"])
+    return SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
 
 
 def _of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
-    return _equal(table, target=site.target, probe=site.probe, vantage=site.vantage)
+    return _equal(table, target=site.target, probe=site.probe, vantage=site.vantage, part=site.part)
 
 
 def _open_and_failing() -> tuple[ColumnElement[bool], ...]:

@@ -249,6 +249,47 @@ class FindingFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run as a list shows it: the words of `RunRecord`, without what takes long to read."""
+
+    run_id: str
+    probe: str
+    target: str
+    vantage: str
+    environment: str
+    region: str
+    verdict: str
+    reason: str
+    started_at: float
+    ended_at: float
+    duration_s: float
+    seed: int
+    topic: str
+    subscription: str
+    internal_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFinding:
+    """A finding as a list shows it: the words of `FindingRecord`, without what takes long to read."""
+
+    finding_id: str
+    run_id: str
+    probe: str
+    target: str
+    vantage: str
+    instance: str
+    found_at: float
+    kind: str
+    status: str
+    subscription: str
+    key: str
+    t: float
+    explanation: str
+    closed_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
     """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""
 

@@ -101,6 +101,7 @@ class StatusStore:
                 findings.target == text_of(result.target),
                 findings.probe == text_of(result.probe),
                 findings.vantage == text_of(result.vantage),
+                findings.part == text_of(result.part),
                 findings.found_at <= result.started_at,
                 findings.closed_at.is_(None),
             )
@@ -114,6 +115,7 @@ class StatusStore:
             runs.target == text_of(site.target),
             runs.probe == text_of(site.probe),
             runs.vantage == text_of(site.vantage),
+            runs.part == text_of(site.part),
             runs.started_at >= finding.found_at,
             runs.verdict == Verdict.PASS.value,
         )

@@ -42,6 +42,7 @@ sites: Final = Table(
     _key("target", Text),
     _key("probe", Text),
     _key("vantage", Text),
+    _key("part", Text),
     _needed("told_at", Double),
     _needed("interval_s", Double),
     _needed("schedule", Text),
@@ -75,6 +76,7 @@ runs: Final = Table(
     _needed("target", Text),
     _needed("probe", Text),
     _needed("vantage", Text),
+    _needed("part", Text),
     _needed("environment", Text),
     _needed("region", Text),
     _needed("verdict", Text),
@@ -98,7 +100,7 @@ runs: Final = Table(
     Index(None, "probe", "verdict", "started_at", "run_id"),
     Index(None, "target", "started_at", "run_id"),
     Index(None, "target", "probe", "verdict", "started_at", "run_id"),
-    Index(None, "target", "probe", "vantage", "started_at", "run_id"),
+    Index(None, "target", "probe", "vantage", "part", "started_at", "run_id"),
 )
 
 findings: Final = Table(
@@ -109,6 +111,7 @@ findings: Final = Table(
     _needed("target", Text),
     _needed("probe", Text),
     _needed("vantage", Text),
+    _needed("part", Text),
     _needed("instance", Text),
     _needed("found_at", Double),
     _needed("kind", Text),
@@ -141,6 +144,7 @@ Index(
     findings.c.target,
     findings.c.probe,
     findings.c.vantage,
+    findings.c.part,
     findings.c.found_at,
     postgresql_where=_OPEN,
     sqlite_where=_OPEN,
@@ -183,4 +187,12 @@ reports: Final = Table(
     _needed("duration_s", Double),
     _needed("location", Text),
     _needed("summary", JSON),
+)
+
+leases: Final = Table(
+    "leases",
+    METADATA,
+    _key("name", Text),
+    _needed("holder", Text),
+    _needed("until", Double),
 )

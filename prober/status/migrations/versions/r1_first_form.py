@@ -13,13 +13,14 @@ branch_labels = None
 depends_on = None
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = ("evidence", "findings", "probers", "reports", "runs", "sites", "slices")
+_TABLES = ("evidence", "findings", "leases", "probers", "reports", "runs", "sites", "slices")
 
 
 def upgrade() -> None:
     """From nothing."""
     _evidence()
     _findings()
+    _leases()
     _probers()
     _reports()
     _runs()
@@ -59,6 +60,7 @@ def _findings() -> None:
         _needed("target", sa.Text()),
         _needed("probe", sa.Text()),
         _needed("vantage", sa.Text()),
+        _needed("part", sa.Text()),
         _needed("instance", sa.Text()),
         _needed("found_at", sa.Double()),
         _needed("kind", sa.Text()),
@@ -82,12 +84,26 @@ def _findings() -> None:
     op.create_index("ix_findings_kind_status_found_at_finding_id", "findings", ["kind", "status", "found_at", "finding_id"])
     op.create_index("ix_findings_open", "findings", ["found_at", "finding_id"], postgresql_where=_OPEN, sqlite_where=_OPEN)
     op.create_index(
-        "ix_findings_open_site", "findings", ["target", "probe", "vantage", "found_at"], postgresql_where=_OPEN, sqlite_where=_OPEN
+        "ix_findings_open_site",
+        "findings",
+        ["target", "probe", "vantage", "part", "found_at"],
+        postgresql_where=_OPEN,
+        sqlite_where=_OPEN,
     )
     op.create_index("ix_findings_run_id_found_at_finding_id", "findings", ["run_id", "found_at", "finding_id"])
     op.create_index("ix_findings_status_found_at_finding_id", "findings", ["status", "found_at", "finding_id"])
     op.create_index("ix_findings_subscription_found_at_finding_id", "findings", ["subscription", "found_at", "finding_id"])
     op.create_index("ix_findings_target_found_at_finding_id", "findings", ["target", "found_at", "finding_id"])
+
+
+def _leases() -> None:
+    op.create_table(
+        "leases",
+        _needed("name", sa.Text()),
+        _needed("holder", sa.Text()),
+        _needed("until", sa.Double()),
+        sa.PrimaryKeyConstraint("name", name="pk_leases"),
+    )
 
 
 def _probers() -> None:
@@ -123,6 +139,7 @@ def _runs() -> None:
         _needed("target", sa.Text()),
         _needed("probe", sa.Text()),
         _needed("vantage", sa.Text()),
+        _needed("part", sa.Text()),
         _needed("environment", sa.Text()),
         _needed("region", sa.Text()),
         _needed("verdict", sa.Text()),
@@ -146,7 +163,9 @@ def _runs() -> None:
     op.create_index("ix_runs_probe_verdict_started_at_run_id", "runs", ["probe", "verdict", "started_at", "run_id"])
     op.create_index("ix_runs_started_at_run_id", "runs", ["started_at", "run_id"])
     op.create_index(
-        "ix_runs_target_probe_vantage_started_at_run_id", "runs", ["target", "probe", "vantage", "started_at", "run_id"]
+        "ix_runs_target_probe_vantage_part_started_at_run_id",
+        "runs",
+        ["target", "probe", "vantage", "part", "started_at", "run_id"],
     )
     op.create_index(
         "ix_runs_target_probe_verdict_started_at_run_id", "runs", ["target", "probe", "verdict", "started_at", "run_id"]
@@ -162,6 +181,7 @@ def _sites() -> None:
         _needed("target", sa.Text()),
         _needed("probe", sa.Text()),
         _needed("vantage", sa.Text()),
+        _needed("part", sa.Text()),
         _needed("told_at", sa.Double()),
         _needed("interval_s", sa.Double()),
         _needed("schedule", sa.Text()),
@@ -186,7 +206,7 @@ def _sites() -> None:
         sa.Column("last_skip_reason", sa.Text()),
         sa.Column("last_skip_at", sa.Double()),
         sa.Column("maintenance", sa.Text()),
-        sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", name="pk_sites"),
+        sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", "part", name="pk_sites"),
     )
 
 
