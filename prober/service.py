@@ -14,7 +14,7 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -37,7 +37,7 @@ from prober.rounds import Audience, Post
 from prober.sharing import LEASE_S, Sharing
 from prober.sites import is_embedded, sites_of
 from prober.snapshot import Readiness, SiteKey, Snapshot
-from prober.status.database import Database
+from prober.status.database import Database, StatusError
 from prober.status.dossiers import Prober
 from prober.status.leases import Leases
 from prober.status.queries import StatusQueries
@@ -166,9 +166,12 @@ class Service:
         projects = {(post.endpoint, post.site.target.project): post.broker for post in posts}
         sweeping = asyncio.create_task(self._sweep(projects), name="sweep")
         self._resources.callback(sweeping.cancel)
+        self._sharing = self._new_sharing()
+        if self._sharing is not None:
+            self._resources.push_async_callback(self._sharing.leave)  # when the runs have ended
         self._resources.push_async_callback(self._roster.stop)
         self._roster.start()
-        self._take_up()
+        await self._take_up()
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
         self._watching = asyncio.create_task(self._watch(), name="watch")
@@ -216,18 +219,21 @@ class Service:
         audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
         self._roster.enter(target.name, posts, audience)
 
-    def _take_up(self) -> None:
-        """Begins to probe: everything, or its share."""
+    def _new_sharing(self) -> Sharing | None:
         group = self._config.sharding.group
         if group is None:
+            return None
+        leases, roster = Leases(self._database, group, self._instance, LEASE_S), self._roster
+        return Sharing(roster.sites, leases, self._instance, roster.take, roster.give, self._sharing_failed)
+
+    async def _take_up(self) -> None:
+        """Begins to probe: everything, or its share."""
+        if self._sharing is None:
             for name in self._roster.sites:
                 self._roster.take(name)
             return
-        leases = Leases(self._database, group, self._instance, LEASE_S)
-        self._sharing = Sharing(
-            self._roster.sites, leases, self._instance, self._roster.take, self._roster.give, self._sharing_failed
-        )
-        self._resources.push_async_callback(self._sharing.leave)
+        with suppress(StatusError):  # which whoever asks for leases will meet again
+            await asyncio.to_thread(StatusStore(self._database).prepare)
         sharing = asyncio.create_task(self._sharing.keep_on(), name="sharing")
         self._resources.callback(sharing.cancel)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from hashlib import sha256
 from typing import Any, Final
@@ -68,6 +69,7 @@ class Sharing:
         self._hesitates_until_t = 0.0
         self._held: set[str] = set()
         self._giving: dict[str, asyncio.Task[None]] = {}
+        self._asking, self._has_left = threading.Lock(), False
         self.error = ""
         """Why the store could not be asked last time; empty if it could."""
 
@@ -99,22 +101,30 @@ class Sharing:
             self._end(site)
 
     async def leave(self) -> None:
-        """Gives everything back, so that the others need not wait. What is still probed then must have ended before."""
+        """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""
         for task in self._giving.values():
             task.cancel()
         try:
-            names = {PRESENT + self._name, *(SITE + site for site in self._sites)}
-            await asyncio.to_thread(self._leases.release, names)
+            await asyncio.to_thread(self._release_all)
         except StatusError as error:
             _log.warning("the other probers are not told that this one has stopped: %s", error)
 
     def _ask(self, held: frozenset[str], takes_more: bool) -> tuple[set[str], set[str]]:
         """What belongs to this prober, and what it holds. In a thread."""
-        self._leases.take({PRESENT + self._name})
-        whose = shares(self._sites, self._leases.holders(PRESENT) | {self._name})
-        mine = {site for site, owner in whose.items() if owner == self._name}
-        taken = self._leases.take({SITE + site for site in (mine | held if takes_more else held)})
-        return mine, {name.removeprefix(SITE) for name in taken}
+        with self._asking:
+            if self._has_left:
+                return set(), set()
+            self._leases.take({PRESENT + self._name})
+            whose = shares(self._sites, self._leases.holders(PRESENT) | {self._name})
+            mine = {site for site, owner in whose.items() if owner == self._name}
+            taken = self._leases.take({SITE + site for site in (mine | held if takes_more else held)})
+            return mine, {name.removeprefix(SITE) for name in taken}
+
+    def _release_all(self) -> None:
+        """In a thread, when a question that is still under way has ended."""
+        with self._asking:
+            self._has_left = True
+            self._leases.release({PRESENT + self._name, *(SITE + site for site in self._sites)})
 
     def _begin(self, sites: Collection[str]) -> None:
         for site in sorted(sites):

@@ -1,0 +1,144 @@
+"""Several probers of a group on one PostgreSQL: the work is divided, and nobody is accused when they come, go and are killed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from prober.core.verdict import Verdict
+from prober.history.reader import HistoryReader
+from prober.sharing import LEASE_S, TICK_S
+from prober.snapshot import SiteKey
+from prober.status.database import Database
+from prober.status.queries import StatusQueries
+from prober.status.records import RunFilter, RunRecord
+from prober.status.store import StatusStore
+from tests.integration.programs import Program, eventually, server, service
+from tests.unit.status.postgresql import PostgreSQL, binaries
+
+pytestmark = pytest.mark.timeout(300)
+
+INTERVAL_S = 2.0
+RUN_MAX_S = 15.0
+PARTS = {"ordering": 3, "redelivery": 1, "affinity": 2}
+SITES = {
+    SiteKey("embedded", probe, "wire", f"{part}/{parts}" if parts > 1 else "")
+    for probe, parts in PARTS.items()
+    for part in range(1, parts + 1)
+}
+
+
+class Group:
+    """Probers of one group, each a process of its own, and what the store knows of them all."""
+
+    def __init__(self, target: str, url: str, history: Path, processes: ExitStack) -> None:
+        self._environ = {
+            "PUBSUB_EMULATOR_HOST": target,
+            "ORDERING_PROBER_STATUS__URL": url,
+            "ORDERING_PROBER_SHARDING__GROUP": "together",
+            "ORDERING_PROBER_HISTORY__LOCATION": str(history),
+        }
+        for probe, parts in PARTS.items():
+            prefix = f"ORDERING_PROBER_PROBES__{probe.upper()}"
+            self._environ |= {
+                f"{prefix}__SCHEDULE": f'{{"interval": "{INTERVAL_S:g}s"}}',
+                f"{prefix}__JITTER": "0s",
+                f"{prefix}__PARTS": str(parts),
+            }
+        self._spool, self._processes = history.parent, processes
+        self.database = Database(url)
+        StatusStore(self.database).prepare()
+        self.queries = StatusQueries(self.database)
+
+    def start(self, name: str) -> Program:
+        own = {"ORDERING_PROBER_INSTANCE": name, "ORDERING_PROBER_HISTORY__SPOOL": str(self._spool / f"spool-{name}")}
+        running, _ = self._processes.enter_context(service(**self._environ, **own))
+        return running
+
+    def share(self, name: str) -> set[SiteKey]:
+        """The sites that a prober says it works at."""
+        return {told.site.key for told in self.queries.standings() if told.instance == name}
+
+    def divided_among(self, *names: str) -> bool:
+        """Whether every site is at one of these and none at two, and nobody has nothing."""
+        shares = [self.share(name) for name in names]
+        return all(shares) and set.union(*shares) == SITES and sum(map(len, shares)) == len(SITES)
+
+    def runs(self) -> list[RunRecord]:
+        """All of them, in the order in which they began."""
+        found: list[RunRecord] = []
+        cursor = None
+        while True:
+            page = self.queries.runs(RunFilter(), limit=500, cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found[::-1]
+
+    def run_again_everywhere(self) -> None:
+        """Waits until every site has had two more runs."""
+        before = {site: len(runs) for site, runs in by_site(self.runs()).items()}
+        eventually(lambda: all(len(by_site(self.runs())[site]) >= before.get(site, 0) + 2 for site in SITES))
+
+
+def by_site(runs: list[RunRecord]) -> dict[SiteKey, list[RunRecord]]:
+    found: dict[SiteKey, list[RunRecord]] = defaultdict(list)
+    for run in runs:
+        result = run.result
+        found[SiteKey(result.target, result.probe, result.vantage, result.part)].append(run)
+    return found
+
+
+def overlapping(spans: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Where one begins before the one before has ended."""
+    return ((ended, began) for (_, ended), (began, _) in pairwise(sorted(spans)) if began < ended)
+
+
+def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path) -> None:
+    with PostgreSQL(binaries()) as postgresql, server() as (_, target), ExitStack() as processes:
+        group = Group(target, postgresql.new_database(), tmp_path / "history", processes)
+        zero, one = group.start("prober-0"), group.start("prober-1")
+        eventually(lambda: group.divided_among("prober-0", "prober-1"))
+        group.run_again_everywhere()
+
+        two = group.start("prober-2")
+        eventually(lambda: group.divided_among("prober-0", "prober-1", "prober-2"))
+        group.run_again_everywhere()
+
+        one.kill()
+        eventually(lambda: group.share("prober-0") | group.share("prober-2") == SITES)
+        group.run_again_everywhere()
+
+        assert zero.stop() == 0
+        eventually(lambda: group.share("prober-2") == SITES)
+        group.run_again_everywhere()
+        assert two.stop() == 0
+
+        runs = by_site(group.runs())
+        group.database.close()
+    assert runs.keys() == SITES
+    for site, done in runs.items():
+        assert {run.result.verdict for run in done} == {Verdict.PASS}, site
+        assert not list(overlapping([(run.result.started_at, run.ended_at) for run in done])), site
+        pauses = [later.result.started_at - earlier.result.started_at for earlier, later in pairwise(done)]
+        assert max(pauses) < INTERVAL_S + LEASE_S + 3 * TICK_S + RUN_MAX_S, site
+
+    reader = HistoryReader(str(tmp_path / "history"))
+    spans = {
+        stored.run_id: (stored.result.started_at, stored.result.started_at + stored.result.duration_s)
+        for stored in reader.runs()
+        if stored.result is not None
+    }
+    for done in runs.values():
+        for run in done:
+            assert run.result.run_id in spans or run.prober.instance == "prober-1", (
+                "only the one that was killed may lose the last second"
+            )
+    for key in list(reader.keys()):
+        mine = [spans[run_id] for run_id in reader.run_ids(key) if run_id in spans]
+        assert not list(overlapping(mine)), key
