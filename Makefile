@@ -17,7 +17,7 @@ run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, u
 	@exec $(BIN)/ordering-prober run
 
 test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto")
-	@sh .ci/get-promtool $(BIN)
+	@sh .ci/get-tools $(BIN)
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses

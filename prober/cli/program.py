@@ -20,6 +20,8 @@ import typer
 from prober.brokers.base import Vantage
 from prober.check import Order, as_json, exit_code
 from prober.check import check as run_check
+from prober.cli.alerts import alerts
+from prober.cli.api import api_command
 from prober.cli.bars import while_probing, while_reading
 from prober.cli.history import Since, Until, history_app, span_of
 from prober.config.loading import load, show
@@ -170,6 +172,8 @@ def slos(
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
+app.command()(alerts)
+app.command()(api_command(_version))
 app.add_typer(history_app, name="history")
 
 config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)

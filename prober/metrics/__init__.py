@@ -1,6 +1,8 @@
 """The metrics: `Metrics` is the door, the other names are what its methods take."""
 
 from prober.metrics.backlog import Backlog, Snapshot
+from prober.metrics.drills import DrillMetrics
+from prober.metrics.health import Health
 from prober.metrics.labels import (
     Check,
     Component,
@@ -11,7 +13,7 @@ from prober.metrics.labels import (
     Result,
     Skip,
 )
-from prober.metrics.service import Health, Metrics
+from prober.metrics.service import Metrics
 from prober.metrics.store import Exemplar, exemplar_of
 from prober.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 
@@ -20,6 +22,7 @@ __all__ = [
     "Check",
     "Component",
     "DeliveryKind",
+    "DrillMetrics",
     "Exemplar",
     "Health",
     "Job",

@@ -15,16 +15,18 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
-    "aiohttp": ("prober.embedded.admin", "prober.embedded.pusher"),
+    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pusher"),
     "alembic": ("prober.status",),
     "apscheduler": ("prober.scheduler",),
     "fastapi": ("api", "prober.brokers.push"),
     "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "grafana_foundation_sdk": ("dashboards",),
     "opentelemetry": ("prober.tracing",),
     "jinja2": ("api",),
     "orjson": ("prober.history",),
     "prometheus_client": ("prober.metrics",),
+    "promql_parser": ("dashboards",),
     "pyarrow": ("prober.history", "spark_jobs"),
     "pydantic": ("api", "prober.config"),
     "pydantic_core": ("prober.config",),
@@ -34,7 +36,7 @@ HOMES = {
     "starlette": ("api",),
     "typer": ("prober.cli",),
     "uvicorn": ("api",),
-    "yaml": ("prober.config",),
+    "yaml": ("prober.alerting", "prober.config"),
 }
 
 # Of the project itself, a Spark executor gets only this.

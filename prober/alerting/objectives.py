@@ -1,0 +1,160 @@
+"""Rules that follow from the objectives: windows, burn rates, budgets, and the alerts of the SRE workbook.
+
+Per objective and target, `core.slo` says what is computed: error ratio E = bad / decided of a window, burn rate E / B, and an alert
+where the burn rates of a long and a short window both exceed a factor that follows from the period. Here this is written as rules.
+
+* Windows up to six hours are read off the counters. Longer ones add up recorded hours: twelve overlapping ones in each hour, divided
+  by twelve, which costs a three-hundredth of the samples and weighs every thing alike, wherever the traffic was.
+* An alert needs so many decided things in its long window that a single bad one cannot make it fire. Without that the first run of a
+  prober that just started would decide over everything.
+* Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prober.alerting.counted import counted
+from prober.alerting.promql import duration, joined, number, percent, selector
+from prober.alerting.rules import Alert, Dashboard, Evidence, Group, Owner, Recording, Severity
+from prober.core.indicators import MEANINGS, Indicator
+from prober.core.slo import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, count_to_see_budget, windows_s
+from prober.core.slo import Severity as Urgency
+from prober.metrics.families import PREFIX, TARGET
+
+BY: Final = (*TARGET, "slo", "indicator")
+"""The labels of every recorded series about an objective."""
+READ_OFF_MAX_S: Final = 6 * HOUR_S
+STEP_S: Final = 5 * MINUTE_S
+INTERVAL_S: Final = 30.0
+EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
+
+_SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
+_DASHBOARDS: Final = {
+    Indicator.ORDER: Dashboard.ORDERING,
+    Indicator.REDELIVERY: Dashboard.ORDERING,
+    Indicator.AFFINITY: Dashboard.ORDERING,
+    Indicator.COMPLETENESS: Dashboard.ORDERING,
+    Indicator.PUBLISH_AVAILABILITY: Dashboard.PUBLISHER,
+    Indicator.PUBLISH_LATENCY: Dashboard.LATENCY,
+    Indicator.END_TO_END_LATENCY: Dashboard.LATENCY,
+    Indicator.REDELIVERY_LATENCY: Dashboard.LATENCY,
+    Indicator.CONTROL_PLANE_LATENCY: Dashboard.LATENCY,
+    Indicator.OLDEST_UNACKED_MESSAGE_AGE: Dashboard.KEYS,
+    Indicator.STALLED_KEYS: Dashboard.KEYS,
+}
+
+
+def bad(window_s: float) -> str:
+    """The recorded number of bad things in a window."""
+    return f"slo:{PREFIX}_bad:increase{duration(window_s)}"
+
+
+def decided(window_s: float) -> str:
+    """The recorded number of good and bad things in a window."""
+    return f"slo:{PREFIX}_decided:increase{duration(window_s)}"
+
+
+def burn_rate(window_s: float) -> str:
+    """The recorded burn rate of a window."""
+    return f"slo:{PREFIX}_burn_rate:ratio{duration(window_s)}"
+
+
+REMAINING: Final = f"slo:{PREFIX}_budget_remaining:ratio"
+OBJECTIVE: Final = f"slo:{PREFIX}_objective:ratio"
+ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
+PERIOD: Final = f"slo:{PREFIX}_period:seconds"
+
+
+def groups(objectives: Iterable[Objective]) -> tuple[Group, ...]:
+    """One group for each objective, recordings first."""
+    return tuple(Group(f"pubsub-prober-slo-{one.name}", INTERVAL_S, (*_recordings(one), *_alerts(one))) for one in objectives)
+
+
+def _of(objective: Objective, name: str) -> str:
+    return selector(name, BY, slo=objective.name)
+
+
+def _recordings(objective: Objective) -> Iterator[Recording]:
+    labels = {"slo": objective.name, "indicator": str(objective.indicator)}
+    for window_s in windows_s(objective):
+        yield from _window(objective, window_s, labels)
+    yield Recording(REMAINING, f"1 - {_of(objective, burn_rate(objective.window_s))}", labels)
+    yield Recording(OBJECTIVE, f"vector({objective.target!r})", labels)
+    yield Recording(PERIOD, f"vector({number(objective.window_s)})", labels)
+
+
+def _window(objective: Objective, window_s: float, labels: dict[str, str]) -> Iterator[Recording]:
+    if window_s <= READ_OFF_MAX_S:
+        numbers = counted(objective, duration(window_s))
+        yield Recording(bad(window_s), numbers.bad, labels)
+        yield Recording(decided(window_s), numbers.decided, labels)
+    else:
+        yield Recording(bad(window_s), _added_up(_of(objective, bad(HOUR_S)), window_s), labels)
+        yield Recording(decided(window_s), _added_up(_of(objective, decided(HOUR_S)), window_s), labels)
+    ratio = f"{_of(objective, bad(window_s))} / {_of(objective, decided(window_s))}"
+    yield Recording(burn_rate(window_s), f"{ratio} / {number(objective.budget)}", labels)
+
+
+def _added_up(recorded: str, window_s: float) -> str:
+    return f"sum_over_time({recorded}[{duration(window_s)}:{duration(STEP_S)}]) / {number(HOUR_S / STEP_S)}"
+
+
+def _alerts(objective: Objective) -> Iterator[Alert]:
+    yield from (_burn(objective, alert) for alert in POLICY if alert.can_fire(objective))
+    yield _exhausted(objective)
+
+
+def _burn(objective: Objective, alert: BurnAlert) -> Alert:
+    factor = number(alert.factor(objective))
+    long, short = duration(alert.long_s), duration(alert.short_s)
+    return Alert(
+        "PubsubErrorBudgetBurn",
+        joined(
+            "and",
+            f"{_of(objective, burn_rate(alert.long_s))} > {factor}",
+            f"{_of(objective, burn_rate(alert.short_s))} > {factor}",
+            f"{_of(objective, decided(alert.long_s))} >= {alert.count_min(objective)}",
+        ),
+        _SEVERITIES[alert.severity],
+        Owner.SERVICE,
+        "The error budget of an objective is burning too fast.",
+        f"{_promise(objective)} On {ON_TARGET} the error budget burns "
+        f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows, over {long} and over {short}; '
+        f"{percent(alert.budget_part)} of a period's budget go in {long} at {factor} times.",
+        _DASHBOARDS[objective.indicator],
+        BY,
+        labels=_labels(objective) | {"long": long, "short": short},
+        page=f"slos/{objective.name}",
+    )
+
+
+def _exhausted(objective: Objective) -> Alert:
+    spent = _of(objective, burn_rate(objective.window_s))
+    enough = f"{_of(objective, decided(objective.window_s))} >= {count_to_see_budget(objective)}"
+    return Alert(
+        "PubsubErrorBudgetExhausted",
+        joined("and", f"{spent} >= 1", enough),
+        Severity.WARNING,
+        Owner.SERVICE,
+        "The error budget of an objective is spent.",
+        f"{_promise(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
+        f"{duration(objective.window_s)} are spent.",
+        Dashboard.OVERVIEW,
+        BY,
+        for_s=EXHAUSTED_FOR_S,
+        labels=_labels(objective),
+        page=f"slos/{objective.name}",
+    )
+
+
+def _labels(objective: Objective) -> dict[str, str]:
+    return dict(objective.labels) | {"slo": objective.name, "evidence": str(Evidence.MEASUREMENT)}
+
+
+def _promise(objective: Objective) -> str:
+    meaning = MEANINGS[objective.indicator]
+    limit = f" than {number(objective.threshold_s)} s" if objective.threshold_s is not None else ""
+    share = f"{percent(objective.target)} over {duration(objective.window_s)}"
+    return f"Objective {objective.name}: {share}; a {meaning.unit} is bad if {meaning.bad}{limit}."

@@ -1,0 +1,121 @@
+"""Writing PromQL out of the metric families, so that no rule can name a metric or a label that does not exist.
+
+Every function returns a piece of an expression. Layout is part of the result: an operator stands on a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from prober.config.values import write_duration
+from prober.metrics import families
+from prober.metrics.families import TARGET, Family, Kind
+
+Matcher: TypeAlias = str | Iterable[str]
+"""One value, or several of which any will do."""
+
+PROCESS: Final = ("job", "instance")
+"""The labels that Prometheus itself adds: they tell processes apart."""
+KNOWN_FOR: Final = "1h"
+"""A series that was scraped within this time before is not new."""
+
+
+def series(family: Family, suffix: str = "", **matchers: Matcher) -> str:
+    """A selector of a family. `suffix` is a histogram's `_bucket` or `_count`. Raises ValueError for a label it does not have."""
+    if (family.kind is Kind.HISTOGRAM) != bool(suffix):
+        raise ValueError(f"{family.name} is {'a' if family.kind is Kind.HISTOGRAM else 'no'} histogram")
+    labels = (*family.labels, "le") if suffix == "_bucket" else family.labels
+    return selector(f"{family.full_name}{suffix}", labels, **matchers)
+
+
+def selector(name: str, labels: Iterable[str], **matchers: Matcher) -> str:
+    """A selector of any series, `labels` being those that it has."""
+    names = {label.rstrip("_"): matcher for label, matcher in matchers.items()}  # `class_` for what Python keeps for itself
+    if unknown := names.keys() - set(labels):
+        raise ValueError(f"{name} has no label {', '.join(sorted(unknown))}")
+    written = ", ".join(_matcher(label, matcher) for label, matcher in names.items())
+    return f"{name}{{{written}}}" if written else name
+
+
+def _matcher(label: str, matcher: Matcher) -> str:
+    if isinstance(matcher, str):
+        return f'{label}="{matcher}"'
+    values = sorted(matcher)
+    return f'{label}="{values[0]}"' if len(values) == 1 else f'{label}=~"{"|".join(values)}"'
+
+
+def total(labels: Iterable[str], expression: str) -> str:
+    """The sum, by these labels."""
+    return f"sum by ({', '.join(labels)}) ({expression})"
+
+
+def largest(labels: Iterable[str], expression: str) -> str:
+    """The maximum, by these labels."""
+    return f"max by ({', '.join(labels)}) ({expression})"
+
+
+def exists(labels: Iterable[str], expression: str) -> str:
+    """1 for each combination of these labels that is there."""
+    return f"group by ({', '.join(labels)}) ({expression})"
+
+
+def increase(labels: Iterable[str], selected: str, window: str) -> str:
+    """By how much counters grew within a window, added up after their resets were seen to."""
+    return total(labels, f"increase({selected}[{window}])")
+
+
+def joined(operator: str, *operands: str) -> str:
+    """Operands with an operator between them, which stands on a line of its own."""
+    return f"\n{operator}\n".join(operands)
+
+
+def bracketed(expression: str) -> str:
+    """An expression of several lines in parentheses."""
+    return "(\n" + "\n".join(f"  {line}" for line in expression.splitlines()) + "\n)"
+
+
+def duration(seconds: float) -> str:
+    """As Prometheus writes it: `5m`, `3d`."""
+    return write_duration(timedelta(seconds=seconds))
+
+
+def number(value: float) -> str:
+    """A whole number as it is, another with at most six digits, without the noise of binary fractions."""
+    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
+
+
+def percent(share: float) -> str:
+    """A share as it was written: `99.95 %`."""
+    return f"{(Decimal(repr(share)) * 100).normalize():f} %"
+
+
+def news(labels: Iterable[str], selected: str, window_s: float) -> str:
+    """What counters counted within the last `window_s` seconds: above 0 if anything happened, however it came to be seen.
+
+    `increase` alone knows the difference between two scrapes only. It is blind to what a process counted before its first scrape, to
+    a counter that a restart brings back to the value that it had, and to what happened while Prometheus did not scrape. So:
+
+    * a series that was not there before counts as a whole,
+    * so does one of a process that started within the window,
+    * otherwise what `increase` sees counts, resets included,
+    * otherwise what came since the last value that is older than the window, as after a gap between scrapes.
+    """
+    window = duration(window_s)
+    earlier = f"last_over_time({selected}[{KNOWN_FOR}] offset {window})"
+    started = f"time() - {series(families.START)} < {number(window_s)}"
+    parts = (
+        f"({selected} unless {earlier})",
+        f"({selected} and on ({', '.join(PROCESS)}) {started})",
+        f"(increase({selected}[{window}]) > 0)",
+        f"({selected} - {earlier} > 0)",
+    )
+    return f"sum by ({', '.join(labels)}) {bracketed(joined('or', *parts))}"
+
+
+def outside_maintenance(expression: str) -> str:
+    """What is said about targets that are not under maintenance. Without that metric all are taken not to be."""
+    under = largest(TARGET, series(families.UNDER_MAINTENANCE))
+    return joined(f"unless on ({', '.join(TARGET)})", expression, f"({under} == 1)")

@@ -1,0 +1,158 @@
+"""What a rule file holds: groups of recording rules and alerts, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from prober.alerting.options import Options
+from prober.alerting.promql import duration
+
+Document: TypeAlias = dict[str, Any]
+
+HEADER: Final = (
+    "# Written by `ordering-prober alerts` from the objectives of the configuration; docs/alerts.md says how to change it.\n"
+)
+FINDINGS_INTERVAL_S: Final = 10.0
+"""Proven findings page; so their rules are evaluated as often as anybody scrapes."""
+LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
+
+
+class Severity(StrEnum):
+    """What an alert asks for: somebody now, somebody on a working day, nobody. NONE is for the alert that always fires."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+    NONE = "none"
+
+
+class Owner(StrEnum):
+    """Who can do something about it: who runs what is probed, or who runs the prober."""
+
+    SERVICE = "service"
+    PROBER = "prober"
+
+
+class Evidence(StrEnum):
+    """What an alert about a service rests on.
+
+    PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
+    MEASUREMENT  rates and ages: they mean little while the prober itself is in trouble, so its alerts inhibit these.
+    """
+
+    PROOF = "proof"
+    MEASUREMENT = "measurement"
+
+
+class Dashboard(StrEnum):
+    """The dashboards, by uid."""
+
+    OVERVIEW = "okp-overview"
+    ORDERING = "okp-ordering"
+    LATENCY = "okp-latency"
+    KEYS = "okp-keys"
+    PUBLISHER = "okp-publisher"
+    PROBER = "okp-prober"
+    JOBS = "okp-jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording rule."""
+
+    name: str
+    expression: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alerting rule.
+
+    summary       one sentence that is the same for every occurrence.
+    description   a template; may name the labels in `by`, and `$value`.
+    by            the labels of the expression's result, in so far as links and the description use them.
+    for_s         how long the expression must hold before it fires.
+    labels        beside severity and owner.
+    page          a page of the prober's own about it: a path with templates, without the leading slash.
+    """
+
+    name: str
+    expression: str
+    severity: Severity
+    owner: Owner
+    summary: str
+    description: str
+    dashboard: Dashboard
+    by: tuple[str, ...] = ()
+    for_s: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rules that are evaluated one after the other, every `interval_s`."""
+
+    name: str
+    interval_s: float
+    rules: tuple[Recording | Alert, ...]
+
+
+def as_yaml(groups: tuple[Group, ...], options: Options) -> str:
+    """A rule file. The same groups and options give the same text."""
+    document = {"groups": [_group(group, options) for group in groups]}
+    return HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
+
+
+def _group(group: Group, options: Options) -> Document:
+    rules = [_alert(rule, options) if isinstance(rule, Alert) else _recording(rule) for rule in group.rules]
+    return {"name": group.name, "interval": duration(group.interval_s), "rules": rules}
+
+
+def _recording(rule: Recording) -> Document:
+    document: Document = {"record": rule.name, "expr": rule.expression}
+    return document | ({"labels": dict(rule.labels)} if rule.labels else {})
+
+
+def _alert(rule: Alert, options: Options) -> Document:
+    document: Document = {"alert": rule.name, "expr": rule.expression}
+    if rule.for_s:
+        document["for"] = duration(rule.for_s)
+    document["labels"] = dict(rule.labels) | {"severity": str(rule.severity), "owner": str(rule.owner)}
+    document["annotations"] = {
+        "summary": rule.summary,
+        "description": rule.description,
+        "runbook_url": f"{options.runbooks}/{rule.name}.md",
+        "dashboard_url": _dashboard_url(rule, options),
+    }
+    if rule.page:
+        document["annotations"]["status_url"] = f"{options.pages}/{rule.page}"
+    return document
+
+
+def _dashboard_url(rule: Alert, options: Options) -> str:
+    shown = [label for label in ("target", "subscription", "topic", "probe") if label in rule.by]
+    query = "&".join(f"var-{label}={value_of(label)}" for label in shown)
+    return f"{options.dashboards}/d/{rule.dashboard}" + (f"?{query}" if query else "")
+
+
+def value_of(label: str) -> str:
+    """A label's value as a part of an address."""
+    return f"{{{{ $labels.{label} | urlquery }}}}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Expressions of several lines are written as such."""
+
+
+def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent)

@@ -1,0 +1,243 @@
+"""Alerts about what is probed that need no objective: proven findings, what stands still, what grows old, what nobody answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from prober.alerting.objectives import ON_TARGET
+from prober.alerting.options import Options
+from prober.alerting.promql import (
+    duration,
+    increase,
+    joined,
+    largest,
+    news,
+    number,
+    outside_maintenance,
+    percent,
+    selector,
+    series,
+)
+from prober.alerting.rules import FINDINGS_INTERVAL_S, Alert, Dashboard, Evidence, Group, Owner, Recording, Severity, value_of
+from prober.core.checks import BREACHES
+from prober.core.findings import Kind, Status
+from prober.core.indicators import Indicator
+from prober.core.slo import MINUTE_S, Objective
+from prober.metrics import families
+from prober.metrics.families import PREFIX, SUBSCRIPTION, TARGET
+from prober.metrics.labels import Heat, PublishOutcome
+
+FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
+FOUND: Final = (*SUBSCRIPTION, "kind")
+PUBLISHED: Final = (*TARGET, "topic")
+HOT: Final = (*TARGET, "class")
+URGENT: Final = (Heat.STALLED, Heat.THROUGHPUT_BOUND)
+LESS_URGENT: Final = (Heat.CONSUMER_BOUND, Heat.SKEWED)
+
+INTERVAL_S: Final = 30.0
+STALLED_FOR_S: Final = 2 * MINUTE_S
+RISING_FOR_S: Final = 5 * MINUTE_S
+RISING_MIN: Final = 0.05
+"""Seconds of age per second: three a minute. Where nothing is acknowledged it is 1; a saw tooth comes to 0."""
+OLD_DEFAULT_S: Final = 60.0
+UNKNOWN_SHARE_MAX: Final = 0.05
+UNKNOWN_MIN: Final = 10
+PUBLISH_WINDOW_S: Final = 10 * MINUTE_S
+PUBLISHES_FOR_S: Final = 5 * MINUTE_S
+
+ON_SUBSCRIPTION: Final = (
+    "on subscription {{ $labels.subscription }} of {{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
+)
+_ORDER_KINDS: Final = BREACHES[Indicator.ORDER]
+_REDELIVERY_KINDS: Final = BREACHES[Indicator.REDELIVERY]
+_AFFINITY_KINDS: Final = BREACHES[Indicator.AFFINITY]
+_INTEGRITY_KINDS: Final = frozenset(
+    {
+        Kind.PHANTOM,
+        Kind.GHOST,
+        Kind.ID_CONFLICT,
+        Kind.FILTER_LEAK,
+        Kind.EOD_REDELIVERY_AFTER_ACK,
+        Kind.PUBLISHER_DUP,
+        Kind.LATE_DUP,
+    }
+)
+
+
+def groups(objectives: Iterable[Objective], options: Options) -> tuple[Group, ...]:
+    """Two groups: what was proven, which is looked at often, and the rest."""
+    findings = (
+        _new_findings(options),
+        _violated(options, "PubsubOrderViolated", _ORDER_KINDS, "Messages of a key were received out of order."),
+        _violated(
+            options, "PubsubRedeliveryViolated", _REDELIVERY_KINDS, "A redelivery left out messages that should have come again."
+        ),
+        _violated(
+            options,
+            "PubsubIntegrityViolated",
+            _INTEGRITY_KINDS,
+            "A message was delivered that was not published so, or should not have been delivered.",
+        ),
+        _violated(
+            options,
+            "PubsubAffinityViolated",
+            _AFFINITY_KINDS,
+            "A key went to another subscriber while messages of it were outstanding.",
+            Severity.INFO,
+        ),
+        _overdue(options),
+    )
+    levels = (_stalled(), _rising(objectives), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
+    return (
+        Group("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
+        Group("pubsub-prober-service", INTERVAL_S, levels),
+    )
+
+
+def new_findings(options: Options) -> str:
+    """The recorded number of findings that are news."""
+    return f"subscription:{PREFIX}_findings:new{duration(options.news_s)}"
+
+
+def _new_findings(options: Options) -> Recording:
+    selected = series(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
+    return Recording(new_findings(options), news(FINDING_LABELS, selected, options.news_s))
+
+
+def _violated(options: Options, name: str, kinds: Iterable[Kind], summary: str, severity: Severity = Severity.CRITICAL) -> Alert:
+    found = selector(new_findings(options), FINDING_LABELS, kind=kinds, status=Status.VIOLATION)
+    return _proven(
+        name,
+        f"{_sum(found)} > 0",
+        severity,
+        summary,
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {duration(options.news_s)}; no legal behaviour "
+        "explains them. The finding says which and shows the smallest history.",
+        Status.VIOLATION,
+    )
+
+
+def _overdue(options: Options) -> Alert:
+    found = selector(new_findings(options), FINDING_LABELS, status=Status.LIVENESS)
+    return _proven(
+        "PubsubDeliveryOverdue",
+        f"{_sum(found)} > 0",
+        Severity.CRITICAL,
+        "A message that is owed did not come by its deadline.",
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {duration(options.news_s)} although the target "
+        "answered. Messages are late or lost.",
+        Status.LIVENESS,
+    )
+
+
+def _sum(found: str) -> str:
+    return f"sum by ({', '.join(FOUND)}) ({found})"
+
+
+def _proven(name: str, expression: str, severity: Severity, summary: str, description: str, status: Status) -> Alert:
+    return Alert(
+        name,
+        expression,
+        severity,
+        Owner.SERVICE,
+        summary,
+        description,
+        Dashboard.ORDERING,
+        FOUND,
+        labels={"evidence": str(Evidence.PROOF), "status": str(status)},
+        page=f"findings?target={value_of('target')}&kind={value_of('kind')}&status={status}",
+    )
+
+
+def _measured(
+    name: str,
+    expression: str,
+    severity: Severity,
+    summary: str,
+    description: str,
+    dashboard: Dashboard,
+    by: tuple[str, ...],
+    for_s: float,
+) -> Alert:
+    return Alert(
+        name,
+        expression,
+        severity,
+        Owner.SERVICE,
+        summary,
+        description,
+        dashboard,
+        by,
+        for_s,
+        {"evidence": str(Evidence.MEASUREMENT)},
+    )
+
+
+def _stalled() -> Alert:
+    return _measured(
+        "PubsubKeysStalled",
+        outside_maintenance(f"{largest(SUBSCRIPTION, series(families.STALLED_KEYS))} > 0"),
+        Severity.CRITICAL,
+        "Ordering keys stand still although something is owed on them.",
+        f"{{{{ $value }}}} keys {ON_SUBSCRIPTION} have stood still for {duration(STALLED_FOR_S)}: messages wait, and none is delivered "
+        "or acknowledged.",
+        Dashboard.KEYS,
+        SUBSCRIPTION,
+        STALLED_FOR_S,
+    )
+
+
+def _rising(objectives: Iterable[Objective]) -> Alert:
+    limit_s = _old_s(objectives)
+    age = series(families.OLDEST_UNACKED_AGE)
+    rising = f"{largest(SUBSCRIPTION, f'deriv({age}[{duration(RISING_FOR_S)}])')} > {number(RISING_MIN)}"
+    return _measured(
+        "PubsubOldestUnackedAgeRising",
+        outside_maintenance(joined("and", f"{largest(SUBSCRIPTION, age)} > {number(limit_s)}", rising)),
+        Severity.WARNING,
+        "The oldest unacknowledged message is old and grows older.",
+        f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
+        f"{number(limit_s)} s, and has been growing older for {duration(RISING_FOR_S)}.",
+        Dashboard.KEYS,
+        SUBSCRIPTION,
+        RISING_FOR_S,
+    )
+
+
+def _old_s(objectives: Iterable[Objective]) -> float:
+    """From when on a message is old: what the strictest objective about ages says."""
+    limits = [one.threshold_s for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE and one.threshold_s]
+    return min(limits, default=OLD_DEFAULT_S)
+
+
+def _unanswered() -> Alert:
+    window = duration(PUBLISH_WINDOW_S)
+    unknown = increase(PUBLISHED, series(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), window)
+    share = f"{unknown} / {increase(PUBLISHED, series(families.PUBLISHES), window)} > {number(UNKNOWN_SHARE_MAX)}"
+    return _measured(
+        "PubsubPublishesUnknown",
+        joined("and", share, f"{unknown} >= {UNKNOWN_MIN}"),
+        Severity.WARNING,
+        "Many publishes end without an answer.",
+        f"{{{{ $value | humanizePercentage }}}} of the publishes on topic {{{{ $labels.topic }}}} of {ON_TARGET} had no answer within "
+        f"the last {window}, more than {percent(UNKNOWN_SHARE_MAX)}. Nobody knows whether those messages are stored.",
+        Dashboard.PUBLISHER,
+        PUBLISHED,
+        PUBLISHES_FOR_S,
+    )
+
+
+def _hot(classes: tuple[Heat, ...], severity: Severity) -> Alert:
+    alert = _measured(
+        "PubsubHotKeys",
+        f"{largest(HOT, series(families.HOT_KEYS, class_=classes))} > 0",
+        severity,
+        "The last nightly report has hot ordering keys.",
+        f"{{{{ $value }}}} keys of {ON_TARGET} are hot: {{{{ $labels.class }}}}. The report says which, why, and what helps.",
+        Dashboard.KEYS,
+        HOT,
+        0.0,
+    )
+    return replace(alert, page=f"hot-keys?target={value_of('target')}")
