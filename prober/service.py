@@ -49,6 +49,7 @@ from prober.tracing import Tracing
 
 BEAT_S: Final = 0.25
 AGE_S: Final = 1.0
+PREPARE_TIMEOUT_S: Final = 3.0
 TELL_S: Final = 5.0
 INSTANCE_LENGTH_MAX: Final = 63
 
@@ -150,6 +151,7 @@ class Service:
             self._resources.push_async_callback(asyncio.to_thread, self._history.close)
         self._resources.callback(self._database.close)
         self._resources.push_async_callback(asyncio.to_thread, self._status.leave)
+        await self._prepare_store()
         self._status.start()
         posts = [post for target in self._config.targets for post in await self._posts(target)]
         self._board = Board(
@@ -219,6 +221,12 @@ class Service:
         audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
         self._roster.enter(target.name, posts, audience)
 
+    async def _prepare_store(self) -> None:
+        """Makes the tables if the store answers soon; else whoever writes does it later."""
+        with suppress(StatusError, TimeoutError):
+            async with asyncio.timeout(PREPARE_TIMEOUT_S):
+                await asyncio.to_thread(StatusStore(self._database).prepare)
+
     def _new_sharing(self) -> Sharing | None:
         group = self._config.sharding.group
         if group is None:
@@ -232,8 +240,6 @@ class Service:
             for name in self._roster.sites:
                 self._roster.take(name)
             return
-        with suppress(StatusError):  # which whoever asks for leases will meet again
-            await asyncio.to_thread(StatusStore(self._database).prepare)
         sharing = asyncio.create_task(self._sharing.keep_on(), name="sharing")
         self._resources.callback(sharing.cancel)
 
