@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench lock clean help
+.PHONY: run test check format mutants bench sbom audit lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -36,6 +36,13 @@ mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time
 
 bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges
 	$(BIN)/python benchmarks/checker.py
+
+sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json: what the service is made of (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements constraints/runtime.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json
+
+audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities of what the service and its jobs are made of
+	$(BIN)/pip-audit --disable-pip --require-hashes --requirement constraints/runtime.txt --requirement constraints/jobs.txt
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev
