@@ -26,6 +26,7 @@ from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
 from prober.core.indicators import SLICE_S
+from prober.drills.schedule import FireDrills, drills_of
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
@@ -68,6 +69,7 @@ class Service:
         self._resources = AsyncExitStack()
         self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
         self._nightly = NightlyReports(config, self._metrics.health)
+        self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
         self._server: EmbeddedServer | None = None
         self._sharing: Sharing | None = None
         self._database = Database(config.status.url.get_secret_value())
@@ -174,6 +176,7 @@ class Service:
         self._resources.push_async_callback(self._roster.stop)
         self._roster.start()
         await self._take_up()
+        await self._resources.enter_async_context(self._drills)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
         self._watching = asyncio.create_task(self._watch(), name="watch")

@@ -63,6 +63,10 @@ class Delivery:
         """Lets its lease end in `seconds` and leaves it unanswered."""
         self.stage.shorten_lease(self, seconds)
 
+    def let_expire(self) -> None:
+        """Leaves it unanswered for good: its lease ends by itself, and no client makes it longer."""
+        self.session.let_expire(self.received)
+
 
 Decide = Callable[[Delivery], None]
 """What a probe does with a delivery: acknowledge, refuse, later, or never. Called on the event loop; must not block."""

@@ -23,6 +23,7 @@ from prober.check import check as run_check
 from prober.cli.alerts import alerts
 from prober.cli.api import api_command
 from prober.cli.bars import while_probing, while_reading
+from prober.cli.drill import drill_command
 from prober.cli.history import Since, Until, history_app, span_of
 from prober.config.loading import load, show
 from prober.config.values import duration_s
@@ -174,6 +175,7 @@ def slos(
 
 app.command()(alerts)
 app.command()(api_command(_version))
+app.command()(drill_command(_version))
 app.add_typer(history_app, name="history")
 
 config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)

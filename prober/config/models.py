@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
+from prober.config.drills import Drills
+from prober.config.section import Section
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -42,14 +44,6 @@ ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else
 ACK_DEADLINE_MAX = timedelta(seconds=600)
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
-
-
-class Section(BaseModel):
-    """Frozen; a key that is not known is an error; values never appear in pydantic's own messages."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True, validate_by_name=True
-    )
 
 
 class ProbeName(StrEnum):
@@ -365,6 +359,8 @@ class Config(Section):
     """Whether several probers share the work."""
     embedded: Embedded = Embedded()
     """The server in this process."""
+    drills: Drills = Drills()
+    """Whether it is tried now and then that somebody would be told."""
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

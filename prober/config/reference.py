@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from prober.config.defaults import PROBES, SLOS
+from prober.config.drills import Drills
 from prober.config.models import (
     Api,
     Config,
@@ -128,6 +129,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("maintenance", Maintenance, "A list."),
     ("sharding", Sharding, ""),
     ("embedded", Embedded, ""),
+    ("drills", Drills, ""),
 )
 # Completed by `load`, so that the models see them always.
 _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from math import nan
-from typing import Final, TypeAlias
+from typing import Final
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.metrics import exposition, families
-from prober.metrics.health import Health
 from prober.metrics.store import Store
-
-Expose: TypeAlias = Callable[[str], tuple[str, bytes]]
-"""What a scrape with this Accept header gets: content type and body."""
 
 _FOUND: Final = families.DRILL_FINDINGS.full_name
 
@@ -50,10 +45,3 @@ class DrillMetrics:
         _, text = exposition.expose(self._store.registry)
         lines = (line for line in text.decode().splitlines() if line.startswith(f'{_FOUND}{{drill="{drill}"'))
         return sum(float(line.rpartition(" ")[2]) for line in lines if any(label in line for label in wanted))
-
-
-def alone(drills: Iterable[str], version: str, started_at: float) -> tuple[DrillMetrics, Expose]:
-    """The metrics of a process that does nothing but drill; it started at a time, seconds since 1970."""
-    store = Store(())
-    Health(store, version).started(started_at)
-    return DrillMetrics(store, drills), partial(exposition.expose, store.registry)

@@ -50,13 +50,14 @@ class Trial:
         self.seq = seq
         self.length = length
         self.held: Delivery | None = None
+        self.holds = True
         self.later_acked = 0
         self.ready = asyncio.Event()
         self.again = asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
         """Holds the chosen message back the first time; acknowledges everything else, and the chosen one when it comes again."""
-        if delivery.seq == self.seq and not delivery.again and self.held is None:
+        if delivery.seq == self.seq and not delivery.again and self.held is None and self.holds:
             self.held = delivery
         else:
             delivery.ack()
@@ -96,6 +97,7 @@ def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
 async def _provoke(stage: Stage, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
     await stage.publish(trial.key, trial.length, workload.sizes)
     await _within(HOLD_S, trial.ready)
+    trial.holds = False  # one that comes later is acknowledged: nobody would make it come again
     if trial.held is not None:
         await _cause(trial.cause, trial.held, subscribers)
         if trial.cause is not Cause.KILLED:
@@ -111,6 +113,7 @@ async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]
             held.shorten_lease(LEASE_S)
         case Cause.BROKEN:
             await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
+            held.let_expire()  # a client library would keep it over the break, and make its lease longer and longer
         case Cause.KILLED:
             await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
 

@@ -1,0 +1,66 @@
+"""The section about fire drills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from prober.config.cron import Cron
+from prober.config.problems import did_you_mean, from_pydantic, report
+from prober.config.section import Section
+from prober.config.values import Cronline, HttpUrl, Port, Positive, Written, write_duration
+from prober.embedded.fault_catalogue import CATALOGUE
+from prober.errors import ConfigError
+
+CONTROL: Final = "control"
+"""The drill that plants nothing."""
+GAP_MAX: Final = timedelta(days=7)
+"""The alert for overdue drills waits a day longer."""
+
+
+def _drill(name: str) -> str:
+    known = {*CATALOGUE, CONTROL}
+    if name not in known:
+        raise ValueError(f"{name!r} is no drill; {did_you_mean(name, known)}")
+    return name
+
+
+def _often(cron: Cron) -> Cron:
+    if cron.longest_gap() > GAP_MAX:
+        raise ValueError(f"must come at least every {write_duration(GAP_MAX)}, or PubsubProberDrillOverdue would fire")
+    return cron
+
+
+DrillName = Annotated[str, AfterValidator(_drill), Written("`control`, or a fault; see `ordering-prober faults`")]
+
+
+class Drills(Section):
+    """Fire drills: promises broken on purpose, on a server of their own in this process, to see that somebody would be told."""
+
+    cron: Annotated[Cronline, AfterValidator(_often)] | None = None
+    """When the service drills; without it, it does not. At least once a week."""
+    faults: tuple[DrillName, ...] = ()
+    """Which faults are planted, one after the other; `control` plants none. By default one of each sort, and the control."""
+    prometheus: HttpUrl | None = None
+    """Where Prometheus answers that evaluates the rules of this project; without it, it is not followed whether the alert fires."""
+    alertmanager: HttpUrl | None = None
+    """Where Alertmanager answers; without it, it is not followed whether the alert arrives there."""
+    host: str = "127.0.0.1"
+    """Address to listen on for Alertmanager's webhook; 0.0.0.0 for all."""
+    port: Annotated[Port, Field(ge=0, le=65535)] | None = None
+    """Port for that webhook, `http://HOST:PORT/pages`. Without it, it is not followed whether a page arrives."""
+    deadline: Positive = timedelta(minutes=2)
+    """How long after the finding its alert and page may come."""
+    silence: Positive = timedelta(minutes=1)
+    """How long it is watched that no alert comes after what must not be found: longer than Prometheus takes to scrape and evaluate."""
+
+
+def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:
+    """Settings with what the command line gives in their place. Raises ConfigError."""
+    try:
+        return Drills.model_validate({**dict(settings), **given})
+    except ValidationError as error:
+        raise ConfigError(report(from_pydantic(error, Drills), "drills", {})) from error

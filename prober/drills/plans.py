@@ -1,0 +1,109 @@
+"""Which drills there are: one for each fault of the embedded server, and one without any, which must find nothing.
+
+A drill is called like its fault. The fault is planted on some of the keys that the probe uses; the others are its control: a finding on
+one of them is as wrong as none on the planted ones. What must be found is what the catalogue of faults announces. A fault without such
+findings must not be found at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final
+
+from prober.config.drills import CONTROL
+from prober.config.models import ProbeName
+from prober.embedded.fault_catalogue import CATALOGUE
+from prober.embedded.faults import Fault
+
+
+class Sort(StrEnum):
+    """What a fault breaks. A benign one breaks nothing, one of availability costs time; neither may be found. CONTROL has no fault."""
+
+    ORDER = "order"
+    REDELIVERY = "redelivery"
+    AFFINITY = "affinity"
+    INTEGRITY = "integrity"
+    LIVENESS = "liveness"
+    AVAILABILITY = "availability"
+    BENIGN = "benign"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One drill.
+
+    name    of the drill: its fault's, or `control`.
+    probe   the experiment that meets the fault.
+    fault   what is planted; its `key` is a pattern for the keys that it strikes. None: nothing is.
+    """
+
+    name: str
+    sort: Sort
+    probe: ProbeName
+    fault: Fault | None
+
+    @property
+    def announced(self) -> tuple[str, ...]:
+        """The kinds of findings of which at least one must be made; empty if none that accuses the service may be."""
+        return () if self.fault is None else CATALOGUE[self.fault.name].findings
+
+    def planted_on(self, key: str) -> bool:
+        """Whether the fault may strike this key."""
+        return self.fault is not None and fnmatchcase(key, self.fault.key)
+
+    @property
+    def sentence(self) -> str:
+        """What the fault does, in one sentence."""
+        return "Nothing is wrong." if self.fault is None else CATALOGUE[self.fault.name].sentence
+
+
+_ORDERING: Final = ProbeName.ORDERING
+_REDELIVERY: Final = ProbeName.REDELIVERY
+_SOME: Final = "ordering-[024]"
+_ONE: Final = "ordering-1"
+_REFUSED: Final = "redelivery-*-refused-*"
+
+_FAULTS: Final = (
+    (Sort.ORDER, _ORDERING, Fault("swap_in_batch", key=_SOME)),
+    (Sort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REFUSED)),
+    (Sort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REFUSED)),
+    (Sort.AFFINITY, _ORDERING, Fault("split_holder", key=_SOME)),
+    (Sort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
+    (Sort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
+    (Sort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
+    (Sort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
+    (Sort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
+    (Sort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REFUSED)),
+    (Sort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REFUSED)),
+    (Sort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
+    (Sort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
+    (Sort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
+    (Sort.BENIGN, _ORDERING, Fault("partial_batch", key=_SOME, probability=0.3)),
+    (Sort.BENIGN, _ORDERING, Fault("stream_break", key=_SOME, count=5)),
+    (Sort.BENIGN, _ORDERING, Fault("jitter", key=_SOME)),
+    (Sort.BENIGN, _ORDERING, Fault("ack_lost", key=_SOME, probability=0.2)),
+)
+
+PLANS: Final = MappingProxyType(
+    {fault.name: Plan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}
+    | {CONTROL: Plan(CONTROL, Sort.CONTROL, _ORDERING, None)}
+)
+"""All drills by name, the most telling of each sort first."""
+
+
+def representatives() -> tuple[Plan, ...]:
+    """One drill of each sort whose faults are about a promise, a benign one, and the control."""
+    first: dict[Sort, Plan] = {}
+    for plan in PLANS.values():
+        first.setdefault(plan.sort, plan)
+    return tuple(plan for sort, plan in first.items() if sort is not Sort.AVAILABILITY)
+
+
+def chosen(names: Iterable[str]) -> Sequence[Plan]:
+    """The drills of these names, each once; without a name, one of each sort. A name that does not exist is a KeyError."""
+    return [PLANS[name] for name in dict.fromkeys(names)] or representatives()

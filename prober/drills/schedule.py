@@ -1,0 +1,100 @@
+"""Drills of a service: on their schedule, one after the other, beside the probes and apart from everything that is counted about them."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from secrets import randbits
+from types import TracebackType
+from typing import Final, Self
+
+from prober.config.drills import Drills
+from prober.config.models import Schedule
+from prober.core.verdict import Verdict
+from prober.drills.chain import opened
+from prober.drills.drill import Drill
+from prober.drills.plans import chosen
+from prober.drills.results import DrillReport, DrillResult
+from prober.metrics import Component, DrillMetrics, Health, Skip
+from prober.scheduler import Scheduler
+
+NAME: Final = "drills"
+STOP_GRACE_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+def drills_of(settings: Drills) -> tuple[str, ...]:
+    """The names of the drills that a service with these settings has; none without a schedule."""
+    return () if settings.cron is None else tuple(plan.name for plan in chosen(settings.faults))
+
+
+class FireDrills:
+    """The drills of a service. Without a schedule it does nothing. `report` says how they stand."""
+
+    def __init__(self, settings: Drills, metrics: DrillMetrics, health: Health) -> None:
+        self._settings, self._metrics, self._health = settings, metrics, health
+        self._report = DrillReport(drills_of(settings))
+        self._scheduler = Scheduler(self)
+        self._resources = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Raises ConfigError if the port for pages is taken."""
+        if self._settings.cron is None:
+            return self
+        self._chain = await self._resources.enter_async_context(opened(self._settings, self._metrics))
+        self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
+        self._scheduler.add(NAME, Schedule(cron=self._settings.cron), 0.0, self._drill)
+        self._scheduler.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._resources.aclose()
+
+    @property
+    def report(self) -> DrillReport:
+        """How they stand now."""
+        return replace(self._report, next_at=None if self._settings.cron is None else self._scheduler.next_run_at(NAME))
+
+    def run_now(self) -> bool:
+        """Begins them beyond the schedule; False if they are under way, or none are configured."""
+        return self._settings.cron is not None and self._scheduler.run_now(NAME)
+
+    async def _drill(self) -> None:
+        try:
+            for plan in chosen(self._settings.faults):
+                self._report = replace(self._report, under_way=plan.name)
+                self._tell(await Drill(plan, self._chain, randbits(32)).carry_out())
+        finally:
+            self._report = replace(self._report, under_way="")
+
+    def _tell(self, result: DrillResult) -> None:
+        others = tuple(one for one in self._report.results if one.drill != result.drill)
+        self._report = replace(self._report, results=(*others, result))
+        if result.internal_error:
+            self._health.internal_error(Component.PROBE)
+        _log.log(
+            logging.INFO if result.verdict is Verdict.PASS else logging.WARNING,
+            "drill %s: %s after %.1f s%s",
+            result.drill,
+            result.verdict,
+            result.duration_s,
+            f"; {result.reason}" if result.reason else "",
+            extra={"drill": result.drill, "verdict": str(result.verdict), "seed": result.seed}
+            | {f"{step}_s": round(took_s, 1) for step, took_s in result.steps_s.items() if took_s is not None},
+        )
+
+    # --- what the schedule says ----------------------------------------------------------------------------------------------
+
+    def expected(self, name: str) -> None:
+        """It is time."""
+
+    def skipped(self, name: str, reason: Skip) -> None:
+        """It was time, and the drills do not start."""
+        _log.warning("%s were skipped: %s", name, reason)
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """They ended by a mistake of ours."""
+        self._health.internal_error(Component.SCHEDULER)
+        _log.error("internal error in %s", name, exc_info=error)

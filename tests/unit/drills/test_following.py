@@ -1,0 +1,84 @@
+"""How long somebody looks, and what it means to see, not to see, and to get no answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+import pytest
+
+from prober.core.verdict import Verdict
+from prober.drills.alerts import NoAnswer
+from prober.drills.following import EARLIER_S, Patience, came, gone, stayed_away
+from prober.drills.results import Step, StepName
+from tests.unit.virtual_time import VirtualTime
+
+RULE = StepName.RULE
+Result = TypeVar("Result")
+
+
+class Told:
+    """Sees what a test says that is there at a time; times in seconds from the start."""
+
+    def __init__(self, there: Callable[[float], bool], mute: Callable[[float], bool] = lambda _t: False, note: str = "") -> None:
+        self._there, self._mute, self._note = there, mute, note
+
+    async def sees(self, _drill: str) -> str | None:
+        now = asyncio.get_running_loop().time()
+        if self._mute(now):
+            raise NoAnswer("nobody answers")
+        return self._note if self._there(now) else None
+
+
+def passing(look: Callable[[Patience], Coroutine[None, None, Result]]) -> Result:
+    """The result of a look in virtual time."""
+    loop = VirtualTime()
+    try:
+        return loop.run_until_complete(look(Patience(60.0, 30.0, clock=loop.time)))
+    finally:
+        loop.close()
+
+
+def test_what_comes_passes_with_its_seconds_since_the_fault_struck() -> None:
+    step = passing(lambda patience: came(RULE, Told(lambda t: t >= 7.0), "drop", patience, -3.0))
+    assert (step.verdict, step.took_s, step.note) == (Verdict.PASS, 10.0, "")
+
+
+def test_what_is_held_back_is_seen_and_said() -> None:
+    assert passing(lambda patience: came(RULE, Told(lambda _: True, note="held back"), "drop", patience, 0.0)).note == "held back"
+
+
+def test_what_does_not_come_in_time_failed() -> None:
+    step = passing(lambda patience: came(RULE, Told(lambda t: t > 60.0), "drop", patience, 0.0))
+    assert step == Step(RULE, Verdict.FAIL, note="did not come within 60 s")
+
+
+def test_it_failed_only_if_somebody_could_have_seen_it_in_the_end() -> None:
+    mute_at_first = Told(lambda _: False, mute=lambda t: t < 50.0)
+    assert passing(lambda patience: came(RULE, mute_at_first, "drop", patience, 0.0)).verdict is Verdict.FAIL
+    mute_in_the_end = Told(lambda _: False, mute=lambda t: t > 50.0)
+    step = passing(lambda patience: came(RULE, mute_in_the_end, "drop", patience, 0.0))
+    assert step == Step(RULE, Verdict.UNKNOWN, note="nobody answers")
+
+
+@pytest.mark.parametrize(
+    ("told", "step"),
+    [
+        (Told(lambda _: False), Step(RULE, Verdict.PASS)),
+        (Told(lambda t: t > 30.0), Step(RULE, Verdict.PASS)),
+        (Told(lambda t: t >= 29.0), Step(RULE, Verdict.FAIL, 29.0, "came, although there was nothing to tell")),
+        (Told(lambda _: False, mute=lambda t: t == 3.0), Step(RULE, Verdict.UNKNOWN, note="nobody answers")),
+    ],
+)
+def test_what_must_not_come_is_watched_all_the_time(told: Told, step: Step) -> None:
+    assert passing(lambda patience: stayed_away(RULE, told, "drop", patience, 0.0)) == step
+
+
+def test_an_alert_of_an_earlier_drill_is_waited_for_to_end() -> None:
+    def troubles(told: Told) -> dict[StepName, str]:
+        return passing(lambda patience: gone([(RULE, told)], "drop", patience))
+
+    assert troubles(Told(lambda t: t < 180.0)) == {}
+    assert troubles(Told(lambda t: t <= EARLIER_S)) == {RULE: "the alert of an earlier drill has not ended"}
+    assert troubles(Told(lambda t: t < 180.0, mute=lambda t: t > 5.0)) == {RULE: "nobody answers"}

@@ -1,0 +1,62 @@
+"""What drills tell to the metrics."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.metrics import DrillMetrics, Metrics
+
+ACCUSING = (Status.VIOLATION, Status.LIVENESS)
+
+
+def drilling() -> tuple[DrillMetrics, Metrics]:
+    metrics = Metrics()
+    return metrics.drills(["drop", "control"]), metrics
+
+
+def series(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
+    """The values of a family, by those of its labels."""
+    families = text_string_to_metric_families(metrics.expose()[1].decode())
+    samples = [sample for family in families for sample in family.samples if sample.name == f"pubsub_prober_{name}"]
+    return {tuple(sample.labels.values()): sample.value for sample in samples}
+
+
+def test_everything_that_drills_count_is_at_0_from_the_start() -> None:
+    _, metrics = drilling()
+    assert series(metrics, "drill_runs_total") == {
+        (drill, verdict): 0.0 for drill in ("drop", "control") for verdict in ("pass", "fail", "unknown")
+    }
+    assert series(metrics, "drill_findings_total") == {
+        (drill, kind, status): 0.0 for drill in ("drop", "control") for kind in Kind for status in Status
+    }
+    assert series(metrics, "drill_last_success_timestamp_seconds") == {("drop",): 0.0, ("control",): 0.0}
+    assert series(metrics, "drill_step_seconds") == {}
+
+
+def test_a_passed_drill_counts_and_a_failed_one_is_no_success() -> None:
+    drills, metrics = drilling()
+    drills.ended("drop", Verdict.PASS, {"finding": 0.25, "rule": 12.5}, 1000.0)
+    drills.ended("drop", Verdict.FAIL, {"finding": 0.5, "rule": None}, 2000.0)
+    assert series(metrics, "drill_last_success_timestamp_seconds")["drop",] == 1000.0
+    assert {verdict: value for (drill, verdict), value in series(metrics, "drill_runs_total").items() if drill == "drop"} == {
+        "pass": 1.0,
+        "fail": 1.0,
+        "unknown": 0.0,
+    }
+    steps = series(metrics, "drill_step_seconds")
+    assert steps["drop", "finding"] == 0.5
+    assert isnan(steps["drop", "rule"]), "what did not come has no seconds, and not those of the drill before"
+
+
+def test_what_a_scrape_shows_is_read_by_drill_and_status() -> None:
+    drills, _ = drilling()
+    drills.found("drop", Kind.ORDER_GAP, Status.VIOLATION, 2)
+    drills.found("drop", Kind.STUCK, Status.LIVENESS)
+    drills.found("drop", Kind.AFFINITY_MOVE, Status.INFO, 9)
+    drills.found("control", Kind.ORDER_GAP, Status.VIOLATION)
+    assert drills.scraped("drop", ACCUSING) == 3.0
+    assert drills.scraped("control", ACCUSING) == 1.0

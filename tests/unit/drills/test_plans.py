@@ -1,0 +1,43 @@
+"""Which drills there are, and what each must find."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.config.drills import CONTROL
+from prober.drills.plans import PLANS, Plan, Sort, chosen, representatives
+from prober.embedded.fault_catalogue import CATALOGUE
+
+
+def test_there_is_a_drill_for_every_fault_and_one_without() -> None:
+    assert set(PLANS) == {*CATALOGUE, CONTROL}
+    assert all(plan.name == (CONTROL if plan.fault is None else plan.fault.name) for plan in PLANS.values())
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
+def test_what_must_be_found_is_what_the_catalogue_announces(plan: Plan) -> None:
+    quiet = plan.sort in (Sort.AVAILABILITY, Sort.BENIGN, Sort.CONTROL)
+    assert bool(plan.announced) is not quiet
+    if plan.fault is not None:
+        assert plan.announced == CATALOGUE[plan.name].findings
+        assert (plan.sort is Sort.BENIGN) == CATALOGUE[plan.name].benign
+    assert plan.sentence.endswith(".")
+
+
+def test_one_of_each_sort_by_default_and_always_a_control() -> None:
+    assert [plan.sort for plan in representatives()] == [
+        Sort.ORDER,
+        Sort.REDELIVERY,
+        Sort.AFFINITY,
+        Sort.INTEGRITY,
+        Sort.LIVENESS,
+        Sort.BENIGN,
+        Sort.CONTROL,
+    ]
+    assert chosen(()) == representatives()
+
+
+def test_drills_are_chosen_by_name_each_once() -> None:
+    assert [plan.name for plan in chosen(["drop", "control", "drop"])] == ["drop", "control"]
+    with pytest.raises(KeyError):
+        chosen(["dorp"])
