@@ -228,18 +228,24 @@ def _strange_maintenance(raw: Raw) -> Iterator[Problem]:
                 yield Problem(("maintenance", number, key), f"no target has the {where} {wanted}; {did_you_mean(wanted, known)}")
 
 
-# With less, the experiment shows nothing: order needs two messages, a run that is redelivered a first, a middle and a last one,
-# and a key that could move needs somewhere to go.
-_LEAST: Final = {
-    ProbeName.ORDERING: ("messages", 2),
-    ProbeName.REDELIVERY: ("messages", 3),
-    ProbeName.AFFINITY: ("subscribers", 2),
-}
+# With less, the experiment shows nothing: order needs two messages, a run that is redelivered a first, a middle and a last one and
+# a key each for a refusal, a lease that ends and a stream that breaks, and a key that could move needs somewhere to go.
+_LEAST: Final = (
+    (ProbeName.ORDERING, "messages", 2),
+    (ProbeName.REDELIVERY, "messages", 3),
+    (ProbeName.REDELIVERY, "keys", 3),
+    (ProbeName.AFFINITY, "subscribers", 2),
+)
 
 
 def _vacuous_probes(targets: list[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
     for at, target in targets:
-        for name, probe in target.probes.items():
-            key, least = _LEAST[name]
-            if getattr(probe, key) < least:
-                yield Problem((*at, "probes", str(name), key), f"must be at least {least} for the {name} probe to show anything")
+        for name, key, least in _LEAST:
+            probe = target.probes.get(name)
+            if probe is None:
+                continue
+            parts = probe.parts if key == "keys" else 1
+            if getattr(probe, key) < least * parts:
+                each = " in each of its parts" if parts > 1 else ""
+                problem = f"must be at least {least * parts} for the {name} probe to show anything{each}"
+                yield Problem((*at, "probes", str(name), key), problem)

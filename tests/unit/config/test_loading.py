@@ -312,6 +312,15 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
             "probes: {redelivery: {messages: 2}}",
             "targets[0].probes.redelivery.messages: must be at least 3",
         ),
+        (
+            "probes: {redelivery: {keys: 2}}",
+            "targets[0].probes.redelivery.keys: must be at least 3 for the redelivery probe to show anything",
+        ),
+        (
+            "probes: {redelivery: {keys: 11, parts: 4}}",
+            "targets[0].probes.redelivery.keys: must be at least 12 for the redelivery probe to show anything in each of its parts",
+        ),
+        ("probes: {ordering: {keys: 3, parts: 4}}", "probes.ordering: parts must not be more than keys: 4 of 3"),
         ("slos: 5", "slos: must be a mapping of keys to values, not 5"),
         ("slos: {order: {window: 1d}}", "slos.order: window must be at least 7d, since the slowest alert looks back three days"),
         ("slos: {order: {threshold: 1s}}", "slos.order: threshold must go: order is no duration"),
