@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench sbom audit lock clean help
+.PHONY: run test check format mutants bench screenshots sbom audit lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -36,6 +36,9 @@ mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time
 
 bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges
 	$(BIN)/python benchmarks/checker.py
+
+screenshots: $(VENV)/dev.stamp  ## Make the pictures of the pages in docs/images/
+	$(BIN)/python -m tests.browser.screenshots
 
 sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json: what the service is made of (CycloneDX)
 	@mkdir -p dist

@@ -106,9 +106,9 @@ class Alone:
             await asyncio.to_thread(self._look)
         except StoreUnavailable as error:
             problem = "the status store cannot be reached"
-            self._metrics.health.status_failed()
             if not self._problem:
                 _log.warning("%s: %s", problem, error)
+        self._metrics.health.status_answers(not problem)
         self._problem = problem
 
     def _look(self) -> None:

@@ -1,16 +1,19 @@
 """How an answer is made: by a thread, since the store is asked and long lists are written; never more than a few at a time.
 
-The event loop, on which a prober measures time, only hands work out and passes bytes on. What is polled carries a weak ETag, a digest of
-what the answer says, so that a client that has it already is told so in a few bytes (RFC 9110, section 13.1.2).
+The event loop, on which a prober measures time, only hands work out and passes bytes on. The same question is answered once a moment,
+however many ask it. Every answer carries a weak ETag, a digest of what it says, so that a client that has it already is told so in a few
+bytes (RFC 9110, section 13.1.2).
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
+from math import inf
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -19,10 +22,16 @@ from starlette.exceptions import HTTPException
 
 from api.models.base import Answer, Listed
 from api.problems import RETRY_AFTER_S
+from prober.clock import monotonic_s
 
-THREADS_MAX: Final = 4
+THREADS_MAX: Final = 2
 """More would not be faster, since only one of them runs Python at a time, and would keep the event loop waiting longer."""
 WAIT_MAX_S: Final = 5.0
+FRESH_S: Final = 1.0
+"""An answer that is younger is given again."""
+REMEMBERED_MAX: Final = 64
+REMEMBERED_BYTES_MAX: Final = 256 << 10
+"""Longer answers are made each time they are asked for."""
 JSON: Final = "application/json"
 
 _Result = TypeVar("_Result")
@@ -37,16 +46,18 @@ class Busy(HTTPException):
 
 
 class Answering:
-    """A few threads, and who waits for them. Belongs to one event loop."""
+    """A few threads, who waits for them, and what they answered last. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="api")
         self._free = asyncio.Semaphore(THREADS_MAX)
+        self._under_way: dict[str, asyncio.Task[Written]] = {}
+        self._remembered: OrderedDict[str, tuple[float, Written]] = OrderedDict()
 
     async def ask(self, work: Callable[[], _Result]) -> _Result:
         """What `work` returns in a thread, or raises there. Raises `Busy` when none was free for `WAIT_MAX_S`."""
         try:
-            async with asyncio.timeout(WAIT_MAX_S):
+            async with asyncio.timeout(WAIT_MAX_S if self._free.locked() else None):
                 await self._free.acquire()
         except TimeoutError:
             raise Busy from None
@@ -56,8 +67,31 @@ class Answering:
             self._free.release()
 
     async def answer(self, request: Request, make: Callable[[], Answer]) -> Response:
-        """The response for a model that is made, and written as JSON, in a thread. A list that goes on links to its next page."""
-        return sent(request, await self.ask(lambda: written(make())))
+        """The response for a model that is made, and written as JSON, in a thread. A list that goes on links to its next page.
+
+        `make` may depend on nothing but path and query, and on what is stored.
+        """
+        question = f"{request.url.path}?{request.url.query}"
+        answered_t, known = self._remembered.get(question, (-inf, None))
+        if known is not None and monotonic_s() - answered_t < FRESH_S:
+            return sent(request, known)
+        making = self._under_way.get(question)
+        if making is None:
+            making = self._under_way[question] = asyncio.create_task(self._make(question, make))
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
+        return sent(request, await asyncio.shield(making))
+
+    async def _make(self, question: str, make: Callable[[], Answer]) -> Written:
+        try:
+            made = await self.ask(lambda: written(make()))
+        finally:
+            del self._under_way[question]
+        if len(made.body) <= REMEMBERED_BYTES_MAX:
+            self._remembered[question] = monotonic_s(), made
+            self._remembered.move_to_end(question)
+            if len(self._remembered) > REMEMBERED_MAX:
+                self._remembered.popitem(last=False)
+        return made
 
 
 class Written(NamedTuple):

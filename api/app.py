@@ -52,7 +52,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         reports.router(answering, archive),
     ):
         api.include_router(router)
-    for router in (api, health.router(view), metrics.router(view), page.router(standing, archive)):
+    for router in (api, health.router(view), metrics.router(view), page.router(answering, standing, archive)):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
-from api.words import counted, duration, share
+from api.lanes.lettering import clean
+from api.words import counted, duration, number, share
 from prober.core.indicators import MEANINGS
-from prober.core.slo import Objective
+from prober.core.slo import Objective, State, Tally
 from prober.core.verdict import Verdict
-from prober.snapshot import FailingFinding, Site, SiteSnapshot, SloSnapshot, Snapshot
+from prober.results import RunResult
+from prober.snapshot import Burn, FailingFinding, Site, SiteKey, SiteSnapshot, SloSnapshot, Snapshot
 
 CAUSES_SHOWN_MAX: Final = 3
 FINDINGS_SHOWN_MAX: Final = 20
 
+KEY_LENGTH_MAX: Final = 80
+
+_UNITS: Final = {"_bytes_per_s": "bytes/s", "_messages_per_s": "messages/s", "_per_s": "per second", "_minutes": "min", "_s": ""}
 _TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A promise is broken", Verdict.UNKNOWN: "Not everything is known"}
 _STANDINGS: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
 
@@ -53,9 +59,9 @@ def headline(snapshot: Snapshot) -> Headline:
     return Headline(title, counts or "nothing is probed", shown)
 
 
-def name(site: Site) -> str:
-    """A site in words."""
-    return f"{site.probe} on {site.target} ({site.vantage})"
+def name(site: Site | SiteKey | RunResult) -> str:
+    """A site in words; of a run, where it took place."""
+    return f"{site.probe}{f' {site.part}' if site.part else ''} on {site.target} ({site.vantage})"
 
 
 def why(site: SiteSnapshot) -> str:
@@ -65,7 +71,7 @@ def why(site: SiteSnapshot) -> str:
     if site.standing is Verdict.UNKNOWN and site.last_run is None:
         return "no run has ended yet" + _overdue(site)
     if site.standing is Verdict.UNKNOWN and site.verdict is Verdict.PASS:
-        return f"it passed, but a run is overdue by {duration(site.overdue_s or 0.0)}"
+        return "it passed, but no prober reports on it any more" if site.overdue_s is None else f"it passed, but{_overdue(site)[1:]}"
     return (site.last_run.reason if site.last_run else "") + _overdue(site)
 
 
@@ -112,6 +118,55 @@ def budget(slo: SloSnapshot) -> str:
     return "nothing spent" if slo.budget_left == 1.0 else f"{share(1.0 - slo.budget_left)} spent"
 
 
+def tally(total: Tally) -> str:
+    """Good, bad and, if there are any, undecided things in words."""
+    undecided = f", {number(total.undecided)} undecided" if total.undecided else ""
+    return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"
+
+
+def rate(burn_rate: float | None) -> str:
+    """A burn rate; what is not known is no number."""
+    if burn_rate is None:
+        return "unknown"
+    return f"{burn_rate:,.0f}" if burn_rate >= 100.0 else f"{burn_rate:.2g}"
+
+
+def burning(burn: Burn) -> str:
+    """What an alert says, in words."""
+    state = {State.FIRING: f"fires ({burn.severity})", State.QUIET: "quiet", State.UNKNOWN: "unknown, nothing was decided"}[
+        burn.state
+    ]
+    return f"{duration(burn.window_s)}: burn rate {rate(burn.burn_rate)}, fires above {rate(burn.factor)}: {state}"
+
+
+def exhausted(seconds: float | None) -> str:
+    """When a budget is spent if it goes on like this."""
+    if seconds is None:
+        return "unknown"
+    if seconds == inf:
+        return "never"
+    return "spent" if seconds <= 0.0 else duration(seconds)
+
+
+def site_of(snapshot: Snapshot, target: str) -> Site:
+    """A site on a target, for what all of its sites have in common."""
+    found = (site.site for site in snapshot.sites if site.site.target == target)
+    return next(found, Site(target, "", "", interval_s=0.0))
+
+
+def shown_key(key: str) -> str:
+    """An ordering key as it may stand on a page: not endless, nothing that cannot be seen, and never nothing."""
+    return clean(key, KEY_LENGTH_MAX) or "(empty)"
+
+
+def measured(name: str, value: float) -> tuple[str, str]:
+    """What a report measured about a key: its name and value in words. The unit is at the end of the name."""
+    for ending, unit in _UNITS.items():
+        if name.endswith(ending):
+            return name.removesuffix(ending).replace("_", " "), f"{_rounded(value)} {unit}" if unit else duration(value)
+    return name.replace("_", " "), _rounded(value)
+
+
 def strip(site: SiteSnapshot) -> str:
     """The history in words, for those who do not see it."""
     if not site.history:
@@ -121,6 +176,10 @@ def strip(site: SiteSnapshot) -> str:
         f"{verdicts[verdict]} {verdict}" for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN) if verdicts[verdict]
     )
     return f"last {counted(len(site.history), 'run')}: {kinds}; the newest {site.history[-1].verdict}"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100.0 or float(value).is_integer() else f"{value:.2g}"
 
 
 def _overdue(site: SiteSnapshot) -> str:

@@ -24,6 +24,24 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an object, or what is asked in a parameter."""
+
+    name: str
+    type: str
+    description: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What is asked, and where it stands: in the query or in the path."""
+
+    place: str
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One method of one path."""
 
@@ -31,16 +49,7 @@ class Operation:
     path: str
     description: str
     answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of an object."""
-
-    name: str
-    type: str
-    description: str
-    example: str
+    parameters: tuple[Parameter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,8 @@ def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             answers = tuple(_answer(status, response) for status, response in sorted(operation["responses"].items()))
-            yield Operation(method.upper(), path, operation.get("description", ""), answers)
+            parameters = tuple(map(_parameter, operation.get("parameters", ())))
+            yield Operation(method.upper(), path, operation.get("description", ""), answers, parameters)
 
 
 def shapes(document: Mapping[str, Any]) -> Iterator[Shape]:
@@ -89,6 +99,11 @@ def _answer(status: str, response: Schema) -> Answer:
         schema = content.get("schema", {})
         return Answer(phrase, response["description"], media_type, type_in_words(schema) if "$ref" in schema else "")
     return Answer(phrase, response["description"], "", "")
+
+
+def _parameter(parameter: Schema) -> Parameter:
+    schema = parameter["schema"]
+    return Parameter(parameter["in"], _field(parameter["name"], {**schema, "description": parameter.get("description", "")}))
 
 
 def _field(name: str, schema: Schema) -> Field:

@@ -151,8 +151,8 @@ class HotKeyQuestion(ReportQuestion):
     """How many keys at most."""
 
 
-def said_once(request: Request) -> None:
-    """Refuses a parameter that is given twice."""
+async def said_once(request: Request) -> None:
+    """Refuses a parameter that is given twice. (A coroutine only since FastAPI runs everything else in a thread.)"""
     twice = [name for name, count in Counter(name for name, _ in request.query_params.multi_items()).items() if count > 1]
     if twice:
         raise HTTPException(400, f"{twice[0][:TEXT_LENGTH_MAX]}: give it once")

@@ -15,6 +15,9 @@ from prober.status.overview import Overview
 
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""
+STALE_S: Final = 3.0
+"""So is one that is younger than this, while the next one is being made: nobody waits for that as long as somebody asks."""
+UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 
 
 class Standing:
@@ -23,21 +26,32 @@ class Standing:
     def __init__(self, view: View, archive: Archive) -> None:
         self._view = view
         self._overview = Overview(archive.queries, archive.objectives)
-        self._lock = asyncio.Lock()
+        self._asking: asyncio.Task[Snapshot] | None = None
         self._answer: Snapshot | None = None
         self._answered_t = 0.0
 
     async def snapshot(self) -> Snapshot:
         """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
-        async with self._lock:
-            if self._answer is None or monotonic_s() - self._answered_t >= FRESH_S:
-                self._answer = await self._ask()
-                self._answered_t = monotonic_s()
+        age_s = monotonic_s() - self._answered_t
+        if self._answer is not None and age_s < FRESH_S:
             return self._answer
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._renew())
+        if self._answer is not None and age_s < STALE_S:
+            return self._answer
+        return await asyncio.shield(self._asking)
+
+    async def _renew(self) -> Snapshot:
+        try:
+            self._answer = await self._ask()
+            self._answered_t = monotonic_s()
+            return self._answer
+        finally:
+            self._asking = None
 
     async def _ask(self) -> Snapshot:
         live = self._view.snapshot()
         try:
             return await asyncio.to_thread(self._overview.snapshot, live)
-        except StatusError as error:
-            return replace(live, troubles=(*live.troubles, f"only what this process knows is shown: {error}"))
+        except StatusError:  # whose text may name hosts and folders, which are nobody's business
+            return replace(live, troubles=(*live.troubles, UNREACHABLE))

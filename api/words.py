@@ -20,7 +20,9 @@ def clock(at: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Up to two units, the largest first: `350 ms`, `2.1 s`, `45 s`, `3 min`, `1 h 5 min`."""
+    """Up to two units, the largest first: `0.4 ms`, `350 ms`, `2.1 s`, `45 s`, `3 min`, `1 h 5 min`."""
+    if 0.0 < seconds < 0.01:
+        return f"{max(0.01, seconds * 1000):.2g} ms"
     if seconds < 1.0:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 10.0:

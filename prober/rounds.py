@@ -135,6 +135,7 @@ class Rounds:
         self._measurements = measurements
         try:
             result = await self._carry_out(run, seed)
+            self.age()
         finally:
             self._measurements = None
         if not self._under_maintenance():
@@ -180,7 +181,8 @@ class Rounds:
         return log
 
     async def leave(self) -> None:
-        """Deletes what was made at the target."""
+        """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""
+        self._subscription.probes(0)
         await self._ground.leave(self.post.broker.admin)
 
     def _administered(self, operation: Operation, latency_s: float) -> None:

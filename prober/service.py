@@ -26,6 +26,7 @@ from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
 from prober.core.indicators import SLICE_S
+from prober.drills.results import DrillReport
 from prober.drills.schedule import FireDrills, drills_of
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
@@ -124,6 +125,11 @@ class Service:
         """A request could not be answered because of a mistake of ours."""
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
+
+    @property
+    def drills(self) -> DrillReport:
+        """How the fire drills stand."""
+        return self._drills.report
 
     def run_now(self, site: SiteKey) -> bool:
         """Begins a run at a site beyond its schedule; False if one is under way. KeyError: there is no such site."""

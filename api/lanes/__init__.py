@@ -23,19 +23,22 @@ STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").re
 """How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""
 
 
+__all__ = ["STYLE", "NoDiagram", "caption", "diagram", "read_evidence"]
+
+
 class NoDiagram(Exception):
     """There is nothing to draw. The text is one line and says why."""
 
 
 def diagram(record: FindingRecord, *, standalone: bool = True) -> str:
-    """The evidence of a finding as an SVG document; `standalone` puts the style inside, for a file that is looked at by itself.
+    """The evidence of a finding as an SVG document. A `standalone` one has its style inside, and its sentence above it (`caption`).
 
     Names from outside are escaped, cut where they are long, and shown without characters that cannot be printed. Raises `NoDiagram` if
     the finding has no evidence, or one that cannot be read.
     """
     if record.evidence is None:
         raise NoDiagram(record.unproven_because or "it was kept without evidence")
-    header, history = _read(record.evidence)
+    header, history = read_evidence(record.evidence)
     opened = [Opened(0.0, one.subscription, one.session, one.subscriber) for one in record.evidence.opened]
     columns = Columns(history, opened, header.mode, record.evidence.witnesses)
     said = caption(record)
@@ -43,7 +46,8 @@ def diagram(record: FindingRecord, *, standalone: bool = True) -> str:
     return draw(record, said, columns, lines, STYLE if standalone else "")
 
 
-def _read(evidence: Evidence) -> tuple[TraceHeader, list[Numbered]]:
+def read_evidence(evidence: Evidence) -> tuple[TraceHeader, list[Numbered]]:
+    """The header of a trace and its events, numbered by their lines. Raises `NoDiagram` if it cannot be read, or holds none."""
     try:
         with read_trace(BytesIO(evidence.trace.encode()), "the trace") as trace:
             history = list(enumerate(trace, FIRST_EVENT_LINE))

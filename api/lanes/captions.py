@@ -168,7 +168,7 @@ def _filter_leak(facts: Facts) -> Caption:
 
 def _eod(facts: Facts) -> Caption:
     sentence = f"After its acknowledgement was confirmed, message {facts['seq']} should not have come again; it did."
-    return Caption(sentence, "acknowledged before")
+    return Caption(sentence, "already acked")
 
 
 def _duplicate(facts: Facts) -> Caption:

@@ -14,6 +14,7 @@ PUBLISHER: Final = 0
 SERVICE: Final = 1
 SUBSCRIBERS_MAX: Final = 6  # further ones share a last lane; those that a finding is about come first
 SESSION_LENGTH_MAX: Final = 10
+AGAIN_MAX: Final = 3
 
 _ROLES: Final = {Mode.STREAMING: "subscriber", Mode.PULL: "pull response", Mode.PUSH: "push request"}
 
@@ -30,7 +31,7 @@ class Lane:
 
 
 class Columns:
-    """Which lane each session belongs to, and how messages and sessions are called in it."""
+    """Which lane each session belongs to, and how messages and sessions are called in it. `epochs`: short names, if there are several."""
 
     def __init__(
         self, history: Iterable[tuple[int, Event]], opened: Iterable[Opened], mode: Mode, marked: Container[int] = ()
@@ -55,20 +56,20 @@ class Columns:
             lanes.append(Lane(f"{_ROLES[mode]}s", f"{rest:,} more"))
         self.lanes = tuple(lanes)
         self._seqs = _seqs_by_id(shown)
-        self._several_epochs = len({event.epoch for event in shown if isinstance(event, PublishEvent | Delivered)}) > 1
+        epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
+        self.epochs: Mapping[str, str] = {epoch: f"e{n}" for n, epoch in enumerate(epochs, 1)} if len(epochs) > 1 else {}
 
     def of(self, subscription: str, session: str) -> int:
         """The lane of a session."""
         return self._lane.get((subscription, self._of(subscription, session)), len(self.lanes) - 1)
 
     def session(self, subscription: str, session: str) -> str:
-        """What tells a session apart from others in its lane; empty if nothing needs to."""
+        """What tells a session apart from others in its lane; empty if it is alone there."""
         lane = self.of(subscription, session)
-        alone = sum(self.of(*other) == lane for other in self._sessions) == 1
-        owner = self._of(subscription, session)
-        if alone and session == owner:
+        if sum(self.of(*other) == lane for other in self._sessions) == 1:
             return ""
-        rest = session.removeprefix(f"{owner}-") or session
+        rest = session.removeprefix(self._of(subscription, session))
+        rest = session if not rest or rest[0].isalnum() else rest
         return rest if len(rest) <= SESSION_LENGTH_MAX else f"…{rest[1 - SESSION_LENGTH_MAX :]}"
 
     def any_of(self, subscription: str) -> int:
@@ -76,9 +77,9 @@ class Columns:
         return next((self.of(*one) for one in self._sessions if one[0] == subscription), SERVICE)
 
     def message(self, event: PublishEvent | Delivered) -> str:
-        """The sequence number, with what tells it apart: its epoch if there are several, and which republishing it is."""
-        epoch = f"{short(event.epoch)}:" if self._several_epochs else ""
-        again = f" again{event.generation}" if event.generation else ""
+        """The sequence number, with what tells it apart: its epoch if there are several, and a mark for each republishing."""
+        epoch = f"{self.epochs[event.epoch]}:" if self.epochs else ""
+        again = "'" * min(event.generation, AGAIN_MAX)
         return f"{epoch}{event.seq}{again}"
 
     def named(self, message_id: str) -> str:

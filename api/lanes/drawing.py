@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from api.lanes.captions import Caption
 from api.lanes.columns import Columns, Lane
 from api.lanes.legend import legend
-from api.lanes.lettering import BOLD, clean, fitted, width, wrapped
-from api.lanes.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Rows, Sort, deciding_row
+from api.lanes.lettering import BOLD, clean, fitted, joined, width, wrapped
+from api.lanes.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Rows, Sort
 from api.words import duration
 from prober.core.findings import Status
 from prober.status.records import FindingRecord
@@ -24,7 +24,7 @@ GUTTER: Final = 74.0
 ROW: Final = 30.0
 PAUSE: Final = 34.0
 HEAD: Final = 52.0
-MARKS: Final = 196.0
+MARKS: Final = 208.0
 BOX: Final = 20.0
 """The height of the box around a message's number."""
 _GAPS: Final = {3: 212.0, 4: 190.0}  # between lanes, by how many there are
@@ -40,7 +40,7 @@ _ICONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where lanes and lines are."""
+    """Where lanes and lines are, and from when on times count, in milliseconds where all of it takes less than a second."""
 
     at: tuple[float, ...]
     gap: float
@@ -48,6 +48,12 @@ class Plan:
     y: tuple[float, ...]
     bottom: float
     width: float
+    start: float
+    in_ms: bool
+
+    def time(self, t: float) -> str:
+        """A time as it stands at the left."""
+        return f"{(t - self.start) * 1000.0:,.3f}" if self.in_ms else f"{t - self.start:,.3f}"
 
     @property
     def right(self) -> float:
@@ -56,17 +62,17 @@ class Plan:
 
 
 def draw(record: FindingRecord, said: Caption, columns: Columns, drawn: Rows, style: str) -> str:
-    """The whole document. `style` is put inside, if there is any."""
+    """The whole document. With a `style` it stands alone: that is put inside, and so is a heading."""
     finding = record.finding
     gap = _GAPS.get(len(columns.lanes), _GAP_MIN)
     first = MARGIN + GUTTER + 50.0
     at = tuple(first + gap * number for number in range(len(columns.lanes)))
     total = at[-1] + 66.0 + MARKS + MARGIN
     sentence = list(wrapped(said.sentence, total - 2 * MARGIN, CAPTION * BOLD, CAPTION_LINES_MAX))
-    top = MARGIN + len(sentence) * 23.0 + 30.0
+    top = MARGIN + (len(sentence) * 23.0 + 30.0 if style else 4.0)
     plan = _plan(at, gap, top, total, drawn.lines)
     entries = legend(drawn)
-    notes = _notes(drawn)
+    notes = _notes(drawn, columns, plan)
     legend_top = plan.bottom + 26.0
     height = legend_top + entries.height(total - 2 * MARGIN) + 18.0 * len(notes) + MARGIN
 
@@ -78,41 +84,40 @@ def draw(record: FindingRecord, said: Caption, columns: Columns, drawn: Rows, st
     if style:
         SubElement(root, "style").text = style
     SubElement(root, "rect", {"class": "ground", "width": "100%", "height": "100%"})
-    _caption(root, record, sentence, total)
+    if style:
+        _caption(root, record, sentence, total)
     for row, y in zip(drawn.lines, plan.y, strict=True):
         _band(root, plan, row, y)
     for number, lane in enumerate(columns.lanes):
         _lane(root, plan, number, lane)
     for bar in drawn.bars:
         _rect(root, "hold", plan.at[bar.lane] - 4.0, plan.y[bar.first], 8.0, max(6.0, plan.y[bar.last] - plan.y[bar.first]))
-    start = next((row.t for row in drawn.lines if row.t is not None), 0.0)
     for row, y in zip(drawn.lines, plan.y, strict=True):
-        _row(root, plan, row, y, start, said, uncertain)
-    _text(root, "note", MARGIN + GUTTER - 12.0, top + HEAD - 20.0, "seconds", anchor="end")
+        _row(root, plan, row, y, said, uncertain)
+    _text(root, "note", MARGIN + GUTTER - 12.0, top + HEAD - 20.0, "ms" if plan.in_ms else "seconds", anchor="end")
     entries.draw(root, MARGIN, legend_top, total - 2 * MARGIN)
     for line, note in enumerate(notes):
         _text(root, "note", MARGIN, height - MARGIN - 18.0 * (len(notes) - 1 - line), note)
     return tostring(root, encoding="unicode")
 
 
-def _plan(at: tuple[float, ...], gap: float, top: float, total: float, lines: Iterable[Row]) -> Plan:
+def _plan(at: tuple[float, ...], gap: float, top: float, total: float, lines: Sequence[Row]) -> Plan:
     y, places = top + HEAD, []
     for row in lines:
         step = PAUSE if isinstance(row.shape, Pause) else ROW
         places.append(y + step / 2)
         y += step
-    return Plan(at, gap, top, tuple(places), y + 8.0, total)
+    times = [row.t for row in lines if row.t is not None]
+    return Plan(at, gap, top, tuple(places), y + 8.0, total, times[0], times[-1] - times[0] < 1.0)
 
 
 def _describe(root: Element, record: FindingRecord, said: Caption, drawn: Rows) -> None:
     finding = record.finding
     SubElement(root, "title").text = clean(f"{finding.kind} on key {clean(finding.key, 80)}")
-    row = deciding_row(drawn)
-    decides = f" It is decided at line {row.number} of the trace." if row is not None else ""
-    SubElement(root, "desc").text = clean(
-        f"{said.sentence} Sequence diagram with time downwards, {sum(bool(row.number) for row in drawn.lines)} events.{decides}",
-        1_000,
-    )
+    count = sum(bool(row.number) for row in drawn.lines)
+    wrong = ", ".join(str(row.number) for row in drawn.lines if row.mark is Mark.WRONG)
+    about = f"Sequence diagram of {count} events, time downwards; what is wrong stands in line {wrong} of the trace."
+    SubElement(root, "desc").text = clean(f"{said.sentence} {about}", 1_000)
 
 
 def _caption(root: Element, record: FindingRecord, sentence: list[str], total: float) -> None:
@@ -124,12 +129,16 @@ def _caption(root: Element, record: FindingRecord, sentence: list[str], total: f
     _text(root, "note", MARGIN, y, fitted(about, total - 2 * MARGIN, LETTER), title=f"{finding.key} · {finding.subscription}")
 
 
-def _notes(drawn: Rows) -> list[str]:
-    start = next((row.t for row in drawn.lines if row.t is not None), 0.0)
-    since = f", which is t = {start:.3f} s in the trace" if start else ""
-    notes = [f"Times are those at the prober, in seconds since the first event shown{since}."]
+def _notes(drawn: Rows, columns: Columns, plan: Plan) -> list[str]:
+    since = f", which is t = {plan.start:.3f} s in the trace" if plan.start else ""
+    unit = "milliseconds" if plan.in_ms else "seconds"
+    notes = [f"Times are those at the prober, in {unit} since the first event shown{since}."]
     if drawn.omitted:
         notes.append(f"{drawn.omitted:,} events of the trace that are further away are left out.")
+    if any("'" in row.shape.message for row in drawn.lines if isinstance(row.shape, Arrow)):
+        notes.append("' behind a number: the prober published the message again.")
+    if columns.epochs:
+        notes.append(clean(", ".join(f"{name}: epoch {epoch}" for epoch, name in columns.epochs.items()), 120))
     return notes
 
 
@@ -150,12 +159,12 @@ def _band(root: Element, plan: Plan, row: Row, y: float) -> None:
         _rect(root, f"band {row.mark}", MARGIN / 2, y - ROW / 2 + 1.0, plan.width - MARGIN, ROW - 2.0, rx=6.0)
 
 
-def _row(root: Element, plan: Plan, row: Row, y: float, start: float, said: Caption, uncertain: bool) -> None:
+def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain: bool) -> None:
     group = SubElement(root, "g", {"class": f"row {row.mark}".strip()})
     if row.number and row.t is not None:
         SubElement(group, "title").text = f"line {row.number} of the trace, t = {row.t:.6f} s"
     if row.t is not None:
-        _text(group, "time", MARGIN + GUTTER - 12.0, y + 4.5, f"{row.t - start:,.3f}", anchor="end")
+        _text(group, "time", MARGIN + GUTTER - 12.0, y + 4.5, plan.time(row.t), anchor="end")
     match row.shape:
         case Arrow():
             _arrow(group, plan, row.shape, y, row.mark)
@@ -173,10 +182,10 @@ def _row(root: Element, plan: Plan, row: Row, y: float, start: float, said: Capt
 def _marked(group: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain: bool) -> None:
     if isinstance(row.shape, Arrow) and row.shape.sort is Sort.MISSING:
         _text(group, "mark missing", plan.right + 18.0, y + 4.5, "should be here")
-    elif row.mark is Mark.WITNESS:
+    elif row.mark in (Mark.WITNESS, Mark.SETTLES):
         SubElement(group, "circle", {"class": "dot", "cx": f"{plan.right + 7.0:g}", "cy": f"{y:g}", "r": "4"})
-        _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence")
-    elif row.mark is Mark.DECIDES:
+        _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence" if row.mark is Mark.WITNESS else "settles it")
+    elif row.mark is Mark.WRONG:
         outline, sign = _ICONS["perhaps" if uncertain else "fail"]
         icon = SubElement(group, "g", {"class": "icon", "transform": f"translate({plan.right + 7.0:g} {y:g})"})
         SubElement(icon, "path", {"class": "outline", "d": outline})
@@ -201,7 +210,7 @@ def _label(group: Element, plan: Plan, arrow: Arrow, y: float, right: int) -> No
     left, room = plan.at[right] - plan.gap + 18.0, plan.gap - 36.0
     message = fitted(arrow.message, room * 0.6, LETTER)
     box = max(24.0, width(message) * LETTER * BOLD + 12.0)
-    words = fitted(arrow.words, room - box - 14.0, 12.0)
+    words = joined(arrow.words, room - box - 14.0, 12.0)
     taken = box + (8.0 + width(words) * 12.0 if words else 0.0)
     x = left + max(0.0, (room - taken) / 2)
     if words:

@@ -56,7 +56,7 @@ def legend(drawn: Rows) -> Legend:
         "hold": ("has messages not acknowledged yet", bool(drawn.bars)),
         "lease": ("lease may end", "lease" in signs),
         "pause": ("nothing happens for a while", any(isinstance(shape, Pause) for shape in shapes)),
-        "witness": ("evidence for the finding", Mark.WITNESS in marks),
+        "witness": ("evidence for the finding", bool(marks & {Mark.WITNESS, Mark.SETTLES})),
     }
     return Legend(tuple((sign, meaning) for sign, (meaning, occurs) in there.items() if occurs))
 

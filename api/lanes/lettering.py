@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from unicodedata import combining, east_asian_width
 
@@ -31,6 +31,19 @@ def fitted(text: str, room: float, size: float) -> str:
     while length > 3 and width(text) * size > room:
         length -= 1
         text = clean(text, length)
+    return text
+
+
+def joined(words: Sequence[str], room: float, size: float) -> str:
+    """As many words as there is room for, one after the other; the first one is there in any case, cut if it has to be."""
+    if not words:
+        return ""
+    text = fitted(words[0], room, size)
+    for word in words[1:]:
+        longer = f"{text} {clean(word)}"
+        if width(longer) * size > room:
+            break
+        text = longer
     return text
 
 

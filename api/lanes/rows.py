@@ -7,7 +7,7 @@ drawn for the reader's eye and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -15,13 +15,13 @@ from math import isfinite
 from statistics import median
 from typing import Final, TypeAlias
 
-from api.lanes.captions import LISTED_MAX, Caption
+from api.lanes.captions import Caption
 from api.lanes.columns import PUBLISHER, SERVICE, Columns
 from api.lanes.holding import Bar, Holding
 from prober.core import events
-from prober.core.diagram import short
+from prober.core.diagram import deciding, kept, short
 from prober.core.events import Event
-from prober.core.findings import Status
+from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
 from prober.status.records import FindingRecord
 
@@ -37,7 +37,10 @@ class Mark(StrEnum):
 
     NONE = ""
     WITNESS = "witness"
-    DECIDES = "decides"
+    SETTLES = "settles"
+    """Only after it was it certain."""
+    WRONG = "wrong"
+    """What should not have happened, or the end of a wait that was in vain."""
 
 
 class Sort(StrEnum):
@@ -52,13 +55,13 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Something sent from one lane to another. `message` stands in a box, `words` beside it."""
+    """Something sent from one lane to another. `message` stands in a box, as many of `words` beside it as there is room for."""
 
     source: int
     target: int
     sort: Sort
     message: str
-    words: str = ""
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +119,11 @@ class Rows:
 def rows(history: Sequence[Numbered], columns: Columns, rules: Rules, said: Caption, record: FindingRecord) -> Rows:
     """The lines of a history, at most `ROWS_MAX` events of it: those next to what matters to the finding, and to both ends."""
     witnesses = record.evidence.witnesses if record.evidence is not None else ()
-    in_vain = record.finding.status is Status.LIVENESS
-    last = history[-1][0] if in_vain or not witnesses else max(witnesses)
-    marks = {**dict.fromkeys(witnesses, Mark.WITNESS), last: Mark.DECIDES}
-    shown = _shown([number for number, _ in history], marks)
+    last = deciding(history, replace(record.finding, witnesses=witnesses)) or history[-1][0]
+    wrong = _wrong(history, record.finding, witnesses) or last
+    marks = {**dict.fromkeys(witnesses, Mark.WITNESS), last: Mark.SETTLES, wrong: Mark.WRONG}
+    marked = [index for index, (number, _) in enumerate(history) if number in marks]
+    shown = {history[index][0] for index in kept(len(history), marked, ROWS_MAX)}
     holding = Holding(columns, rules.ack_deadline_s)
     seen: set[tuple[str, str]] = set()
     lines: list[Row] = []
@@ -130,7 +134,7 @@ def rows(history: Sequence[Numbered], columns: Columns, rules: Rules, said: Capt
         if number in shown:
             _close_omission(lines, omitted)
             omitted = 0
-            if number == last and said.missing:
+            if number == wrong and said.missing:
                 lines.append(Row(_missing(columns, record.finding.subscription, event, said)))
             lines.append(Row(_SHAPES[type(event)](columns, event, seen), event.t, number, marks.get(number, Mark.NONE)))
         else:
@@ -142,19 +146,18 @@ def rows(history: Sequence[Numbered], columns: Columns, rules: Rules, said: Capt
     return _with_pauses(Rows(tuple(lines), tuple(holding.bars(len(lines))), len(history) - len(shown)))
 
 
-def deciding_row(drawn: Rows) -> Row | None:
-    """The line that settles the finding."""
-    return next((row for row in drawn.lines if row.mark is Mark.DECIDES), None)
-
-
 # --- what is shown -----------------------------------------------------------------------------------------------------------
 
 
-def _shown(numbers: Sequence[int], marks: Mapping[int, Mark]) -> frozenset[int]:
-    """Those next to what is marked and to both ends."""
-    anchors = (numbers[0], numbers[-1], *marks)
-    nearest = sorted(numbers, key=lambda number: (min(abs(number - anchor) for anchor in anchors), number))
-    return frozenset(nearest[:ROWS_MAX])
+def _wrong(history: Sequence[Numbered], finding: Finding, witnesses: Container[int]) -> int:
+    """The witness that is the delivery which should not have been; 0 if what is wrong is that nothing came."""
+    if finding.status is Status.LIVENESS:
+        return 0
+    seq = finding.facts.get("seq")
+    deliveries = (
+        number for number, event in history if number in witnesses and isinstance(event, events.Delivered) and event.seq == seq
+    )
+    return max(deliveries, default=0)
 
 
 def _close_omission(lines: list[Row], omitted: int) -> None:
@@ -200,14 +203,13 @@ Seen: TypeAlias = set[tuple[str, str]]
 def _missing(columns: Columns, subscription: str, event: Event, said: Caption) -> Arrow:
     lane = columns.of(event.subscription, event.session) if isinstance(event, events.Delivered) else columns.any_of(subscription)
     more = said.missing_count - 1
-    return Arrow(SERVICE, lane, Sort.MISSING, str(said.missing[0]), f"and {more:,} more missing" if more else "missing")
+    return Arrow(SERVICE, lane, Sort.MISSING, str(said.missing[0]), (f"and {more:,} more missing",) if more else ("missing",))
 
 
 def _leases(messages: tuple[str, ...]) -> str:
     if len(messages) == 1:
         return f"lease of {messages[0]} may end"
-    more = len(messages) - LISTED_MAX
-    return f"leases of {', '.join(messages[:LISTED_MAX])}{f' +{more:,}' if more > 0 else ''} may end"
+    return f"leases of {' and '.join(messages)} may end" if len(messages) == 2 else f"{len(messages):,} leases may end"
 
 
 def _delivered(columns: Columns, event: events.Delivered, seen: Seen) -> Arrow:
@@ -219,7 +221,7 @@ def _delivered(columns: Columns, event: events.Delivered, seen: Seen) -> Arrow:
         _on(columns, event),
         f"attempt {event.delivery_attempt}" if event.delivery_attempt > 1 else "",
     ]
-    return Arrow(SERVICE, lane, Sort.DELIVERY, columns.message(event), " ".join(filter(None, words)))
+    return Arrow(SERVICE, lane, Sort.DELIVERY, columns.message(event), tuple(filter(None, words)))
 
 
 def _on(
@@ -230,26 +232,25 @@ def _on(
 
 
 def _published(columns: Columns, event: events.Published, _: Seen) -> Arrow:
-    return Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), f"confirmed, id {short(event.message_id)}")
+    return Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), ("confirmed", f"as {short(event.message_id)}"))
 
 
 def _reply(words: str) -> Callable[[Columns, events.PublishEvent, Seen], Arrow]:
-    return lambda columns, event, _: Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), words)
+    return lambda columns, event, _: Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), (words,))
 
 
 def _answer(words: str, *, from_service: bool = False) -> Callable[[Columns, events.Acked, Seen], Arrow]:
     def shape(columns: Columns, event: events.Acked, _: Seen) -> Arrow:
         lane = columns.of(event.subscription, event.session)
         ends = (SERVICE, lane) if from_service else (lane, SERVICE)
-        said = " ".join(filter(None, (words, _on(columns, event))))
-        return Arrow(*ends, Sort.ANSWER, columns.named(event.message_id), said)
+        return Arrow(*ends, Sort.ANSWER, columns.named(event.message_id), tuple(filter(None, (words, _on(columns, event)))))
 
     return shape
 
 
 def _lease_modified(columns: Columns, event: events.LeaseModified, _: Seen) -> Arrow:
     lane = columns.of(event.subscription, event.session)
-    return Arrow(lane, SERVICE, Sort.ANSWER, columns.named(event.message_id), f"lease of {event.seconds:g} s")
+    return Arrow(lane, SERVICE, Sort.ANSWER, columns.named(event.message_id), (f"lease of {event.seconds:g} s",))
 
 
 def _at_session(sign: str) -> Callable[[Columns, events.SessionEvent, Seen], Note]:
@@ -273,7 +274,7 @@ def _settling(words: str) -> Callable[[Columns, events.Sought | events.FilterCha
 
 
 _SHAPES: Final[Mapping[type, Callable[..., Shape]]] = {
-    events.PublishInvoked: lambda columns, event, _: Arrow(PUBLISHER, SERVICE, Sort.PUBLISH, columns.message(event), "publish"),
+    events.PublishInvoked: lambda columns, event, _: Arrow(PUBLISHER, SERVICE, Sort.PUBLISH, columns.message(event), ("publish",)),
     events.Published: _published,
     events.PublishFailed: _reply("failed"),
     events.PublishUnknown: _reply("outcome unknown"),

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from math import isfinite
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 from urllib.parse import quote
 
-from pydantic import AliasPath, Field, FiniteFloat, JsonValue
+from pydantic import Field, FiniteFloat
 
 from api.models.base import (
     API,
@@ -20,6 +20,7 @@ from api.models.base import (
     Key,
     Link,
     Listed,
+    Part,
     Probe,
     RunId,
     Seconds,
@@ -41,7 +42,7 @@ Explanation = Annotated[
 Facts = Annotated[Mapping[str, str | int | FiniteFloat | tuple[int, ...]], Field(examples=[{"seq": 4, "missing": [3]}])]
 Bounds = Annotated[Mapping[str, FiniteFloat | None], Field(examples=[{"delivery_delay_max_s": 5.0, "clock_error_s": 0.0}])]
 Event = Annotated[
-    Mapping[str, JsonValue],
+    Mapping[str, Any],
     Field(examples=[{"t": 1.1, "event": "delivered", "session": "stream-1", "epoch": "e1", "seq": 4, "message_id": "104"}]),
 ]
 
@@ -53,25 +54,27 @@ class Finding(Answer):
     """Unique; its dossier is at `/api/v1/findings/{finding_id}`."""
     run_id: RunId
     """The run that made it."""
-    probe: Annotated[Probe, Field(validation_alias=AliasPath("site", "probe"))]
+    probe: Probe
     """Which experiment."""
-    target: Annotated[Target, Field(validation_alias=AliasPath("site", "target"))]
+    target: Target
     """On which target."""
-    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("site", "vantage"))]
+    vantage: Vantage
     """Seen from where."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     instance: Instance
     """By which prober."""
     found_at: Time
     """When its run ended."""
-    kind: Annotated[Kind, Field(validation_alias=AliasPath("finding", "kind"))]
+    kind: Kind
     """What was found; docs/findings.md explains every kind and what to do about it."""
-    status: Annotated[Status, Field(validation_alias=AliasPath("finding", "status"))]
+    status: Status
     """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one."""
-    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("finding", "subscription"))]
+    subscription: Subscription
     """Where."""
-    key: Annotated[Key, Field(validation_alias=AliasPath("finding", "key"))]
+    key: Key
     """On which ordering key."""
-    t: Annotated[Seconds, Field(validation_alias=AliasPath("finding", "t"))]
+    t: Seconds
     """When in the run it was decided, in seconds of the run's own clock."""
     explanation: Explanation
     """The finding in plain words."""
@@ -183,9 +186,23 @@ class Dossier(Finding):
     @classmethod
     def of(cls, record: records.FindingRecord, run: records.RunRecord | None) -> Self:
         """The answer for a finding as it is kept, with the run that made it if that is still there."""
-        finding, evidence = record.finding, record.evidence
+        finding, site, evidence = record.finding, record.site, record.evidence
         return cls(
-            **dict(Finding.model_validate(record)),
+            finding_id=record.finding_id,
+            run_id=record.run_id,
+            probe=site.probe,
+            target=site.target,
+            vantage=site.vantage,
+            part=site.part,
+            instance=record.instance,
+            found_at=record.found_at,  # type: ignore[arg-type]  # seconds since 1970 become a time
+            kind=finding.kind,
+            status=finding.status,
+            subscription=finding.subscription,
+            key=finding.key,
+            t=finding.t,
+            explanation=record.explanation,
+            closed_at=record.closed_at,  # type: ignore[arg-type]
             doubt=finding.doubt,
             facts=finding.facts,
             assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},

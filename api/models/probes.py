@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from api.models.base import Answer, Listed, Probe, Target, Vantage
+from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
 from api.models.sites import Site, SiteState
 from prober.core.verdict import Verdict
 
@@ -56,6 +56,8 @@ class Begun(Answer):
     """Name of the target."""
     vantage: Vantage
     """From where it looks."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     begun: bool
     """True: a run has begun. False: one was under way."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, FiniteFloat, JsonValue
+from pydantic import Field, FiniteFloat
 
 from api.models.base import Answer, Count, Key, Listed, Seconds, Subscription, Target, Time, Topic
 from prober.core.verdict import Verdict
@@ -32,7 +32,7 @@ class JobReport(Answer):
     """How long it took."""
     rows: Annotated[Mapping[str, int], Field(examples=[{"keys": 3}])]
     """How many rows each of its tables has."""
-    numbers: Annotated[Mapping[str, JsonValue], Field(examples=[{"events": 1200000}])]
+    numbers: Annotated[Mapping[str, Any], Field(examples=[{"events": 1200000}])]
     """What else it says in short; differs from job to job."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import AliasPath, Field
+from pydantic import Field
 
-from api.models.base import Answer, Count, Instance, Listed, Probe, RunId, Seconds, Subscription, Target, Time, Topic, Vantage
+from api.models.base import Answer, Count, Instance, Listed, Part, Probe, RunId, Seconds, Subscription, Target, Time, Topic, Vantage
 from prober.core.findings import Kind, Status
 from prober.core.indicators import Indicator
 from prober.core.verdict import Verdict
@@ -71,8 +71,8 @@ class Tally(Answer):
     """Those of which neither can be said."""
 
 
-class Spread(Answer):
-    """How durations of a run were spread."""
+class Durations(Answer):
+    """How long things took in a run."""
 
     count: Count
     """How many there were."""
@@ -106,59 +106,64 @@ class ProberState(Answer):
 class Run(Answer):
     """One finished run, as it is listed."""
 
-    run_id: Annotated[RunId, Field(validation_alias=AliasPath("result", "run_id"))]
+    run_id: RunId
     """Unique; also the epoch under which its messages were published."""
-    probe: Annotated[Probe, Field(validation_alias=AliasPath("result", "probe"))]
+    probe: Probe
     """Which experiment."""
-    target: Annotated[Target, Field(validation_alias=AliasPath("result", "target"))]
+    target: Target
     """On which target."""
-    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("result", "vantage"))]
+    vantage: Vantage
     """Seen from where."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     environment: Annotated[str, Field(examples=["production"])]
     """Environment of the target."""
     region: Annotated[str, Field(examples=["europe-west1"])]
     """Region of the target."""
-    verdict: Annotated[Verdict, Field(validation_alias=AliasPath("result", "verdict"))]
+    verdict: Verdict
     """FAIL: a promise was broken. UNKNOWN: nothing can be said; `reason` says why."""
-    reason: Annotated[Reason, Field(validation_alias=AliasPath("result", "reason"))]
+    reason: Reason
     """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
-    started_at: Annotated[Time, Field(validation_alias=AliasPath("result", "started_at"))]
+    started_at: Time
     """When it began."""
     ended_at: Time
     """When it ended."""
-    duration_s: Annotated[Seconds, Field(validation_alias=AliasPath("result", "duration_s"))]
+    duration_s: Seconds
     """How long it took."""
-    seed: Annotated[int, Field(validation_alias=AliasPath("result", "seed"))]
+    seed: int
     """Repeats what was random in the experiment."""
-    topic: Annotated[Topic, Field(validation_alias=AliasPath("result", "topic"))]
+    topic: Topic
     """Full name of its topic."""
-    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("result", "subscription"))]
+    subscription: Subscription
     """Full name of its subscription."""
-    internal_error: Annotated[bool, Field(validation_alias=AliasPath("result", "internal_error"))]
+    internal_error: bool
     """It ended by a mistake of the prober, which says nothing about the target."""
 
 
 class RunDetail(Run):
     """One finished run with all that was counted in it."""
 
-    findings: tuple[FindingCount, ...] = ()
+    findings: tuple[FindingCount, ...]
     """What it found, by kind and status, also what is not kept one by one."""
     findings_omitted: Count
     """How many findings of it are not kept one by one. Information never is, and is not among them."""
-    counters: Annotated[Counters, Field(validation_alias=AliasPath("result", "counters"))]
+    counters: Counters
     """What the checker saw and judged."""
-    checks: Annotated[Mapping[Indicator, Tally], Field(validation_alias=AliasPath("result", "checks"))]
+    checks: Mapping[Indicator, Tally]
     """What it counted for objectives, by indicator."""
-    spreads: Annotated[Mapping[Indicator, Spread], Field(validation_alias=AliasPath("result", "spreads"))]
-    """How latencies and the age of the oldest unacknowledged message were spread, by indicator; what was not measured is missing."""
+    durations: Mapping[Indicator, Durations]
+    """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""
     prober: ProberState
     """How the prober was when the run ended."""
 
     @classmethod
     def of(cls, record: RunRecord) -> Self:
         """The answer for a run as it is kept."""
-        counts = tuple(FindingCount(kind=kind, status=status, count=n) for (kind, status), n in record.result.counts.items())
-        return cls.model_validate(record).model_copy(update={"findings": counts})
+        result = record.result
+        inside = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
+        beside = {name: getattr(record, name) for name in cls.model_fields if hasattr(record, name)}
+        counts = tuple({"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items())
+        return cls.model_validate(inside | beside | {"findings": counts})
 
 
 class RunPage(Listed):

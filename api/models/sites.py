@@ -13,6 +13,7 @@ from api.models.base import (
     FindingId,
     Key,
     Labels,
+    Part,
     Probe,
     RunId,
     Seconds,
@@ -72,6 +73,8 @@ class SiteState(Answer):
     """Name of the probe."""
     vantage: Annotated[Vantage, Field(validation_alias=AliasPath("site", "vantage"))]
     """From where it looks: `wire` speaks to the service itself, `library` goes through Google's client library."""
+    part: Annotated[Part, Field(validation_alias=AliasPath("site", "part"))]
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     verdict: Verdict | None
     """Of the newest run; null: no run has ended yet."""
     standing: Verdict | None

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from api.answering import Answering
 from api.archive import Archive
 from api.headers import DRAWING_POLICY
-from api.lanes import diagram
+from api.lanes import NoDiagram, diagram
 from api.models.findings import file_name
 from api.questions import Question
 from prober.status.records import FindingRecord
@@ -44,7 +44,7 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
         def make() -> bytes:
             text = archive.queries.trace(finding_id)
             if text is None:
-                raise HTTPException(404, f"there is no trace of {finding_id}; {finding_of(archive, finding_id).unproven_because}")
+                raise HTTPException(404, f"there is no trace of {finding_id}: {finding_of(archive, finding_id).unproven_because}")
             return text.encode()
 
         name = f'attachment; filename="{file_name(finding_id)}.jsonl"'
@@ -59,10 +59,10 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
         """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
 
         def make() -> bytes:
-            record = finding_of(archive, finding_id)
-            if record.evidence is None:
-                raise HTTPException(404, f"there is no drawing of {finding_id}; {record.unproven_because}")
-            return diagram(record).encode()
+            try:
+                return diagram(finding_of(archive, finding_id)).encode()
+            except NoDiagram as why:
+                raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
 
         headers = {"Content-Security-Policy": DRAWING_POLICY}
         return Response(await answering.ask(make), headers=headers, media_type=DRAWING)

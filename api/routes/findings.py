@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api.answering import Answering
 from api.archive import Archive
-from api.models.findings import Dossier, Finding, FindingPage
+from api.models.findings import Dossier, FindingPage
 from api.questions import FindingQuestion, Question
 from api.routes.evidence import FindingName, finding_of
 
@@ -22,8 +22,8 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
         """Findings, by when they were found, the newest first. Information is only counted, in its run."""
 
         def make() -> FindingPage:
-            page = archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return FindingPage(items=tuple(map(Finding.model_validate, page.items)), next_cursor=page.next_cursor)
+            page = archive.queries.listed_findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+            return FindingPage.model_validate(page)
 
         return await answering.answer(request, make)
 

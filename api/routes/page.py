@@ -1,34 +1,134 @@
-"""The pages for people: the status page, and what the API can be asked.
+"""The pages for people. Each is made on the server, from the same store and the same snapshot as the answers for programs.
 
 They are written in a thread, so that the event loop, on which probes measure time, does not stand still meanwhile.
 """
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
+from pydantic import ValidationError
 
+from api.answering import Answering
 from api.archive import Archive
+from api.contents import Absent, Contents
+from api.questions import FindingQuestion, HotKeyQuestion, Question, RunQuestion
+from api.recent import Recent
 from api.standing import Standing
 from api.templates import page
+from prober.history.store import HistoryError
+from prober.status.cursors import BadCursor
+from prober.status.database import NotStorable, StatusError
+
+RETRY_AFTER_S: Final = 5
+
+Values: TypeAlias = Mapping[str, object]
+Asked = TypeVar("Asked", bound=Question)
 
 
-def router(standing: Standing, archive: Archive) -> APIRouter:
-    """`GET /` and `GET /docs`."""
+def router(answering: Answering, standing: Standing, archive: Archive) -> APIRouter:
+    """The pages: `/`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+    contents = Contents(archive)
+    _add_standing(routes, answering, standing, contents, Recent(archive))
+    _add_kept(routes, answering, contents)
+    return routes
 
-    @routes.head("/")
+
+def _add_standing(routes: APIRouter, answering: Answering, standing: Standing, contents: Contents, recent: Recent) -> None:
+    """The pages that say how things stand at the moment."""
+
     @routes.get("/")
-    async def status_page() -> HTMLResponse:
+    async def status_page(request: Request) -> HTMLResponse:
         """How everything stands."""
-        return await asyncio.to_thread(page, "status.html", {"snapshot": await standing.snapshot()})
+        snapshot = await standing.snapshot()
 
-    @routes.head("/docs")
+        def values() -> Values:
+            return {"snapshot": snapshot, "charts_of": recent.charts(snapshot), "hot": recent.hot_keys()}
+
+        return await answering.ask(lambda: _made(request, "status.html", values))
+
+    @routes.get("/findings")
+    async def findings_page(request: Request) -> HTMLResponse:
+        """Findings, newest first."""
+        snapshot = await standing.snapshot()
+        return await answering.ask(
+            lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingQuestion), snapshot))
+        )
+
+    @routes.get("/runs")
+    async def runs_page(request: Request) -> HTMLResponse:
+        """Runs, newest first."""
+        snapshot = await standing.snapshot()
+        return await answering.ask(
+            lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunQuestion), snapshot))
+        )
+
+    @routes.get("/slos/{name}")
+    async def objective_page(request: Request, name: str) -> HTMLResponse:
+        """One objective."""
+        snapshot = await standing.snapshot()
+        return await answering.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
+
+
+def _add_kept(routes: APIRouter, answering: Answering, contents: Contents) -> None:
+    """The pages of what does not change any more."""
+
+    @routes.get("/findings/{finding_id}")
+    async def finding_page(request: Request, finding_id: str) -> HTMLResponse:
+        """One finding with everything that is needed to believe it."""
+        return await answering.ask(lambda: _made(request, "finding.html", lambda: contents.finding(finding_id)))
+
+    @routes.get("/runs/{run_id}")
+    async def run_page(request: Request, run_id: str) -> HTMLResponse:
+        """One run."""
+        return await answering.ask(lambda: _made(request, "run.html", lambda: contents.run(run_id)))
+
+    @routes.get("/keys")
+    async def key_page(request: Request, key: Annotated[str, Query()] = "") -> HTMLResponse:
+        """What was found on a key."""
+        return await answering.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
+
+    @routes.get("/hot-keys")
+    async def hot_keys_page(request: Request) -> HTMLResponse:
+        """The hot keys of a day."""
+        return await answering.ask(
+            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyQuestion)))
+        )
+
     @routes.get("/docs")
     async def reference_page(request: Request) -> HTMLResponse:
         """The operations and answers of the API."""
-        return await asyncio.to_thread(page, "docs.html", {"document": request.app.openapi()})
+        return await answering.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
 
-    return routes
+
+def _made(request: Request, template: str, values: Callable[[], Values]) -> HTMLResponse:
+    """The page, or one that says why there is none."""
+    root = "../" * (request.url.path.count("/") - 1)
+    try:
+        return page(template, {"root": root, **values()})
+    except Absent as absent:
+        return page("absent.html", {"root": root, "title": "Not here", "reason": str(absent)}, 404)
+    except (BadCursor, NotStorable, ValidationError) as wrong:
+        return page("absent.html", {"root": root, "title": "This cannot be asked", "reason": _wrong(wrong)}, 400)
+    except (StatusError, HistoryError) as error:
+        what = "place of the reports" if isinstance(error, HistoryError) else "status store"
+        reason = f"The {what} cannot be reached at the moment. Probing goes on meanwhile; look again in some seconds."
+        answer = page("absent.html", {"root": root, "title": "No answer", "reason": reason}, 503)
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return answer
+
+
+def _asked(request: Request, question: type[Asked]) -> Asked:
+    """The parameters of the address; those that a form leaves empty are not asked."""
+    return question.model_validate({name: value for name, value in request.query_params.items() if value})
+
+
+def _wrong(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return f"{error}."
+    found = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in found) + "."

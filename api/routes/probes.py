@@ -56,7 +56,8 @@ def router(answering: Answering, standing: Standing, view: View) -> APIRouter:
         if not mine:
             raise _nobody_runs(name, order, await standing.snapshot())
         begun = tuple(
-            Begun(target=key.target, vantage=key.vantage, begun=view.run_now(key)) for key in (site.site.key for site in mine)
+            Begun(target=key.target, vantage=key.vantage, part=key.part, begun=view.run_now(key))
+            for key in (site.site.key for site in mine)
         )
         return RunsBegun(probe=name, sites=begun)
 

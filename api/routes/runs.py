@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from api.answering import Answering
 from api.archive import Archive
-from api.models.runs import Run, RunDetail, RunPage
+from api.models.runs import RunDetail, RunPage
 from api.questions import Question, RunQuestion
 
 RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examples=["ordering-1f3a9c02"])]
@@ -24,8 +24,8 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
         """Runs that have ended, by when they began, the newest first."""
 
         def make() -> RunPage:
-            page = archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return RunPage(items=tuple(map(Run.model_validate, page.items)), next_cursor=page.next_cursor)
+            page = archive.queries.listed_runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+            return RunPage.model_validate(page)
 
         return await answering.answer(request, make)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -18,7 +19,7 @@ UNLIKE = frozenset({"at"})
 def router(answering: Answering, standing: Standing) -> APIRouter:
     """`GET /status` and `GET /probers`."""
     routes = APIRouter(tags=["status"])
-    latest: tuple[Snapshot, Written] | None = None
+    latest: tuple[Snapshot, asyncio.Task[Written]] | None = None
 
     @routes.get("/status", response_model=StatusAnswer, response_description="How everything stands.")
     async def status(request: Request, _: Annotated[Question, Query()]) -> Response:
@@ -29,9 +30,9 @@ def router(answering: Answering, standing: Standing) -> APIRouter:
         """
         nonlocal latest
         snapshot = await standing.snapshot()
-        if latest is None or latest[0] is not snapshot:
-            latest = snapshot, await answering.ask(lambda: written(StatusAnswer.model_validate(snapshot), unlike=UNLIKE))
-        return sent(request, latest[1])
+        if latest is None or latest[0] is not snapshot or _failed(latest[1]):
+            latest = snapshot, asyncio.create_task(answering.ask(lambda: _written(snapshot)))  # once, for all who ask now
+        return sent(request, await asyncio.shield(latest[1]))
 
     @routes.get("/probers", response_model=ProberList, response_description="The probers.")
     async def probers(request: Request, _: Annotated[Question, Query()]) -> Response:
@@ -40,3 +41,11 @@ def router(answering: Answering, standing: Standing) -> APIRouter:
         return await answering.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
 
     return routes
+
+
+def _written(snapshot: Snapshot) -> Written:
+    return written(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
+
+
+def _failed(task: asyncio.Task[Written]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)

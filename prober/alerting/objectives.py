@@ -17,7 +17,7 @@ from typing import Final
 
 from prober.alerting.counted import counted
 from prober.alerting.promql import duration, joined, number, percent, selector
-from prober.alerting.rules import Alert, Dashboard, Evidence, Group, Owner, Recording, Severity
+from prober.alerting.rules import INTERVAL_S, Alert, Dashboard, Evidence, Group, Owner, Recording, Severity
 from prober.core.indicators import MEANINGS, Indicator
 from prober.core.slo import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, count_to_see_budget, windows_s
 from prober.core.slo import Severity as Urgency
@@ -27,7 +27,6 @@ BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""
 READ_OFF_MAX_S: Final = 6 * HOUR_S
 STEP_S: Final = 5 * MINUTE_S
-INTERVAL_S: Final = 30.0
 EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
 
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}

@@ -101,7 +101,8 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     * a series that was not there before counts as a whole,
     * so does one of a process that started within the window,
     * otherwise what `increase` sees counts, resets included,
-    * otherwise what came since the last value that is older than the window, as after a gap between scrapes.
+    * otherwise what came since the last value that is older than the window, as after a gap between scrapes,
+    * otherwise nothing did.
     """
     window = duration(window_s)
     earlier = f"last_over_time({selected}[{KNOWN_FOR}] offset {window})"
@@ -111,6 +112,7 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
         f"({selected} and on ({', '.join(PROCESS)}) {started})",
         f"(increase({selected}[{window}]) > 0)",
         f"({selected} - {earlier} > 0)",
+        f"{selected} * 0",
     )
     return f"sum by ({', '.join(labels)}) {bracketed(joined('or', *parts))}"
 

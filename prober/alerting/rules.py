@@ -19,6 +19,7 @@ HEADER: Final = (
 )
 FINDINGS_INTERVAL_S: Final = 10.0
 """Proven findings page; so their rules are evaluated as often as anybody scrapes."""
+INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
 
 

@@ -20,7 +20,18 @@ from prober.alerting.promql import (
     selector,
     series,
 )
-from prober.alerting.rules import FINDINGS_INTERVAL_S, Alert, Dashboard, Evidence, Group, Owner, Recording, Severity, value_of
+from prober.alerting.rules import (
+    FINDINGS_INTERVAL_S,
+    INTERVAL_S,
+    Alert,
+    Dashboard,
+    Evidence,
+    Group,
+    Owner,
+    Recording,
+    Severity,
+    value_of,
+)
 from prober.core.checks import BREACHES
 from prober.core.findings import Kind, Status
 from prober.core.indicators import Indicator
@@ -36,7 +47,6 @@ HOT: Final = (*TARGET, "class")
 URGENT: Final = (Heat.STALLED, Heat.THROUGHPUT_BOUND)
 LESS_URGENT: Final = (Heat.CONSUMER_BOUND, Heat.SKEWED)
 
-INTERVAL_S: Final = 30.0
 STALLED_FOR_S: Final = 2 * MINUTE_S
 RISING_FOR_S: Final = 5 * MINUTE_S
 RISING_MIN: Final = 0.05

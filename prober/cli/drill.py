@@ -67,10 +67,7 @@ async def _drill(
     def tell(result: DrillResult) -> None:
         nonlocal told
         if output is Format.TEXT:
-            print(
-                command.as_text(result, plans) if told else f"{command.heading(plans)}\n{command.as_text(result, plans)}",
-                flush=True,
-            )
+            print("" if told else f"{command.heading(plans)}\n", command.as_text(result, plans), sep="", flush=True)
         told += 1
 
     return await command.drill(plans, settings, version, seed, begin, tell)

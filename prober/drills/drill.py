@@ -24,7 +24,6 @@ _NOT_FOLLOWED: Final = {
     StepName.RECEIVER: "not followed: no port to receive pages on is configured",
 }
 
-
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +64,7 @@ class Drill:
             started_at=started_at,
             duration_s=monotonic_s() - started_t,
             seed=self._seed,
-            internal_error=fault is not None,
+            internal_error=fault is not None or exercise.internal_error,
         )
         self._chain.metrics.ended(result.drill, verdict, result.steps_s, wall_s())
         return result

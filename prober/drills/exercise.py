@@ -50,6 +50,7 @@ class Exercise:
     noticed   set as soon as an announced finding was made, and at the end in any case.
     found_t   when the first announced finding was made, on the monotonic clock; None if there is none.
     found     the kinds that accuse the server; `astray` those of them on keys where nothing was planted.
+    internal_error   the run ended by a mistake of ours.
     """
 
     def __init__(self, plan: Plan, seed: int, metrics: DrillMetrics) -> None:
@@ -57,6 +58,7 @@ class Exercise:
         self.found_t: float | None = None
         self.found: set[str] = set()
         self.astray: set[str] = set()
+        self.internal_error = False
         self._plan, self._seed, self._metrics = plan, seed, metrics
         self._told: Counter[Sort] = Counter()
         self._ledger = Ledger()
@@ -108,6 +110,7 @@ class Exercise:
 
     def _settle(self, result: RunResult) -> None:
         """Takes in what only the end of the run has decided."""
+        self.internal_error = result.internal_error
         for (kind, status), count in result.counts.items():
             self._metrics.found(self._plan.name, kind, status, count - self._told[kind, status])
         for made in result.findings:

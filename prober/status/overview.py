@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
 from prober.budgets import burn_of, slo_of
+from prober.config.values import write_duration
 from prober.core.slo import Objective, Tally, windows_s
 from prober.core.verdict import Verdict, worst
 from prober.judgement import FAILING
@@ -74,7 +76,7 @@ class Overview:
         silent = {prober.instance for prober in probers if prober.silent}
         for told in self._queries.probers():
             if told.instance in silent:
-                yield f"{told.instance} has told nothing for {live.at - told.told_at:,.0f} s"
+                yield f"{told.instance} has told nothing for {write_duration(timedelta(seconds=int(live.at - told.told_at)))}"
             elif told.instance not in mine:
                 yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
@@ -106,7 +108,7 @@ class Overview:
             verdict=verdict,
             standing=told.standing,
             since=since if own is None or since is not None else own.since,
-            overdue_s=max((one.overdue_s for one in told.all if one.overdue_s is not None), default=None),
+            overdue_s=max((one.overdue_s for one in told.reporting if one.overdue_s is not None), default=None),
             running_since=newest.running_since,
             next_run_at=min((one.next_run_at for one in told.all if one.next_run_at is not None), default=None),
             last_run=last_run,
@@ -154,7 +156,7 @@ class _Told:
 
     def __init__(self, told: tuple[Standing, ...], reporting: set[str]) -> None:
         self.all = told
-        self._reporting = tuple(one for one in told if one.instance in reporting)
+        self.reporting = tuple(one for one in told if one.instance in reporting)
 
     @property
     def newest(self) -> Standing:
@@ -163,13 +165,13 @@ class _Told:
     @property
     def standing(self) -> Verdict | None:
         """The worst of those that report; None if all of these are under maintenance."""
-        standings = [one.standing for one in self._reporting if one.standing is not None]
-        return None if self._reporting and not standings else worst(standings)
+        standings = [one.standing for one in self.reporting if one.standing is not None]
+        return None if self.reporting and not standings else worst(standings)
 
     @property
     def maintenance(self) -> str | None:
         return (
-            next((one.maintenance for one in self._reporting if one.maintenance is not None), None)
+            next((one.maintenance for one in self.reporting if one.maintenance is not None), None)
             if self.standing is None
             else None
         )

@@ -7,7 +7,6 @@ a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from datetime import date
 from typing import Any, Final, TypeAlias
 
@@ -63,7 +62,7 @@ class StatusQueries:
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
         rows, following = self._runs(_columns(tables.runs, ListedRun), wanted, limit, cursor)
-        return Page(tuple(ListedRun(*row) for row in rows), following)
+        return Page(tuple(map(ListedRun._make, rows)), following)
 
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
@@ -80,7 +79,7 @@ class StatusQueries:
     ) -> Page[ListedFinding]:
         """The same in short; the cursors are those of `findings`."""
         rows, following = self._findings(_columns(tables.findings, ListedFinding), wanted, limit, cursor)
-        return Page(tuple(ListedFinding(*row) for row in rows), following)
+        return Page(tuple(map(ListedFinding._make, rows)), following)
 
     def finding(self, finding_id: str) -> FindingRecord | None:
         """One finding with its evidence; None: it is not there (any more)."""
@@ -186,7 +185,14 @@ class StatusQueries:
     def _runs(self, columns: Columns, wanted: RunFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
         runs = tables.runs.c
         conditions = [
-            *_equal(tables.runs, probe=wanted.probe, verdict=wanted.verdict, target=wanted.target, vantage=wanted.vantage),
+            *_equal(
+                tables.runs,
+                probe=wanted.probe,
+                verdict=wanted.verdict,
+                target=wanted.target,
+                vantage=wanted.vantage,
+                part=wanted.part,
+            ),
             *_between(runs.started_at, wanted.since, wanted.until),
         ]
         query = select(*columns).where(*conditions)
@@ -271,7 +277,7 @@ class StatusQueries:
 
 def _columns(table: Table, form: type[ListedRun | ListedFinding]) -> Columns:
     """The columns that a value is made of, in its order."""
-    return [table.c[field.name] for field in fields(form)]
+    return [table.c[name] for name in form._fields]
 
 
 def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from prober.core.events import Event
 from prober.core.findings import Finding, Kind, Status
@@ -231,6 +231,7 @@ class RunFilter:
     vantage: str | None = None
     since: float | None = None
     until: float | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +249,14 @@ class FindingFilter:
     open: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
+class ListedRun(NamedTuple):
     """A run as a list shows it: the words of `RunRecord`, without what takes long to read."""
 
     run_id: str
     probe: str
     target: str
     vantage: str
+    part: str
     environment: str
     region: str
     verdict: str
@@ -269,8 +270,7 @@ class ListedRun:
     internal_error: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFinding:
+class ListedFinding(NamedTuple):
     """A finding as a list shows it: the words of `FindingRecord`, without what takes long to read."""
 
     finding_id: str
@@ -278,6 +278,7 @@ class ListedFinding:
     probe: str
     target: str
     vantage: str
+    part: str
     instance: str
     found_at: float
     kind: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -10,9 +11,10 @@ from contextlib import asynccontextmanager, suppress
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from api.app import create_app
-from api.server import serve
+from api.server import _listen, serve, serve_until, stop_signals
 from prober.config import load
 from prober.errors import ConfigError
 from tests.unit.api.asking import EUROPE, view
@@ -20,11 +22,17 @@ from tests.unit.api.asking import EUROPE, view
 WAIT_S = 20.0
 
 
+def app() -> FastAPI:
+    """On an empty store."""
+    asked = view(EUROPE)
+    return create_app(asked, asked.archive, asked.settings)
+
+
 @asynccontextmanager
 async def running(host: str = "127.0.0.1") -> AsyncIterator[str]:
     """A server on a free port; its URL."""
     announced: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(serve(create_app(view(EUROPE)), host, 0, announce=announced.put_nowait))
+    serving = asyncio.create_task(serve(app(), host, 0, announce=announced.put_nowait))
     try:
         yield await asyncio.wait_for(announced.get(), WAIT_S)
     finally:
@@ -37,7 +45,7 @@ def failure(host: str, port: int) -> str:
     """The complaint of a server that cannot listen."""
 
     async def trying() -> None:
-        await asyncio.wait_for(serve(create_app(view(EUROPE)), host, port, announce=print), WAIT_S)
+        await asyncio.wait_for(serve(app(), host, port, announce=print), WAIT_S)
 
     with pytest.raises(ConfigError) as failed:
         asyncio.run(trying())
@@ -78,6 +86,31 @@ def test_signals_are_left_to_the_service() -> None:
     during = asyncio.run(asking())
     assert during[1] == before
     assert "uvicorn" not in repr(during)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it(number: signal.Signals) -> None:
+    async def serving() -> None:
+        with stop_signals() as stop:
+            await asyncio.wait_for(
+                serve_until(stop, app(), "127.0.0.1", 0, announce=lambda _: os.kill(os.getpid(), number)), WAIT_S
+            )
+
+    before = signal.getsignal(number)
+    asyncio.run(serving())
+    assert signal.getsignal(number) == before
+
+
+def test_an_answer_does_not_wait_for_acknowledgements() -> None:
+    """A body that follows its headers by itself would wait 40 ms for the client's delayed ACK (Nagle's algorithm)."""
+
+    async def connected() -> int:
+        with await _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            with accepted:
+                return accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    assert asyncio.run(connected()) != 0
 
 
 def test_a_taken_port_is_one_clear_line() -> None:

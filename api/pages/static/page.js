@@ -1,4 +1,4 @@
-// Keeps the status page up to date: fetches it again and puts the new <main> in the place of the old one.
+// Keeps a page up to date: fetches it again and puts the new <main> in the place of the old one.
 // When the prober does not answer, the page says so instead of showing old news as if it were new.
 "use strict";
 
@@ -34,19 +34,20 @@ function setSilent(isSilent) {
   document.body.classList.toggle("stale", isSilent);
   if (isSilent) {
     document.title = "No answer · ordering-keys-prober";
-    document.querySelector("link[rel=icon]").href = "static/unknown.svg";
+    document.querySelector("link[rel=icon]").href = document.querySelector("link[rel=icon]").href.replace(/[a-z]+\.svg$/, "unknown.svg");
   }
 }
 
-// What somebody is selecting is not pulled away, but a selection that was left behind does not keep old news on the screen.
+// What somebody is selecting or filling in is not pulled away, but what was left behind does not keep old news on the screen.
 function isReading() {
-  return document.getSelection()?.isCollapsed === false && new Date() - shownAt < READING_MS;
+  const isBusy = document.getSelection()?.isCollapsed === false || document.activeElement?.closest("form") != null;
+  return isBusy && new Date() - shownAt < READING_MS;
 }
 
 async function refresh() {
   if (document.hidden) return;
   try {
-    const response = await fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    const response = await fetch(location.pathname + location.search, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
     if (!response.ok) throw new Error(`status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     answeredAt = new Date();

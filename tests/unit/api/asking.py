@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import httpx
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.archive import Archive
 from prober.board import Board
 from prober.config import load
+from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
 from prober.core.indicators import Indicator
 from prober.core.slo import Tally
 from prober.core.verdict import Verdict
 from prober.judgement import Made
 from prober.results import RunResult
-from prober.snapshot import Readiness, Site, Snapshot
+from prober.snapshot import Readiness, Site, SiteKey, Snapshot
+from prober.status.database import Database
+from prober.status.queries import StatusQueries
+from prober.status.store import StatusStore
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 EUROPE = Site(
@@ -41,20 +50,53 @@ STUCK = Finding(
 )
 
 
+def archive_at(url: str) -> Archive:
+    """What is kept at a URL, with the tables made if they are missing."""
+    database = Database(url)
+    StatusStore(database).prepare()
+    return Archive(StatusQueries(database), load(None, {}).objectives)
+
+
+@cache
+def folder() -> Path:
+    """For what is made once and read by many tests; goes away at the end."""
+    made = tempfile.TemporaryDirectory(prefix="okp-api-")
+    atexit.register(made.cleanup)
+    return Path(made.name)
+
+
+@cache
+def nothing_kept() -> Archive:
+    """An empty store, made once; nobody writes to it."""
+    return archive_at(f"sqlite:///{folder() / 'empty.db'}")
+
+
 @dataclass
 class StubView:
-    """A real board, and readiness and metrics that a test sets."""
+    """A real board and an archive, and readiness and metrics that a test sets."""
 
     board: Board
+    archive: Archive = field(default_factory=nothing_kept)
+    settings: Api = field(default_factory=Api)
     now: float = NOON
     ready: Readiness = field(default_factory=lambda: Readiness(True))
     is_alive: bool = True
     errors: list[Exception] = field(default_factory=list)
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
+    begun: list[SiteKey] = field(default_factory=list)
+    busy: set[SiteKey] = field(default_factory=set)
 
     def snapshot(self) -> Snapshot:
         return self.board.snapshot(self.now, self.troubles)
+
+    def run_now(self, site: SiteKey) -> bool:
+        if site not in {shown.site.key for shown in self.snapshot().sites}:
+            raise KeyError(site)
+        if site in self.busy:
+            return False
+        self.begun.append(site)
+        return True
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)
@@ -105,14 +147,20 @@ def ask(
     method: str = "GET",
     headers: dict[str, str] | None = None,
     change: Callable[[FastAPI], None] | None = None,
+    body: bytes | None = None,
 ) -> httpx.Response:
     """What the API answers. `change` does something to the application first."""
 
     async def asking() -> httpx.Response:
-        app = create_app(asked)
+        app = create_app(asked, asked.archive, asked.settings)
         if change:
             change(app)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://prober") as client:
-            return await client.request(method, path, headers=headers)
+        async with client_of(app) as client:
+            return await client.request(method, path, headers=headers, content=body)
 
     return asyncio.run(asking())
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    """A client of an application in the same process."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://prober")

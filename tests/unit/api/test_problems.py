@@ -58,8 +58,8 @@ def test_a_method_that_is_not_possible() -> None:
 
 def test_a_parameter_of_the_wrong_kind() -> None:
     answer = problem(view(EUROPE), "/number?of=many")
-    assert answer["status"] == 422
-    assert str(answer["detail"]).startswith("query.of: Input should be a valid integer")
+    assert answer["status"] == 400
+    assert str(answer["detail"]).startswith("of: Input should be a valid integer")
 
 
 def test_a_mistake_of_ours_is_told_to_the_service_and_not_to_the_client() -> None:
@@ -85,15 +85,27 @@ def test_every_answer_is_safe_to_show(path: str) -> None:
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert {policy[f"{kind}-src"] for kind in ("script", "style", "img", "connect")} == {"'self'"}
+    assert policy["form-action"] == "'self'"
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] == "no-cache"
     assert "access-control-allow-origin" not in headers
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/status", "/healthz", "/readyz", "/metrics", "/static/page.css"])
-def test_head_is_possible_where_get_is(path: str) -> None:
-    assert ask(view(EUROPE), path, "HEAD").status_code == 200
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/docs", "/api/v1/status", "/api/v1/runs", "/healthz", "/readyz", "/metrics", "/static/page.css", "/api/v1/keys/k"],
+)
+def test_head_is_answered_like_get_without_the_body(path: str) -> None:
+    asked = view(EUROPE)
+    head, get = (ask(asked, path, method) for method in ("HEAD", "GET"))
+    assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
+    assert head.headers["content-type"] == get.headers["content-type"]
+    assert head.headers["content-length"] == str(len(get.content))
+
+
+def test_head_is_not_possible_where_get_is_not() -> None:
+    assert ask(view(EUROPE), "/api/v1/probes/ordering/runs", "HEAD").status_code == 405
 
 
 def test_a_slash_too_many_is_not_redirected() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.models import StatusAnswer
+from api.models.status import StatusAnswer
 from prober.core.slo import Tally
 from prober.core.verdict import Verdict
 from prober.snapshot import Site
@@ -48,6 +48,7 @@ def test_a_site_that_has_not_run_yet() -> None:
         "target": "europe",
         "probe": "ordering",
         "vantage": "wire",
+        "part": "",
         "environment": "production",
         "region": "europe-west1",
         "endpoint": "europe-west1-pubsub.googleapis.com:443",
@@ -107,6 +108,7 @@ def test_a_site_that_failed() -> None:
     (finding,) = site["findings"]
     assert finding.pop("explanation").startswith("Message 7, published and confirmed, had not been delivered since t=1.000 s.")
     assert finding == {
+        "finding_id": "run-1-1",
         "run_id": "run-1",
         "found_at": "2026-03-01T11:59:55Z",
         "kind": "STUCK",

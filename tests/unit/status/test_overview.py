@@ -51,7 +51,7 @@ class TestSites:
         later = overview.snapshot(onlooker(START + 6.0 + SILENT_AFTER_S))
         assert later.verdict is Verdict.PASS
         assert [(prober.instance, prober.silent) for prober in later.probers] == [("prober-0", False), ("prober-1", True)]
-        assert later.troubles == ("prober-1 has told nothing for 91 s",)
+        assert later.troubles == ("prober-1 has told nothing for 1m31s",)
         assert overview.snapshot(onlooker(NOW + 1.0 + SILENT_AFTER_S)).verdict is Verdict.UNKNOWN
 
     def test_under_maintenance_nothing_is_said(self, store: StatusStore, overview: Overview) -> None:

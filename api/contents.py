@@ -1,0 +1,165 @@
+"""What each page shows of the store and of the reports. Questions to them block: ask from a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from urllib.parse import urlencode
+
+from api.archive import Archive
+from api.dossiers import case_of
+from api.questions import FindingQuestion, HotKeyQuestion, Paged, RunQuestion
+from prober.core.findings import Kind, Status
+from prober.core.slo import Tally, windows_s
+from prober.core.verdict import Verdict
+from prober.history.reported import BurnReport, HotKeysReport
+from prober.history.reports import HOT_KEYS, ROWS_MAX, SLO_BURN
+from prober.snapshot import SloSnapshot, Snapshot
+from prober.status.records import FindingFilter, FindingGroup, FindingRecord
+from prober.status.slices import Series, definition_of
+
+FINDINGS_SHOWN_MAX: Final = 100
+DAYS_SHOWN_MAX: Final = 14
+
+Values: TypeAlias = Mapping[str, object]
+
+
+class Absent(Exception):
+    """There is no such page. The text is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was counted for an objective on a target in the last `window_s` seconds; None where nothing was decided."""
+
+    window_s: float
+    total: Tally
+    burn_rate: float | None
+    exhausted_in_s: float | None
+
+
+class Contents:
+    """Asks an archive. Raises `Absent` for what is not there, and what the archive raises."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def findings(self, asked: FindingQuestion, snapshot: Snapshot) -> Values:
+        """A page of findings."""
+        found = self._archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+        return {
+            "now": snapshot.at,
+            "asked": asked,
+            "found": found.items,
+            "older": _older(asked, found.next_cursor),
+            "kinds": tuple(Kind),
+            "statuses": tuple(Status)[:3],
+            "targets": _targets(snapshot),
+        }
+
+    def finding(self, finding_id: str) -> Values:
+        """A finding with its run, and how often the like was found on its key."""
+        queries = self._archive.queries
+        record = queries.finding(finding_id)
+        if record is None:
+            raise Absent("There is no finding of this name. It may have been kept for a while and deleted since.")
+        groups = queries.findings_of_key(record.finding.key)
+        alike = next((group for group in groups if _is_alike(group, record)), None)
+        return {"case": case_of(record, queries.run(record.run_id), alike), "record": record, "finding": record.finding}
+
+    def runs(self, asked: RunQuestion, snapshot: Snapshot) -> Values:
+        """A page of runs."""
+        found = self._archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+        return {
+            "now": snapshot.at,
+            "asked": asked,
+            "found": found.items,
+            "older": _older(asked, found.next_cursor),
+            "verdicts": tuple(Verdict),
+            "targets": _targets(snapshot),
+            "probes": tuple(dict.fromkeys(site.site.probe for site in snapshot.sites)),
+            "vantages": tuple(dict.fromkeys(site.site.vantage for site in snapshot.sites)),
+        }
+
+    def run(self, run_id: str) -> Values:
+        """A run with its findings."""
+        run = self._archive.queries.run(run_id)
+        if run is None:
+            raise Absent("There is no run of this name. It may not have been written yet, or been deleted since.")
+        found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
+        return {"run": run, "result": run.result, "found": found.items}
+
+    def key(self, key: str) -> Values:
+        """What was found on a key, and whether it was hot."""
+        queries, report = self._archive.queries, self._newest_hot_keys()
+        return {
+            "key": key,
+            "groups": queries.findings_of_key(key) if key else (),
+            "found": queries.findings(FindingFilter(key=key), limit=FINDINGS_SHOWN_MAX).items if key else (),
+            "report": report,
+            "hot": () if report is None else tuple(one for one in report.keys if one.key == key),
+        }
+
+    def hot_keys(self, asked: HotKeyQuestion) -> Values:
+        """The hot keys of a day."""
+        reader = self._archive.reports
+        if reader is None:
+            raise Absent("It is not configured where the nightly jobs put their reports; history.reports says so.")
+        days = reader.days(HOT_KEYS, DAYS_SHOWN_MAX)
+        day = asked.date or reader.latest_day(HOT_KEYS)
+        report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
+        if asked.date is not None and report is None:
+            raise Absent(f"There is no report about {asked.date}.")
+        return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day)}
+
+    def objective(self, name: str, snapshot: Snapshot) -> Values:
+        """An objective on each of its targets."""
+        objective = next((one for one in self._archive.objectives if one.name == name), None)
+        if objective is None:
+            raise Absent("There is no objective of this name.")
+        slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
+        counted = {window: self._archive.queries.tallies(window, snapshot.at) for window in windows_s(objective)}
+        report = self._newest_burn(name)
+        return {
+            "objective": objective,
+            "slos": slos,
+            "now": snapshot.at,
+            "windows": {slo.target: tuple(_window(slo, window, tallies) for window, tallies in counted.items()) for slo in slos},
+            "report": report,
+        }
+
+    def _newest_hot_keys(self) -> HotKeysReport | None:
+        reader = self._archive.reports
+        day = None if reader is None else reader.latest_day(HOT_KEYS)
+        return None if reader is None or day is None else reader.hot_keys(day, limit=ROWS_MAX)
+
+    def _newest_burn(self, objective: str) -> BurnReport | None:
+        reader = self._archive.reports
+        day = None if reader is None else reader.latest_day(SLO_BURN)
+        return None if reader is None or day is None else reader.slo_burn(day, objective=objective)
+
+
+def _targets(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(site.site.target for site in snapshot.sites))
+
+
+def _older(asked: Paged, cursor: str | None) -> str:
+    """The query of the next page; empty: this is the end."""
+    if cursor is None:
+        return ""
+    given = asked.model_dump(mode="json", exclude_none=True, exclude={"cursor"}, exclude_defaults=True)
+    said = {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
+    return urlencode({**said, "cursor": cursor})
+
+
+def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
+    finding = record.finding
+    return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
+
+
+def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, Tally]) -> Window:
+    objective = slo.objective
+    total = tallies.get(Series(slo.target, objective.name, definition_of(objective)), Tally())
+    rate = objective.burn_rate(total)
+    return Window(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))

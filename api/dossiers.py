@@ -1,0 +1,126 @@
+"""What the page of a finding says beyond the finding itself: the drawing, the same as text, and what to do. Words only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from api.advice import ADVICE, SURENESS
+from api.lanes import NoDiagram, caption, diagram, read_evidence
+from api.models.findings import file_name
+from api.words import counted, duration, number
+from prober.core import diagram as lines
+from prober.core.events import Opened
+from prober.history.trace import FIRST_EVENT_LINE
+from prober.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything on the page of a finding.
+
+    run       the one that made it; None: it is not kept any more.
+    alike     the findings of the same kind and status on the same key and subscription together.
+    drawing   SVG; empty if there is none, and `undrawn` then says why.
+    text      the same lines as text.
+    """
+
+    record: FindingRecord
+    run: RunRecord | None
+    alike: FindingGroup | None
+    drawing: str
+    undrawn: str
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """What the drawing shows: what should have happened, and what did."""
+        return caption(self.record).sentence
+
+    @property
+    def sureness(self) -> str:
+        """What its status means."""
+        return SURENESS[self.record.finding.status]
+
+    @property
+    def advice(self) -> str:
+        """What to look at first; empty if there is nothing special."""
+        return ADVICE.get(self.record.finding.kind, "")
+
+    @property
+    def assumptions(self) -> tuple[tuple[str, str], ...]:
+        """The bounds that it relies on, by name."""
+        return tuple(
+            (name, "no bound" if bound == inf else f"{bound:g}") for name, bound in self.record.finding.assumptions.items()
+        )
+
+    @property
+    def heading(self) -> str:
+        """What the drawing shows."""
+        evidence = self.record.evidence
+        if evidence is None:
+            return "There is no drawing"
+        if not evidence.proven:
+            return "What happened around it"
+        return "The smallest history that shows it" if evidence.complete else "A smaller history that shows it"
+
+    @property
+    def proof(self) -> str:
+        """How much the evidence proves."""
+        evidence = self.record.evidence
+        if evidence is None:
+            return ""
+        among = f"{counted(_events(evidence), 'event')}, taken from {number(evidence.among)}"
+        if not evidence.proven:
+            return f"{among}. These events alone do not prove it again."
+        return f"{among}. Judged again, they alone give the same finding."
+
+    @property
+    def judged(self) -> str:
+        """How much of the run was judged."""
+        if self.run is None:
+            return "unknown: the run is not kept any more"
+        prober = self.run.prober
+        if prober.judged is None:
+            return f"all of its {number(prober.events)} events"
+        because = prober.unjudged_because or "no reason was given"
+        return f"only the first {number(prober.judged)} of {number(prober.events)} events: {because}"
+
+    @property
+    def often(self) -> str:
+        """How often the same was found there; empty if only once."""
+        if self.alike is None or self.alike.count < 2:
+            return ""
+        return f"{number(self.alike.count)} times on this key, {number(self.alike.open)} of them open"
+
+    @property
+    def file(self) -> str:
+        """The name under which the trace is saved."""
+        return f"{file_name(self.record.finding_id)}.jsonl"
+
+    @property
+    def took(self) -> str:
+        """How long the run took."""
+        return "" if self.run is None else duration(self.run.result.duration_s)
+
+
+def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None) -> Case:
+    """The page's content. Draws the diagram, so ask from a thread."""
+    try:
+        return Case(record, run, alike, diagram(record, standalone=False), "", _as_text(record))
+    except NoDiagram as reason:
+        return Case(record, run, alike, "", str(reason), "")
+
+
+def _events(evidence: Evidence) -> int:
+    return max(0, len(evidence.trace.splitlines()) - FIRST_EVENT_LINE + 1)
+
+
+def _as_text(record: FindingRecord) -> str:
+    """The lines of the trace as a diagram of characters, which can be read aloud and copied."""
+    evidence = record.evidence
+    if evidence is None:
+        return ""
+    history = read_evidence(evidence)[1]
+    opened = [Opened(0.0, one.subscription, one.session, one.subscriber) for one in evidence.opened]
+    return lines.draw(history, replace(record.finding, witnesses=evidence.witnesses), numbers="line", opened=opened)

@@ -1,0 +1,84 @@
+"""What the status page shows of the store beyond how everything stands: charts and hot keys. Asked now and then, however many look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from api.archive import Archive
+from api.charts import RUNS_MAX, Chart, charts
+from prober.clock import monotonic_s
+from prober.core.slo import HOUR_S
+from prober.history.reported import HotKeysReport
+from prober.history.reports import HOT_KEYS
+from prober.history.store import HistoryError
+from prober.snapshot import Site, SiteKey, Snapshot
+from prober.status.database import StatusError
+from prober.status.records import RunFilter
+
+CHARTS_FRESH_S: Final = 10.0
+CHARTS_SHOW_S: Final = 6 * HOUR_S
+HOT_KEYS_FRESH_S: Final = 60.0
+HOT_KEYS_SHOWN_MAX: Final = 5
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class HotKeys:
+    """The newest report on hot keys; None: there is none, `why` says the reason."""
+
+    report: HotKeysReport | None
+    why: str = ""
+
+
+class Recent:
+    """Remembers each answer for some seconds. For threads: at worst two of them ask at the same time."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._answers: dict[object, tuple[float, object]] = {}
+
+    def charts(self, snapshot: Snapshot) -> dict[SiteKey, tuple[Chart, ...]]:
+        """The charts of every site. Sites that the store cannot be asked about are missing."""
+        self._forget({site.site.key for site in snapshot.sites})
+        try:
+            return {
+                site.site.key: self._fresh(site.site.key, CHARTS_FRESH_S, lambda site=site.site: self._charts(site, snapshot.at))  # type: ignore[misc]
+                for site in snapshot.sites
+            }
+        except StatusError:
+            return {}
+
+    def hot_keys(self) -> HotKeys:
+        """The first hot keys of the newest report. Never fails."""
+        return self._fresh(HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
+
+    def _charts(self, site: Site, now: float) -> tuple[Chart, ...]:
+        wanted = RunFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part, since=now - CHARTS_SHOW_S)
+        runs = self._archive.queries.runs(wanted, limit=RUNS_MAX).items
+        return charts(runs, site.interval_s, now, self._archive.objectives)
+
+    def _hot_keys(self) -> HotKeys:
+        reader = self._archive.reports
+        if reader is None:
+            return HotKeys(None, "It is not configured where the nightly jobs put their reports (history.reports).")
+        try:
+            day = reader.latest_day(HOT_KEYS)
+            report = None if day is None else reader.hot_keys(day, HOT_KEYS_SHOWN_MAX)
+        except HistoryError:
+            return HotKeys(None, "The place of the reports cannot be reached at the moment.")
+        return HotKeys(report, "" if report is not None else "There is no report yet.")
+
+    def _fresh(self, name: object, fresh_s: float, ask: Callable[[], _Value]) -> _Value:
+        now = monotonic_s()
+        asked_t, value = self._answers.get(name, (0.0, None))
+        if value is None or now - asked_t >= fresh_s:
+            value = ask()
+            self._answers[name] = now, value
+        return value  # type: ignore[return-value]  # under each name stands what its question gives
+
+    def _forget(self, sites: set[SiteKey]) -> None:
+        for name in [name for name in self._answers if isinstance(name, SiteKey) and name not in sites]:
+            self._answers.pop(name, None)

@@ -1,0 +1,137 @@
+"""Alerts about nobody looking.
+
+No data is noticed in four ways, since each alone misses something: the process does not answer a scrape, it answers and no run ends,
+it ends runs and none passes, or a target that was there is there no more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prober.alerting.objectives import ON_TARGET
+from prober.alerting.options import Options
+from prober.alerting.own import AT, PROBE, SILENT_FOR_S, WINDOW_S, own_alert
+from prober.alerting.promql import (
+    PROCESS,
+    bracketed,
+    duration,
+    exists,
+    increase,
+    joined,
+    largest,
+    number,
+    selector,
+    series,
+)
+from prober.alerting.rules import Alert, Severity
+from prober.core.slo import HOUR_S, MINUTE_S
+from prober.metrics import families
+from prober.metrics.families import TARGET, Family
+
+REMEMBERED: Final = "6h"
+"""For so long it is noticed that a target is missing which was there."""
+DOWN_FOR_S: Final = 5 * MINUTE_S
+ABSENT_FOR_S: Final = 15 * MINUTE_S
+FREQUENT_S: Final = 5 * MINUTE_S
+"""Probes that run at least so often must have ended a run within the window; rarer ones are judged by the age of the last pass."""
+STALE_S: Final = 15 * MINUTE_S
+STALE_INTERVALS: Final = 3
+STALE_FOR_S: Final = 15 * MINUTE_S
+
+
+def alerts(options: Options) -> tuple[Alert, ...]:
+    """All of them."""
+    return (_down(options), _absent(options), _runs_missing(), _stale(), _vanished())
+
+
+def _down(options: Options) -> Alert:
+    """Carries the targets that no other process watches, so that it inhibits what is said about them, and only them."""
+    down = f"({selector('up', PROCESS, job=options.scrape_job)} == 0)"
+    watched = exists((*PROCESS, *TARGET), f"last_over_time({series(families.TARGET_INFO)}[{REMEMBERED}])")
+    abandoned = joined(
+        f"unless on ({', '.join(TARGET)})",
+        joined(f"and on ({', '.join(PROCESS)})", watched, down),
+        exists(TARGET, series(families.TARGET_INFO)),
+    )
+    on_process = ", ".join(PROCESS)
+    return own_alert(
+        "PubsubProberDown",
+        joined("or", bracketed(abandoned), bracketed(joined(f"unless on ({on_process})", down, bracketed(abandoned)))),
+        Severity.CRITICAL,
+        "A prober does not answer scrapes.",
+        f"{AT} has not answered for {duration(DOWN_FOR_S)}. "
+        "{{ with $labels.target }}Nobody probes {{ . }}.{{ else }}What it probed is left to other probers, if there are any.{{ end }}",
+        PROCESS,
+        DOWN_FOR_S,
+    )
+
+
+def _absent(options: Options) -> Alert:
+    return own_alert(
+        "PubsubProberAbsent",
+        f"absent({selector('up', PROCESS, job=options.scrape_job)})",
+        Severity.CRITICAL,
+        "Prometheus knows no prober at all.",
+        f"Nothing with the job {options.scrape_job} has been scraped for {duration(ABSENT_FOR_S)}: nobody probes anything.",
+        ("job",),
+        ABSENT_FOR_S,
+    )
+
+
+def _runs_missing() -> Alert:
+    """Also where the scheduler is stuck, which asks for no run then: the counter is flat."""
+    flat = f"{increase(PROBE, series(families.PROBE_RUNS), duration(WINDOW_S))} == 0"
+    rare = f"({largest(PROBE, series(families.PROBE_INTERVAL))} > {number(FREQUENT_S)})"
+    expression = joined(f"unless on ({', '.join(PROBE)})", flat, rare)
+    return own_alert(
+        "PubsubProberRunsMissing",
+        _unless_maintained(expression, WINDOW_S),
+        Severity.CRITICAL,
+        "A probe has ended no run for a long time.",
+        f"No run of {{{{ $labels.probe }}}} at {ON_TARGET} has ended for {duration(WINDOW_S)}, although the prober answers.",
+        PROBE,
+        SILENT_FOR_S,
+    )
+
+
+def _stale() -> Alert:
+    """Where runs fail, the service is accused elsewhere."""
+    age = f"time() - {largest(PROBE, series(families.PROBE_LAST_SUCCESS))}"
+    interval = largest(PROBE, series(families.PROBE_INTERVAL))
+    limit = (
+        f"({number(STALE_S)} + {STALE_INTERVALS} * {interval} or {exists(PROBE, series(families.PROBE_RUNS))} * {number(STALE_S)})"
+    )
+    failing = f"({increase(PROBE, series(families.PROBE_RUNS, verdict='fail'), duration(HOUR_S))} > 0)"
+    expression = joined(f"unless on ({', '.join(PROBE)})", f"{age} > {limit}", failing)
+    return own_alert(
+        "PubsubProberStale",
+        _unless_maintained(expression, STALE_S),
+        Severity.WARNING,
+        "No run of a probe has passed for a long time, and none has failed.",
+        f"The last run of {{{{ $labels.probe }}}} that passed at {ON_TARGET} was {{{{ $value | humanizeDuration }}}} ago. None has failed "
+        "since: the prober cannot judge.",
+        PROBE,
+        STALE_FOR_S,
+    )
+
+
+def _vanished() -> Alert:
+    def gone(family: Family) -> str:
+        selected = series(family)
+        return f"({exists(TARGET, f'last_over_time({selected}[{REMEMBERED}])')} unless {exists(TARGET, selected)})"
+
+    return own_alert(
+        "PubsubProberSeriesVanished",
+        joined("or", gone(families.TARGET_INFO), gone(families.OLDEST_UNACKED_AGE)),
+        Severity.CRITICAL,
+        "A target that was probed is not probed any more.",
+        f"The series of {ON_TARGET} were there within the last {REMEMBERED} and are gone.",
+        TARGET,
+        SILENT_FOR_S,
+    )
+
+
+def _unless_maintained(expression: str, window_s: float) -> str:
+    """Not while a target is under maintenance, nor until the window is past it."""
+    was = f"max_over_time({series(families.UNDER_MAINTENANCE)}[{duration(window_s)}])"
+    return joined(f"unless on ({', '.join(TARGET)})", expression, f"({largest(TARGET, was)} == 1)")

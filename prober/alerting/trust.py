@@ -1,0 +1,136 @@
+"""Alerts about what is seen meaning little: too few runs, runs without a verdict, a slow prober, a wrong clock, rules that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from prober.alerting.objectives import OBJECTIVE, ON_TARGET, decided
+from prober.alerting.own import AT, PROBE, SILENT_FOR_S, TROUBLE_FOR_S, WINDOW_S, own_alert
+from prober.alerting.promql import (
+    PROCESS,
+    bracketed,
+    duration,
+    exists,
+    increase,
+    joined,
+    news,
+    number,
+    percent,
+    series,
+)
+from prober.alerting.rules import Alert, Severity, value_of
+from prober.core.slo import MINUTE_S
+from prober.core.verdict import Verdict
+from prober.metrics import families
+from prober.metrics.families import TARGET
+from prober.metrics.labels import Skip
+
+COVERAGE_WINDOW_S: Final = 30 * MINUTE_S
+COVERAGE_MIN: Final = 0.9
+COVERAGE_FOR_S: Final = 5 * MINUTE_S
+UNKNOWN_SHARE_MAX: Final = 0.5
+RUNS_MIN: Final = 3
+"""So many runs must be missing or undecided: a lost one is no news."""
+LAG_MAX_S: Final = 1.0
+LAG_QUANTILE: Final = 0.99
+
+
+def alerts() -> tuple[Alert, ...]:
+    """All of them."""
+    return (_coverage(), _undecided(), _lagging(), _clock(), _recordings_missing(), _rules_failing())
+
+
+def _coverage() -> Alert:
+    window = duration(COVERAGE_WINDOW_S)
+    ended = increase(PROBE, series(families.PROBE_RUNS), window)
+    maintained = increase(PROBE, series(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), window)
+    expected = f"({increase(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
+    return own_alert(
+        "PubsubProberCoverageLow",
+        joined("and", f"{ended} / {expected} < {number(COVERAGE_MIN)}", f"{expected} - {ended} >= {RUNS_MIN}"),
+        Severity.WARNING,
+        "Fewer runs end than the schedule asks for.",
+        f"Of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} that were due in the last {window}, {{{{ $value | humanizePercentage }}}} "
+        f"ended, less than {percent(COVERAGE_MIN)}. What is measured there means little.",
+        PROBE,
+        COVERAGE_FOR_S,
+    )
+
+
+def _undecided() -> Alert:
+    window = duration(COVERAGE_WINDOW_S)
+    unknown = increase(PROBE, series(families.PROBE_RUNS, verdict="unknown"), window)
+    ended = increase(PROBE, series(families.PROBE_RUNS), window)
+    alert = own_alert(
+        "PubsubProberVerdictsUnknown",
+        joined("and", f"{unknown} / {ended} > {number(UNKNOWN_SHARE_MAX)}", f"{unknown} >= {RUNS_MIN}"),
+        Severity.WARNING,
+        "Most runs of a probe end without a verdict.",
+        f"{{{{ $value | humanizePercentage }}}} of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} in the last {window} ended UNKNOWN: "
+        "the target or the way to it does not answer, or the prober stands still.",
+        PROBE,
+        COVERAGE_FOR_S,
+    )
+    return replace(alert, page=f"runs?verdict={Verdict.UNKNOWN}&target={value_of('target')}&probe={value_of('probe')}")
+
+
+def _lagging() -> Alert:
+    """Carries the targets at which the process ends runs, as what is measured there is what suffers."""
+    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{duration(TROUBLE_FOR_S)}]))"
+    lag = f"(histogram_quantile({number(LAG_QUANTILE)}, {rates}) > {number(LAG_MAX_S)})"
+    ended = f"increase({series(families.PROBE_RUNS)}[{duration(TROUBLE_FOR_S)}]) > 0"
+    targets = exists((*PROCESS, *TARGET), ended)
+    return own_alert(
+        "PubsubProberLagging",
+        joined(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
+        Severity.WARNING,
+        "A prober is too slow to measure.",
+        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. Latencies that it measures at {ON_TARGET} hold "
+        "its own delays.",
+        (*PROCESS, *TARGET),
+        SILENT_FOR_S,
+    )
+
+
+def _clock() -> Alert:
+    labels = (*TARGET, "duration")
+    return own_alert(
+        "PubsubProberClockWrong",
+        f"{news(labels, series(families.NEGATIVE_DURATIONS), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "A duration came out negative: a clock is wrong.",
+        f"{{{{ $labels.duration }}}} at {ON_TARGET} was negative within the last {duration(WINDOW_S)}. Latencies from there cannot be "
+        "relied on.",
+        labels,
+    )
+
+
+def _recordings_missing() -> Alert:
+    numbers = decided(5 * MINUTE_S)
+    probing = f"group ({series(families.PROBE_RUNS)})"
+    some = joined("unless", exists(("slo",), OBJECTIVE), exists(("slo",), numbers))
+    return own_alert(
+        "PubsubProberRecordingsMissing",
+        joined("or", joined("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),
+        Severity.WARNING,
+        "Objectives are not evaluated although probes run.",
+        "There are probes, but no numbers for{{ with $labels.slo }} the objective {{ . }}{{ else }} any objective{{ end }}: burn alerts "
+        "cannot fire.",
+        ("slo",),
+        TROUBLE_FOR_S,
+    )
+
+
+def _rules_failing() -> Alert:
+    """Prometheus's own metric, if it scrapes itself; its label is `FILE;GROUP`."""
+    failures = 'prometheus_rule_evaluation_failures_total{rule_group=~".*;pubsub-prober-.*"}'
+    return own_alert(
+        "PubsubProberRulesFailing",
+        f"sum by (rule_group) (increase({failures}[{duration(WINDOW_S)}])) > 0",
+        Severity.WARNING,
+        "Prometheus cannot evaluate rules of the prober.",
+        f"Rules of {{{{ $labels.rule_group }}}} failed within the last {duration(WINDOW_S)}: their alerts cannot fire.",
+        ("rule_group",),
+        SILENT_FOR_S,
+    )

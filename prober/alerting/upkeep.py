@@ -1,0 +1,155 @@
+"""Alerts about parts of the prober that fail, what has to come regularly, and drills."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prober.alerting.own import AT, TROUBLE_FOR_S, WINDOW_S, own_alert
+from prober.alerting.promql import (
+    PROCESS,
+    duration,
+    exists,
+    increase,
+    joined,
+    largest,
+    news,
+    number,
+    series,
+)
+from prober.alerting.rules import Alert, Dashboard, Severity
+from prober.core.findings import Status
+from prober.core.slo import DAY_S, HOUR_S, MINUTE_S
+from prober.metrics import families
+from prober.metrics.families import Family
+from prober.metrics.labels import Job
+
+JOB_LATE_S: Final = 26 * HOUR_S
+DRILL_LATE_S: Final = 8 * DAY_S
+DRILL_NEWS_S: Final = 3 * MINUTE_S
+"""Shorter than between two drills of one name."""
+
+
+def parts() -> tuple[Alert, ...]:
+    """What fails while probes go on."""
+    return (
+        _failing("History", families.HISTORY_FAILURES, "The history cannot be written.", "so runs cannot be judged again later"),
+        _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs"),
+        _internal_errors(),
+        _dropped(),
+    )
+
+
+def regular() -> tuple[Alert, ...]:
+    """What has to come every night, every week, always."""
+    return (_job_late(), _job_never(), _drill_late(), _watchdog())
+
+
+def drills() -> tuple[Alert, ...]:
+    """What drills are followed by."""
+    return (_drill_found(),)
+
+
+def _failing(part: str, failures: Family, summary: str, so: str) -> Alert:
+    return own_alert(
+        f"PubsubProber{part}Failing",
+        f"{increase(PROCESS, series(failures), duration(WINDOW_S))} > 0",
+        Severity.WARNING,
+        summary,
+        f"{AT} has failed to write again and again for {duration(TROUBLE_FOR_S)}, {so}. What waits is tried again; what does not fit "
+        "is dropped and counted.",
+        PROCESS,
+        TROUBLE_FOR_S,
+    )
+
+
+def _internal_errors() -> Alert:
+    labels = (*PROCESS, "component")
+    return own_alert(
+        "PubsubProberInternalErrors",
+        f"{news(labels, series(families.INTERNAL_ERRORS), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "The prober has a fault of its own.",
+        f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {duration(WINDOW_S)}. The log has the traceback; the "
+        "run is UNKNOWN.",
+        labels,
+    )
+
+
+def _dropped() -> Alert:
+    labels = (*PROCESS, "component")
+    return own_alert(
+        "PubsubProberEventsDropped",
+        f"{news(labels, series(families.EVENTS_DROPPED), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "The prober gives up recorded facts.",
+        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {duration(WINDOW_S)}: what it keeps has holes.",
+        labels,
+    )
+
+
+def _job_late() -> Alert:
+    succeeded = largest(("job_name",), series(families.JOB_LAST_SUCCESS))
+    return own_alert(
+        "PubsubProberJobLate",
+        joined("and", f"time() - {succeeded} > {number(JOB_LATE_S)}", f"{succeeded} > 0"),
+        Severity.WARNING,
+        "A nightly job is late.",
+        "{{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
+        ("job_name",),
+        WINDOW_S,
+        Dashboard.JOBS,
+    )
+
+
+def _job_never() -> Alert:
+    succeeded = largest(("job_name",), series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY))
+    return own_alert(
+        "PubsubProberJobNeverSucceeded",
+        joined("and on ()", f"{succeeded} == 0", f"(max ({series(families.REPORTS_EXPECTED)}) == 1)"),
+        Severity.WARNING,
+        "The nightly jobs have never succeeded.",
+        f"The configuration names where their reports are; {{{{ $labels.job_name }}}} has left none in {duration(JOB_LATE_S)}.",
+        ("job_name",),
+        JOB_LATE_S,
+        Dashboard.JOBS,
+    )
+
+
+def _drill_found() -> Alert:
+    """What a drill is followed by: the same expression as for real findings, with a name and a route of its own."""
+    labels = ("drill", "kind", "status")
+    found = series(families.DRILL_FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
+    return own_alert(
+        "PubsubProberDrillFinding",
+        f"{news(labels, found, DRILL_NEWS_S)} > 0",
+        Severity.NONE,
+        "A fire drill was found, as it should be.",
+        "The drill {{ $labels.drill }} was found as {{ $labels.kind }}. No service is concerned.",
+        labels,
+    )
+
+
+def _drill_late() -> Alert:
+    """A restart sets the time back to 0, so the latest that was known within the limit counts."""
+    known = largest(("drill",), f"max_over_time({series(families.DRILL_LAST_SUCCESS)}[{duration(DRILL_LATE_S)}])")
+    long_since = exists(("drill",), f"{series(families.DRILL_LAST_SUCCESS)} offset {duration(DRILL_LATE_S)}")
+    return own_alert(
+        "PubsubProberDrillOverdue",
+        joined("and", f"time() - {known} > {number(DRILL_LATE_S)}", long_since),
+        Severity.WARNING,
+        "A fire drill is overdue.",
+        f"The drill {{{{ $labels.drill }}}} has not succeeded for {duration(DRILL_LATE_S)}: nobody knows whether that fault would still "
+        "page.",
+        ("drill",),
+        WINDOW_S,
+    )
+
+
+def _watchdog() -> Alert:
+    return own_alert(
+        "PubsubProberWatchdog",
+        "vector(1)",
+        Severity.NONE,
+        "Always fires, so that somebody notices when alerts stop coming.",
+        "Route it to a receiver that complains when it does not hear from it. It needs no action.",
+    )

@@ -1,0 +1,289 @@
+"""Stories about error budgets."""
+
+from __future__ import annotations
+
+from prober.config.loading import load
+from prober.core.indicators import Indicator
+from prober.core.slo import DAY_S, Objective
+from prober.metrics import families
+from prober.metrics.families import Family
+from tests.alerts.stories import HERE, Story, of
+
+ORDER = Objective("order", Indicator.ORDER, 0.9999, 30 * DAY_S)
+WEEKLY = Objective("order", Indicator.ORDER, 0.99, 7 * DAY_S)
+LATE_AGAIN = Objective("redelivery_latency", Indicator.REDELIVERY_LATENCY, 0.99, 30 * DAY_S, 2.5)
+SLOW_CALLS = Objective("control_plane_latency", Indicator.CONTROL_PLANE_LATENCY, 0.99, 30 * DAY_S, 5.0)
+DEFAULTS = {one.name: one for one in load(None, {}).objectives}
+PAGE = {"slo": "order", "severity": "critical"}
+TICKET = {"slo": "order", "severity": "warning"}
+BURN = "PubsubErrorBudgetBurn"
+SPENT = "PubsubErrorBudgetExhausted"
+
+
+def checks(result: str, family: Family = families.ORDER_CHECKS, **labels: str) -> str:
+    """A counter of checks."""
+    return of(family, subscription="s", result=result, **labels)
+
+
+GOOD, BAD, UNDECIDED = checks("good"), checks("bad"), checks("undecided")
+
+PAGES = (
+    Story(
+        BURN,
+        "an hour's window pages within minutes and ends five after the trouble",
+        {GOOD: "0+1200x200", BAD: "0x120 0+12x30 360x60"},
+        {"2h": 0, "2h6m": 0, "2h12m": 1, "2h40m": 0},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        reads=(
+            "2h12m",
+            {**HERE, "slo": "order", "indicator": "order"},
+            "Objective order: 99.99 % over 30d; a message is bad if it was first received out of order. On t (e, r) the error budget burns "
+            "18.3 times as fast as the objective allows, over 1h and over 5m; 2 % of a period's budget go in 1h at 14.4 times.",
+        ),
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "six hours' window pages for what is slower",
+        {GOOD: "0+6000x120", BAD: "0x84 0+5x16 80x20"},
+        {"7h": 0, "7h30m": 0, "8h20m": 0, "9h30m": 0},
+        every="5m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "six hours' window sees what an hour's does not",
+        {GOOD: "0+6000x160", BAD: "0x84 0+8x70 560x20"},
+        {"7h": 0, "9h": 0, "11h": 1, "13h40m": 0},
+        every="5m",
+        among={**PAGE, "long": "6h"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "not for one bad thing, however few there were before",
+        {GOOD: "0 199x10 199+1200x60", BAD: "0 1x71"},
+        {"1m": 0, "5m": 0, "10m": 0, "30m": 0, "1h10m": 0},
+        every="1m",
+        among={"slo": "order"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "not for what is undecided",
+        {GOOD: "0+1200x120", BAD: "0x120", UNDECIDED: "0+1200x120"},
+        {"1h": 0, "2h": 0},
+        every="1m",
+        among={"slo": "order"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "counters that start again are no trouble",
+        {GOOD: "0+1200x60 stale 0+1200x60", BAD: "700x60 stale 0x60"},
+        {"30m": 0, "1h": 0, "1h2m": 0, "1h30m": 0, "2h": 0},
+        every="1m",
+        among={"slo": "order"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "goes on when counters start again",
+        {GOOD: "0+1200x70 0+1200x60", BAD: "0x60 0+12x10 0+12x60"},
+        {"1h": 0, "1h25m": 1, "2h": 1},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "goes on when another process takes over",
+        {
+            GOOD: "0+1200x70 stale",
+            BAD: "0x60 0+12x10 stale",
+            checks("good", instance="j"): "_x72 0+1200x60",
+            checks("bad", instance="j"): "_x72 0+12x60",
+        },
+        {"1h": 0, "1h25m": 1, "2h": 1},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "ends with the data",
+        {GOOD: "0+1200x90 stale", BAD: "0x60 0+12x30 stale"},
+        {"1h20m": 1, "1h45m": 0, "2h": 0},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+    Story(BURN, "no data", {}, {"0s": 0, "1h": 0}, every="1m"),
+    Story(
+        BURN,
+        "one target's trouble is not another's",
+        {
+            GOOD: "0+1200x120",
+            BAD: "0x60 0+12x60",
+            checks("good", target="u"): "0+1200000x120",
+            checks("bad", target="u"): "0x120",
+        },
+        {"2h": 1},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "uneven traffic is weighed by what was counted",
+        # 2 % of 100 a minute are bad in one half of the time, none of 1,800 a minute in the other: 0.1 % of all, and not 1 %.
+        {GOOD: ("0+98x10 980+1800x10 " * 12).strip(), BAD: ("0+2x10 20x10 " * 12).strip()},
+        {"1h12m": 0, "1h34m": 0},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(ORDER,),
+    ),
+)
+
+TICKETS = (
+    Story(
+        BURN,
+        "a day's window writes a ticket and ends two hours after the trouble",
+        {GOOD: "0+6000x700", BAD: "0x360 0+6x140 840x200"},
+        {"30h": 0, "35h": 0, "40h": 1, "45h": 0},
+        every="5m",
+        among={**TICKET, "long": "1d"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "three days' window writes a ticket for what is slower still",
+        {GOOD: "0+18000x533", BAD: "0x300 0+3.6x167 600x66"},
+        {"75h": 0, "105h": 0, "115h": 1, "125h": 0},
+        every="15m",
+        among={**TICKET, "long": "3d"},
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "28 days have their own factors",
+        {GOOD: "0+1200x200", BAD: "0x120 0+12x80"},
+        {"2h": 0, "2h12m": 1},
+        every="1m",
+        among={**PAGE, "long": "1h"},
+        promises=(Objective("order", Indicator.ORDER, 0.9999, 28 * DAY_S),),
+    ),
+    Story(
+        SPENT,
+        "says so when the period's budget is spent and takes it back when the trouble is older than the period",
+        {GOOD: "0+300x870", BAD: "0x96 0+180x32 5760x770"},
+        {"24h": 0, "26h": 1, "100h": 1, "210h": 0},
+        every="15m",
+        among={"slo": "order"},
+        reads=(
+            "100h",
+            {**HERE, "slo": "order", "indicator": "order"},
+            "Objective order: 99 % over 7d; a message is bad if it was first received out of order. On t (e, r) 460.2% of "
+            "the error budget of 7d are spent.",
+        ),
+        promises=(WEEKLY,),
+    ),
+    Story(
+        SPENT,
+        "not for a few things",
+        {GOOD: "0+1x60", BAD: "0 1x60"},
+        {"2h": 0, "4h": 0},
+        every="5m",
+        promises=(WEEKLY,),
+    ),
+    Story(SPENT, "no data", {}, {"2h": 0}, every="5m"),
+)
+
+
+def _fast(name: str, series: dict[str, str], *promises: Objective) -> Story:
+    return Story(
+        BURN,
+        f"{name} counts what it says",
+        series,
+        {"1h": 0, "2h": 1},
+        every="1m",
+        among={"slo": name, "severity": "critical", "long": "1h"},
+        promises=promises or (DEFAULTS[name],),
+    )
+
+
+def _latency(family: Family, bound: str, *promises: Objective, **labels: str) -> Story:
+    quick = of(family, "_bucket", le=bound, **labels)
+    series = {quick: "0+100x60 6000+50x60", of(family, "_count", **labels): "0+100x120"}
+    return _fast(family.name.removesuffix("_seconds"), series, *promises)
+
+
+def _of_checks(name: str, family: Family) -> Story:
+    return _fast(name, {checks("good", family): "0+1200x60 72000+600x60", checks("bad", family): "0x60 0+600x60"})
+
+
+INDICATORS = (
+    _of_checks("order", families.ORDER_CHECKS),
+    _of_checks("redelivery", families.REDELIVERY_CHECKS),
+    _of_checks("affinity", families.AFFINITY_CHECKS),
+    _of_checks("completeness", families.DELIVERY_CHECKS),
+    _fast(
+        "publish_availability",
+        {
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+1200x120",
+            of(families.PUBLISHES, topic="p", outcome="rejected"): "0x60 0+60x60",
+            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x60 0+60x60",
+        },
+    ),
+    _latency(families.PUBLISH_LATENCY, "0.5", topic="p"),
+    _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
+    _latency(families.REDELIVERY_LATENCY, "2.5", LATE_AGAIN, subscription="s"),
+    _latency(families.CONTROL_PLANE_LATENCY, "5.0", SLOW_CALLS, operation="list"),
+    _fast("oldest_unacked_message_age", {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60"}),
+    _fast(
+        "stalled_keys",
+        {of(families.STALLED_KEYS, subscription="s"): "0x60 2x60", of(families.PROBED_KEYS, subscription="s"): "10x120"},
+    ),
+    Story(
+        BURN,
+        "minutes under maintenance do not count",
+        {
+            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60",
+            of(families.UNDER_MAINTENANCE): "0x58 1x62",
+        },
+        {"1h30m": 0, "2h": 0},
+        every="1m",
+        among={"slo": "oldest_unacked_message_age"},
+        promises=(DEFAULTS["oldest_unacked_message_age"],),
+    ),
+    Story(
+        BURN,
+        "minutes of a site that was given up do not count",
+        {
+            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60",
+            of(families.OLDEST_UNACKED_AGE, subscription="s2", instance="j"): "0x120",
+            of(families.PROBED_KEYS, subscription="s"): "10x120",
+            of(families.PROBED_KEYS, subscription="s2", instance="j"): "0x120",
+        },
+        {"1h8m": 0, "1h9m": 1},
+        every="1m",
+        among={"slo": "oldest_unacked_message_age", "severity": "critical", "long": "1h"},
+        promises=(DEFAULTS["oldest_unacked_message_age"],),
+    ),
+    Story(
+        BURN,
+        "a bound may be written without its decimal",
+        {
+            of(families.END_TO_END_LATENCY, "_bucket", le="1", subscription="s"): "0+100x120",
+            of(families.END_TO_END_LATENCY, "_count", subscription="s"): "0+100x120",
+        },
+        {"2h": 0},
+        every="1m",
+        among={"slo": "end_to_end_latency"},
+        promises=(DEFAULTS["end_to_end_latency"],),
+    ),
+)
+
+STORIES = (*PAGES, *TICKETS, *INDICATORS)

@@ -1,0 +1,237 @@
+"""Stories about what is probed."""
+
+from __future__ import annotations
+
+from prober.core.findings import Kind, Status
+from prober.metrics import families
+from tests.alerts.stories import HERE, Story, of
+
+ON_S = {**HERE, "subscription": "s"}
+WHERE = "on subscription s of t (e, r)"
+
+
+def found(kind: Kind, status: Status, **labels: str) -> str:
+    """The counter of a kind of finding on the subscription s."""
+    return of(families.FINDINGS, subscription="s", kind=kind, status=status, **labels)
+
+
+VIOLATIONS = {
+    "PubsubOrderViolated": Kind.ORDER_GAP,
+    "PubsubRedeliveryViolated": Kind.REDELIVERY_SKIP,
+    "PubsubIntegrityViolated": Kind.PHANTOM,
+    "PubsubAffinityViolated": Kind.AFFINITY_SPLIT,
+}
+
+
+def _about_violations() -> tuple[Story, ...]:
+    return tuple(
+        story
+        for name, kind in VIOLATIONS.items()
+        for story in (
+            Story(
+                name,
+                "fires at the next evaluation and for 10 m",
+                {found(kind, Status.VIOLATION): "0x80 1x80", of(families.START): "-9000x160"},
+                {"20m": 0, "20m15s": 1, "30m": 1, "31m": 0},
+                reads=(
+                    "20m15s",
+                    {**ON_S, "kind": str(kind)},
+                    f"{kind} {WHERE}: proven by events of the last 10m; no legal behaviour explains them. The finding says which and "
+                    "shows the smallest history.",
+                ),
+            ),
+            Story(
+                name,
+                "says nothing about doubts, deadlines and other kinds",
+                {
+                    found(kind, Status.INDETERMINATE): "0+1x80",
+                    found(kind, Status.INFO): "0+1x80",
+                    found(kind, Status.LIVENESS): "0+1x80",
+                    found(Kind.AFFINITY_MOVE, Status.VIOLATION): "0+1x80",
+                },
+                {"1m": 0, "10m": 0, "20m": 0},
+            ),
+        )
+    )
+
+
+GAP = found(Kind.ORDER_GAP, Status.VIOLATION)
+
+COUNTERS = (
+    Story("PubsubOrderViolated", "born at 1", {GAP: "_x80 1x80", of(families.START): "_x80 1200x80"}, {"20m15s": 1, "32m": 0}),
+    Story(
+        "PubsubOrderViolated",
+        "born at 1 by a prober that does not say when it started",
+        {GAP: "_x80 1x80"},
+        {"20m15s": 1, "32m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "a restart that nobody saw brings the counter back to what it was",
+        {GAP: "1x320", of(families.START): "-9000x240 3600x80"},
+        {"45m": 0, "60m15s": 1, "72m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "a restart brings it back to 1 from 5",
+        {GAP: "5x240 stale _x2 1x80", of(families.START): "-9000x240 stale _x2 3600x80"},
+        {"45m": 0, "61m15s": 1, "75m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "a restart that finds nothing says nothing",
+        {GAP: "5x240 stale _x2 0x80", of(families.START): "-9000x240 stale _x2 3600x80"},
+        {"45m": 0, "60m15s": 0, "61m15s": 0, "65m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "another process takes over and finds something before its first scrape",
+        {
+            GAP: "0x240 stale",
+            found(Kind.ORDER_GAP, Status.VIOLATION, instance="j"): "_x242 2x80",
+            of(families.START): "-9000x240 stale",
+            of(families.START, instance="j"): "_x242 3600x80",
+        },
+        {"60m": 0, "61m": 1, "75m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "found while nobody scraped for half an hour",
+        {GAP: "3x240 _x120 4x80", of(families.START): "-9000x240 _x120 -9000x80"},
+        {"60m": 0, "75m": 0, "91m": 1, "103m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "nothing found while nobody scraped for half an hour",
+        {GAP: "3x240 _x120 3x80", of(families.START): "-9000x240 _x120 -9000x80"},
+        {"60m": 0, "91m": 0, "103m": 0},
+    ),
+    Story("PubsubOrderViolated", "no data", {}, {"0s": 0, "20m": 0}),
+    Story(
+        "PubsubOrderViolated",
+        "two kinds on two targets are four alerts",
+        {
+            of(families.FINDINGS, target=target, subscription="s", kind=kind, status=Status.VIOLATION): "0x80 7x80"
+            for target in ("t", "u")
+            for kind in (Kind.ORDER_GAP, Kind.ORDER_INVERSION)
+        },
+        {"20m15s": 4, "31m": 0},
+    ),
+)
+
+OVERDUE = (
+    Story(
+        "PubsubDeliveryOverdue",
+        "fires at the next evaluation and for 10 m",
+        {found(Kind.STUCK, Status.LIVENESS): "0x80 1x80"},
+        {"20m": 0, "20m15s": 1, "31m": 0},
+        reads=(
+            "20m15s",
+            {**ON_S, "kind": "STUCK"},
+            f"STUCK {WHERE}: a deadline passed within the last 10m although the target answered. Messages are late or lost.",
+        ),
+    ),
+    Story(
+        "PubsubDeliveryOverdue",
+        "says nothing about violations and doubts",
+        {found(Kind.ORDER_GAP, Status.VIOLATION): "0+1x80", found(Kind.STUCK, Status.INDETERMINATE): "0+1x80"},
+        {"10m": 0, "20m": 0},
+    ),
+)
+
+STALLED = of(families.STALLED_KEYS, subscription="s")
+AGE = of(families.OLDEST_UNACKED_AGE, subscription="s")
+LEVELS = (
+    Story(
+        "PubsubKeysStalled",
+        "fires after two minutes and ends with the stall",
+        {STALLED: "0x40 3x20 0x20"},
+        {"11m": 0, "12m45s": 1, "16m": 0},
+        reads=(
+            "13m",
+            ON_S,
+            f"3 keys {WHERE} have stood still for 2m: messages wait, and none is delivered or acknowledged.",
+        ),
+    ),
+    Story("PubsubKeysStalled", "not for a moment", {STALLED: "0x40 3x4 0x40"}, {"11m": 0, "12m": 0, "13m": 0}),
+    Story(
+        "PubsubKeysStalled",
+        "not under maintenance",
+        {STALLED: "3x80", of(families.UNDER_MAINTENANCE): "1x40 0x40"},
+        {"9m": 0, "13m": 1},
+    ),
+    Story("PubsubKeysStalled", "ends with the data", {STALLED: "3x40 stale"}, {"9m": 1, "11m": 0}),
+    Story(
+        "PubsubOldestUnackedAgeRising",
+        "fires when nothing is acknowledged any more",
+        {AGE: "0x40 0+15x80 0x20"},
+        {"10m": 0, "15m": 0, "20m": 1, "31m": 0},
+        reads=(
+            "20m",
+            ON_S,
+            f"The oldest message {WHERE} without an acknowledgement is 9m 45s old, more than 60 s, and has been growing older for 5m.",
+        ),
+    ),
+    Story("PubsubOldestUnackedAgeRising", "not when it is old and does not grow older", {AGE: "300x120"}, {"20m": 0, "30m": 0}),
+    Story("PubsubOldestUnackedAgeRising", "not for a saw tooth", {AGE: "0+15x3 " * 40}, {"10m": 0, "20m": 0, "30m": 0}),
+    Story(
+        "PubsubOldestUnackedAgeRising",
+        "not under maintenance",
+        {AGE: "0+15x120", of(families.UNDER_MAINTENANCE): "1x120"},
+        {"20m": 0, "30m": 0},
+    ),
+    Story(
+        "PubsubPublishesUnknown",
+        "fires when a tenth has no answer and ends with it",
+        {
+            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 0+10x60 600x80",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+90x220",
+            of(families.PUBLISHES, topic="p", outcome="rejected"): "0x220",
+        },
+        {"10m": 0, "24m": 1, "45m": 0},
+        reads=(
+            "24m",
+            {**HERE, "topic": "p"},
+            "10% of the publishes on topic p of t (e, r) had no answer within the last 10m, more than 5 %. Nobody knows whether those "
+            "messages are stored.",
+        ),
+    ),
+    Story(
+        "PubsubPublishesUnknown",
+        "not for a few",
+        {
+            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 5x120",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+1x160",
+        },
+        {"11m": 0, "20m": 0},
+    ),
+    Story("PubsubPublishesUnknown", "no data", {}, {"20m": 0}),
+    Story(
+        "PubsubHotKeys",
+        "fires with the report that has them and ends with the next",
+        {of(families.HOT_KEYS, class_="stalled"): "_x4 0x4 2x40 0x20", of(families.HOT_KEYS, class_="skewed"): "_x4 0x64"},
+        {"2m": 0, "10m": 1, "14m": 0},
+        among={"severity": "warning"},
+        reads=(
+            "10m",
+            {**HERE, "class": "stalled"},
+            "2 keys of t (e, r) are hot: stalled. The report says which, why, and what helps.",
+        ),
+    ),
+    Story(
+        "PubsubHotKeys",
+        "is no more than a remark for what is less urgent",
+        {of(families.HOT_KEYS, class_="skewed"): "1x20"},
+        {"4m": 0},
+        among={"severity": "warning"},
+    ),
+    Story(
+        "PubsubHotKeys",
+        "is a remark for what is less urgent",
+        {of(families.HOT_KEYS, class_="skewed"): "1x20"},
+        {"4m": 1},
+        among={"severity": "info"},
+    ),
+)
+
+STORIES = (*_about_violations(), *COUNTERS, *OVERDUE, *LEVELS)

@@ -1,0 +1,141 @@
+"""Stories about parts of the prober that fail, and what has to come regularly."""
+
+from __future__ import annotations
+
+from prober.metrics import families
+from prober.metrics.families import Family
+from tests.alerts.stories import PROCESS, Story, of
+
+
+def _writing(alert: str, family: Family, so: str) -> tuple[Story, ...]:
+    return (
+        Story(
+            alert,
+            "fires when attempts go on failing and ends when they succeed",
+            {of(family): "0x20 0+1x60 60x120"},
+            {"5m": 0, "14m": 0, "18m": 1, "37m": 0},
+            reads=(
+                "18m",
+                PROCESS,
+                f"Prober i has failed to write again and again for 10m, {so}. What waits is tried again; what does not fit is dropped and "
+                "counted.",
+            ),
+        ),
+        Story(alert, "not when nothing fails", {of(family): "0x80"}, {"5m": 0, "20m": 0}),
+        Story(alert, "not for what failed before a restart", {of(family): "9x40 0x80"}, {"12m": 0, "22m": 0}),
+    )
+
+
+def _counting(alert: str, family: Family, component: str, words: str) -> tuple[Story, ...]:
+    counter = of(family, component=component)
+    return (
+        Story(
+            alert,
+            "fires for a quarter of an hour",
+            {counter: "0x80 1x100", of(families.START): "-9000x180"},
+            {"20m": 0, "20m15s": 1, "37m": 0},
+            reads=("21m", {**PROCESS, "component": component}, words),
+        ),
+        Story(alert, "is born at 1", {counter: "_x80 1x120"}, {"20m15s": 1, "37m": 0}),
+        Story(alert, "not when nothing happens", {counter: "0x80"}, {"5m": 0, "20m": 0}),
+    )
+
+
+PARTS = (
+    *_writing("PubsubProberHistoryFailing", families.HISTORY_FAILURES, "so runs cannot be judged again later"),
+    *_writing("PubsubProberStatusStoreFailing", families.STATUS_FAILURES, "so the API shows old runs"),
+    *_counting(
+        "PubsubProberInternalErrors",
+        families.INTERNAL_ERRORS,
+        "probe",
+        "Prober i had an internal error in probe within the last 15m. The log has the traceback; the run is UNKNOWN.",
+    ),
+    *_counting(
+        "PubsubProberEventsDropped",
+        families.EVENTS_DROPPED,
+        "history",
+        "Prober i dropped records in history within the last 15m: what it keeps has holes.",
+    ),
+)
+
+NIGHTLY = of(families.JOB_LAST_SUCCESS, job="nightly", job_name="nightly")
+SCRAPED_NIGHTLY = NIGHTLY.replace('job="nightly"', f'job="{PROCESS["job"]}", exported_job="nightly"')
+DRILL_GAP = of(families.DRILL_FINDINGS, drill="drop", kind="ORDER_GAP", status="violation")
+DRILL = of(families.DRILL_LAST_SUCCESS, drill="drop")
+
+REGULAR = (
+    Story(
+        "PubsubProberJobLate",
+        "fires after 26 h and ends with the next success",
+        {SCRAPED_NIGHTLY: "60x330 99000x60"},
+        {"25h": 0, "27h": 1, "28h": 0},
+        every="5m",
+        reads=("27h", {"job_name": "nightly"}, "nightly last succeeded 1d 2h 59m 0s ago; it should every night."),
+    ),
+    Story("PubsubProberJobLate", "also where labels are honored", {NIGHTLY: "60x330"}, {"25h": 0, "27h": 1}, every="5m"),
+    Story("PubsubProberJobLate", "not for one that never succeeded", {SCRAPED_NIGHTLY: "0x330"}, {"27h": 0}, every="5m"),
+    Story(
+        "PubsubProberJobLate",
+        "not when another prober knows better",
+        {SCRAPED_NIGHTLY: "60x330", SCRAPED_NIGHTLY.replace('"i"', '"j"'): "40000x330"},
+        {"27h": 0},
+        every="5m",
+    ),
+    Story(
+        "PubsubProberJobNeverSucceeded",
+        "fires where reports are expected and ends with the first",
+        {SCRAPED_NIGHTLY: "0x330 99000x60", of(families.REPORTS_EXPECTED): "1x400"},
+        {"25h": 0, "27h": 1, "28h": 0},
+        every="5m",
+        reads=("27h", {"job_name": "nightly"}, "The configuration names where their reports are; nightly has left none in 1d2h."),
+    ),
+    Story(
+        "PubsubProberJobNeverSucceeded",
+        "not where none are expected",
+        {SCRAPED_NIGHTLY: "0x330", of(families.REPORTS_EXPECTED): "0x330"},
+        {"27h": 0},
+        every="5m",
+    ),
+    Story(
+        "PubsubProberDrillOverdue",
+        "fires after eight days and ends with the next success",
+        {DRILL: "3600x196 702000x20"},
+        {"8d": 0, "195h": 1, "200h": 0},
+        every="1h",
+        reads=(
+            "195h",
+            {"drill": "drop"},
+            "The drill drop has not succeeded for 8d: nobody knows whether that fault would still page.",
+        ),
+    ),
+    Story("PubsubProberDrillOverdue", "also when it never succeeded", {DRILL: "0x200"}, {"8d": 0, "195h": 1}, every="1h"),
+    Story(
+        "PubsubProberDrillOverdue",
+        "not when a restart forgot that it succeeded",
+        {DRILL: "3600x40 144000x20 0x140"},
+        {"195h": 0, "200h": 0},
+        every="1h",
+    ),
+    Story("PubsubProberDrillOverdue", "not where nothing is drilled", {}, {"200h": 0}, every="1h"),
+    Story(
+        "PubsubProberDrillFinding",
+        "fires at the next evaluation and for three minutes",
+        {DRILL_GAP: "0x80 3x40", of(families.START): "-9000x120"},
+        {"20m": 0, "20m15s": 1, "23m15s": 0},
+        reads=(
+            "21m",
+            {"drill": "drop", "kind": "ORDER_GAP", "status": "violation"},
+            "The drill drop was found as ORDER_GAP. No service is concerned.",
+        ),
+    ),
+    Story("PubsubProberDrillFinding", "not without one", {DRILL_GAP: "0x80"}, {"10m": 0, "20m": 0}),
+    Story(
+        "PubsubProberWatchdog",
+        "always fires",
+        {},
+        {"0s": 1, "1h": 1},
+        reads=("1h", {}, "Route it to a receiver that complains when it does not hear from it. It needs no action."),
+    ),
+)
+
+STORIES = (*PARTS, *REGULAR)

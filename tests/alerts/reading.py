@@ -1,0 +1,55 @@
+"""What rules read: metrics with their labels, as expressions name them and as a scrape or a recording has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+import yaml
+
+from prober.metrics.families import FAMILIES, Kind
+from tests.alerts.stories import PATHS
+
+FROM_PROMETHEUS = {"up": {"job", "instance"}, "prometheus_rule_evaluation_failures_total": {"rule_group"}, "ALERTS": {"alertname"}}
+
+
+def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
+    """Every metric that an expression reads, with the labels that it matches."""
+    found: list[Any] = [promql_parser.parse(expression)]
+    while found:
+        node = found.pop()
+        if isinstance(node, promql_parser.VectorSelector):
+            yield str(node.name), {matcher.name for matcher in node.matchers.matchers}
+        for name in ("expr", "lhs", "rhs", "vector_selector", "args", "param"):
+            child = getattr(node, name, None)
+            found += child if isinstance(child, list) else [child] if child is not None else []
+
+
+def scraped() -> dict[str, set[str]]:
+    """Every series of the prober by name, with its labels, and those that a scrape adds."""
+    added = {"job", "instance", "exported_job"}
+    known: dict[str, set[str]] = {}
+    for family in FAMILIES:
+        labels = {*family.labels, *added}
+        if family.kind is Kind.HISTOGRAM:
+            known |= {f"{family.full_name}_bucket": {*labels, "le"}, f"{family.full_name}_count": labels}
+        else:
+            known[family.full_name] = labels
+    return known
+
+
+def rules() -> Iterator[dict[str, Any]]:
+    for path in PATHS:
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
+            yield from group["rules"]
+
+
+def recorded() -> dict[str, set[str]]:
+    """Every recorded series, with the labels of its expression and of the rule."""
+    known: dict[str, set[str]] = {}
+    for rule in rules():
+        if "record" in rule:
+            labels = {"target", "environment", "region", "subscription", "kind", "status", *rule.get("labels", {})}
+            known.setdefault(rule["record"], set()).update(labels)
+    return known

@@ -1,0 +1,165 @@
+"""Stories that rules have to tell right: what is scraped, and how many alerts fire when. promtool plays them on the real rule engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from prober.alerting.files import groups_by_file, rule_files
+from prober.alerting.options import SCRAPE_JOB, Options
+from prober.alerting.rules import Alert
+from prober.config.loading import load
+from prober.core.slo import Objective
+from prober.metrics.families import Family, Kind
+from tests.alerts.tools import said
+from tests.commands import ROOT
+
+ALERTS = ROOT / "alerts"
+HERE = {"target": "t", "environment": "e", "region": "r"}
+PROCESS = {"job": SCRAPE_JOB, "instance": "i"}
+_EVERYTHING = tuple(
+    rule
+    for groups in groups_by_file(load(None, {}).objectives, Options()).values()
+    for group in groups
+    for rule in group.rules
+    if isinstance(rule, Alert)
+)
+NAMES = frozenset(alert.name for alert in _EVERYTHING)
+
+
+@dataclass(frozen=True)
+class Story:
+    """One story about one alert.
+
+    series   what is scraped, one value per `every`, as promtool writes it: `0x3` is four zeros, `_` nothing, `stale` the end.
+    firing   how many of the alert fire at a time after the start.
+    among    labels that the alerts that are counted must have.
+    reads    the description of the alert that fires at that time, with the labels that its expression gives it.
+    promises the objectives that the rules are made for; without them they are the committed ones.
+    """
+
+    alert: str
+    says: str
+    series: Mapping[str, str]
+    firing: Mapping[str, int]
+    every: str = "15s"
+    among: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[str, Mapping[str, str], str] | None = None
+    promises: tuple[Objective, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.alert}-{self.says.replace(' ', '-')}"
+
+
+def of(family: Family, suffix: str = "", **labels: str) -> str:
+    """A series of a family as it is scraped: on the target and by the process of all stories, unless told otherwise."""
+    given = {name.rstrip("_"): value for name, value in labels.items()}
+    wanted = {*family.labels, *({"le"} if suffix == "_bucket" else ())}
+    complete = {name: value for name, value in {**HERE, **given}.items() if name in wanted}
+    assert complete.keys() == wanted, (family.name, complete.keys() ^ wanted)
+    assert (family.kind is Kind.HISTOGRAM) == bool(suffix)
+    return named(family.full_name + suffix, **{**PROCESS, **given} | complete)
+
+
+def named(name: str, **labels: str) -> str:
+    """Any series."""
+    written = (f'{label}="{value}"' for label, value in labels.items())
+    return f"{name}{{{', '.join(written)}}}"
+
+
+def file_of(alert: str) -> str:
+    """The name of the file that an alert stands in."""
+    by_file = groups_by_file(load(None, {}).objectives, Options())
+    (name,) = (
+        name
+        for name, groups in by_file.items()
+        if any(isinstance(rule, Alert) and rule.name == alert for group in groups for rule in group.rules)
+    )
+    return name
+
+
+def rules_of(story: Story, folder: Path) -> Path:
+    """A rule file for a story: the groups in which its alert stands."""
+    name = file_of(story.alert)
+    text = rule_files(story.promises)[name] if story.promises else (ALERTS / name).read_text(encoding="utf-8")
+    groups = [group for group in yaml.safe_load(text)["groups"] if any(rule.get("alert") == story.alert for rule in group["rules"])]
+    if story.reads:  # promtool reads all alerts of a name together
+        for group in groups:
+            group["rules"] = [rule for rule in group["rules"] if _is_meant(rule, story) or rule.get("alert") != story.alert]
+    path = folder / name
+    path.write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
+    return path
+
+
+def _is_meant(rule: Mapping[str, Any], story: Story) -> bool:
+    fixed = {name: value for name, value in story.among.items() if name not in HERE}
+    return rule.get("alert") == story.alert and fixed.items() <= rule["labels"].items()
+
+
+def play(story: Story, folder: Path) -> tuple[int, str]:
+    """What promtool says about a story; 0 if it goes as told."""
+    rules = rules_of(story, folder)
+    document = {
+        "rule_files": [str(rules)],
+        "evaluation_interval": story.every,
+        "tests": [
+            {
+                "name": str(story),
+                "interval": story.every,
+                "input_series": [{"series": series, "values": values} for series, values in story.series.items()],
+                "promql_expr_test": [_counted(story, time, count) for time, count in story.firing.items()],
+                "alert_rule_test": [_read(story, rules)] if story.reads else [],
+            }
+        ],
+    }
+    path = folder / "story.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return said("promtool", "test", "rules", path)
+
+
+def _counted(story: Story, time: str, count: int) -> dict[str, Any]:
+    among = {"alertname": story.alert, "alertstate": "firing", **story.among}
+    return {
+        "expr": f"count({named('ALERTS', **among)}) or vector(0)",
+        "eval_time": time,
+        "exp_samples": [{"labels": "{}", "value": count}],
+    }
+
+
+def _read(story: Story, rules: Path) -> dict[str, Any]:
+    assert story.reads is not None
+    time, labels, description = story.reads
+    (rule,) = (rule for rule in alerts_in(rules) if _is_meant(rule, story))
+    link = {name: _filled(text, labels) for name, text in rule["annotations"].items() if name.endswith("_url")}
+    annotations = {"summary": rule["annotations"]["summary"], "description": description, **link}
+    return {
+        "alertname": story.alert,
+        "eval_time": time,
+        "exp_alerts": [{"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": annotations}],
+    }
+
+
+def _filled(template: str, labels: Mapping[str, str]) -> str:
+    for name, value in labels.items():
+        template = template.replace(f"{{{{ $labels.{name} | urlquery }}}}", value)
+    return template
+
+
+def alerts_in(path: Path) -> list[dict[str, Any]]:
+    """The alerts of a rule file, as they are written."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [rule for group in document["groups"] for rule in group["rules"] if "alert" in rule]
+
+
+def told_apart(alert: Mapping[str, Any]) -> str:
+    """What tells an alert from all others: its name, and labels where several have that name."""
+    labels = alert["labels"]
+    return "-".join([alert["alert"], *(labels[name] for name in ("slo", "long", "severity") if name in labels)])
+
+
+PATHS = tuple(ALERTS / name for name in sorted(rule_files(load(None, {}).objectives)))
+WRITTEN = tuple(alert for path in PATHS for alert in alerts_in(path))

@@ -1,0 +1,101 @@
+"""The committed rule files: they are what the objectives ask for, they are sound, and they name nothing that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prober.alerting.files import rule_files
+from prober.alerting.options import PAGES, RUNBOOKS
+from prober.alerting.rules import Evidence, Owner, Severity
+from prober.config.loading import load
+from tests.alerts.reading import FROM_PROMETHEUS, recorded, rules, scraped, selectors
+from tests.alerts.stories import ALERTS, PATHS, WRITTEN, told_apart
+from tests.alerts.tools import said
+
+
+def test_the_committed_files_are_what_the_default_objectives_ask_for() -> None:
+    for name, text in rule_files(load(None, {}).objectives).items():
+        assert (ALERTS / name).read_text(encoding="utf-8") == text, f"write alerts/{name} again: ordering-prober alerts"
+
+
+def test_there_are_no_other_rule_files() -> None:
+    assert sorted(path.name for path in ALERTS.glob("*.rules.yaml")) == [path.name for path in PATHS]
+
+
+def test_promtool_has_nothing_to_say() -> None:
+    code, words = said("promtool", "check", "rules", "--lint=all", "--lint-fatal", *PATHS)
+    assert code == 0, words
+    assert words.count("SUCCESS") == len(PATHS)
+
+
+def test_promtool_would_say_it(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(PATHS[0].read_text(encoding="utf-8").replace("increase(", "increase((", 1), encoding="utf-8")
+    assert said("promtool", "check", "rules", path)[0] != 0
+
+
+# --- conventions -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
+    name, labels, annotations = alert["alert"], alert["labels"], alert["annotations"]
+    prefix = "PubsubProber" if labels["owner"] == Owner.PROBER else "Pubsub(?!Prober)"
+    assert re.fullmatch(f"{prefix}([A-Z][a-z]+)+", name)
+    assert labels["severity"] in set(Severity)
+    assert (labels["severity"] == Severity.NONE) == (name in {"PubsubProberWatchdog", "PubsubProberDrillFinding"})
+    assert ("evidence" in labels) == (labels["owner"] == Owner.SERVICE)
+    assert labels.get("evidence", Evidence.PROOF) in set(Evidence)
+    assert annotations["summary"].endswith(".")
+    assert "{{" not in annotations["summary"]
+    assert annotations["description"].removesuffix("{{ end }}").endswith(".")
+    assert annotations["runbook_url"] == f"{RUNBOOKS}/{name}.md"
+    assert "/d/okp-" in annotations["dashboard_url"]
+    assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == Evidence.PROOF)
+
+
+def test_no_alert_is_told_apart_by_key() -> None:
+    for alert in WRITTEN:
+        grouped = re.findall(r"by \(([^)]*)\)", alert["expr"])
+        assert not {"key", "ordering_key", "message_id"} & {label.strip() for labels in grouped for label in labels.split(",")}
+
+
+@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+def test_what_a_template_names_is_there(alert: dict[str, Any]) -> None:
+    named = set(re.findall(r"\$labels\.(\w+)", " ".join(alert["annotations"].values())))
+    known = {label for labels in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in labels.split(", ")}
+    if "slo:" in alert["expr"]:
+        known |= {"target", "environment", "region", "slo", "indicator"}
+    if "up{" in alert["expr"]:
+        known |= {"job", "instance"}
+    assert named <= known
+
+
+# --- metrics -----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_in_every_rule_exists_with_those_labels() -> None:
+    known = scraped() | recorded() | FROM_PROMETHEUS
+    read = [one for rule in rules() for one in selectors(rule["expr"])]
+    assert len(read) > len(PATHS)
+    assert [(name, labels) for name, labels in read if not labels <= known.get(name, set()) or name not in known] == []
+
+
+def test_a_metric_that_does_not_exist_would_be_noticed() -> None:
+    expression = 'sum by (x) (increase(a_total{b="c"}[5m])) / max(last_over_time(d[1h] offset 5m)) > 1 unless on () (e == 1)'
+    assert sorted(selectors(expression)) == [("a_total", {"b"}), ("d", set()), ("e", set())]
+
+
+def test_every_recorded_series_is_distinct() -> None:
+    series = [(rule["record"], tuple(sorted(rule.get("labels", {}).items()))) for rule in rules() if "record" in rule]
+    assert len(set(series)) == len(series)
+
+
+def test_the_example_for_prometheus_is_sound_and_loads_the_rules() -> None:
+    code, words = said("promtool", "check", "config", ALERTS / "prometheus.example.yaml")
+    assert code == 0, words
+    assert f"{len(PATHS)} rule files found" in words

@@ -1,0 +1,94 @@
+"""The runbooks: one for each alert, all with the same sections, and what they tell people to call exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from api.app import create_app
+from prober.alerting.options import RUNBOOKS
+from prober.cli import main
+from tests.alerts.reading import FROM_PROMETHEUS, recorded, scraped, selectors
+from tests.alerts.stories import NAMES, WRITTEN
+from tests.commands import ROOT
+from tests.unit.api.asking import view
+
+SECTIONS = ["Meaning", "Impact", "How to confirm", "Likely causes", "What to do", "How to silence"]
+FOLDER = ROOT / RUNBOOKS
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md") if path.stem != "README"}
+NEVER_SILENCED = {"PubsubProberWatchdog", "PubsubProberDrillFinding"}
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    assert PAGES.keys() == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_runbook_has_its_sections(name: str) -> None:
+    page = PAGES[name]
+    (alert, *_) = (alert for alert in WRITTEN if alert["alert"] == name)
+    assert page.startswith(f"# {name}\n\n> {alert['annotations']['summary']}\n")
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SECTIONS
+    assert all(section.strip() for section in re.split(r"^## .+$", page, flags=re.MULTILINE)[1:])
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_what_a_runbook_queries_exists(name: str) -> None:
+    known = scraped() | recorded() | FROM_PROMETHEUS
+    for block in re.findall(r"```promql\n(.*?)```", PAGES[name], re.DOTALL):
+        for metric, labels in selectors(block):
+            assert labels <= known[metric], block
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_silence_names_its_alert(name: str) -> None:
+    silences = re.findall(r"amtool silence add (.+)", PAGES[name])
+    assert len(silences) == (0 if name in NEVER_SILENCED else 1)
+    for silence in silences:
+        assert f"alertname={name}" in silence
+        assert "--duration=" in silence
+        assert "--comment=" in silence
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_runbook_links_to_pages_that_exist(name: str) -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", PAGES[name]):
+        assert (FOLDER / link).is_file(), link
+
+
+def test_the_page_about_alerts_lists_them_with_their_severities() -> None:
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\w+)\]\(runbooks/(\w+)\.md\) \| ([^|]+) \|", page, re.MULTILINE)
+    listed = {name: set(severities.split(", ")) for name, linked, severities in rows if name == linked}
+    assert len(listed) == len(rows)
+    assert listed == {name: {one["labels"]["severity"] for one in WRITTEN if one["alert"] == name} for name in NAMES}
+
+
+def operations() -> dict[str, dict[str, Any]]:
+    """What the API answers to GET, by path."""
+    service = view()
+    document = create_app(service, service.archive, service.settings).openapi()
+    return {path: methods["get"] for path, methods in document["paths"].items() if "get" in methods}
+
+
+def test_what_runbooks_ask_the_api_for_exists() -> None:
+    known = operations()
+    asked = {url for page in PAGES.values() for url in re.findall(r"\$PROBER(/[^\s\"]+)", page)}
+    assert len(asked) > 10
+    for url in asked:
+        parts = urlsplit(url)
+        path = next((path for path in known if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", path), parts.path)), None)
+        assert path is not None, url
+        parameters = {parameter["name"] for parameter in known[path].get("parameters", ())}
+        assert {name for name, _ in parse_qsl(parts.query)} <= parameters, url
+
+
+def test_the_commands_that_runbooks_tell_people_to_call_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    called = {call for page in PAGES.values() for call in re.findall(r"ordering-prober ([a-z]+(?: show| check)?)", page)}
+    assert len(called) > 3
+    for call in sorted(called):
+        assert main([*call.split(), "--help"]) == 0, call
+    capsys.readouterr()

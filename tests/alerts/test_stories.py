@@ -1,0 +1,42 @@
+"""Every alert fires when it should, not when it should not, and stops: told as stories, played by promtool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.alerts import about_objectives, about_prober, about_service, about_upkeep
+from tests.alerts.stories import NAMES, Story, play
+
+STORIES = (*about_objectives.STORIES, *about_service.STORIES, *about_prober.STORIES, *about_upkeep.STORIES)
+ALWAYS = {"PubsubProberWatchdog"}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_a_story_goes_as_told(story: Story, tmp_path: Path) -> None:
+    code, words = play(story, tmp_path)
+    assert code == 0, words
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_alert_has_its_stories(name: str) -> None:
+    told = [list(story.firing.values()) for story in STORIES if story.alert == name]
+    assert [counts for counts in told if any(counts)], "one in which it fires"
+    assert any(story.reads for story in STORIES if story.alert == name), "one that reads its description"
+    if name not in ALWAYS:
+        assert [counts for counts in told if not any(counts)], "one in which it stays quiet"
+        assert [counts for counts in told if any(counts) and not counts[-1]], "one in which it ends"
+
+
+def test_stories_are_about_alerts_that_exist() -> None:
+    assert {story.alert for story in STORIES} == NAMES
+
+
+def test_a_story_that_is_told_wrongly_is_noticed(tmp_path: Path) -> None:
+    story = next(story for story in STORIES if story.alert == "PubsubOrderViolated" and story.reads)
+    assert play(replace(story, reads=None, firing={"20m15s": 0}), tmp_path)[0] != 0
+    assert story.reads is not None
+    time, labels, _ = story.reads
+    assert play(replace(story, reads=(time, labels, "something else")), tmp_path)[0] != 0

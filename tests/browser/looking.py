@@ -1,0 +1,81 @@
+"""How a page is looked at: in a window of a size, in the light or in the dark, with an ear for what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+from urllib.parse import quote, urlsplit
+
+from playwright.sync_api import Browser, Page
+
+from tests.browser.world import HOSTILE, ORDERS
+
+Scheme: TypeAlias = Literal["light", "dark"]
+
+ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage")
+"""Root may use no sandbox, and containers often have little shared memory."""
+DESKTOP: Final = 1280
+PHONE: Final = 360
+PAGES: Final = {
+    "status": "/",
+    "findings": "/findings",
+    "open findings": "/findings?open=true&kind=REDELIVERY_SKIP",
+    "no findings": "/findings?kind=FILTER_LEAK",
+    "violation": "/findings/redelivery-europe-wire-089-1",
+    "indeterminate": "/findings/ordering-t58-1",
+    "pull": "/findings/ordering-t40-1",
+    "hostile": "/findings/ordering-t02-1",
+    "runs": "/runs",
+    "run": "/runs/redelivery-europe-wire-089",
+    "key": f"/keys?key={ORDERS}",
+    "hostile key": f"/keys?key={quote(HOSTILE, safe='')}",
+    "hot keys": "/hot-keys",
+    "objective": "/slos/redelivery",
+    "unknown objective": "/slos/stalled_keys",
+    "reference": "/docs",
+}
+"""Every page, also in its odd states."""
+ABSENT: Final = {"no such finding": "/findings/none", "no such run": "/runs/none", "no such objective": "/slos/none"}
+
+
+@dataclass
+class Look:
+    """A page in a window. `complaints` is what the browser said in its console; `hosts` whom it asked for something."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def open(self, path: str) -> int:
+        """Goes to a page and waits until everything is there; the status of the answer."""
+        answer = self.page.goto(self.url + path, wait_until="load")
+        assert answer is not None
+        return answer.status
+
+    def names(self, selector: str) -> list[str]:
+        """The text of every element that agrees with a selector."""
+        return [" ".join(text.split()) for text in self.page.locator(selector).all_inner_texts()]
+
+    def focused(self) -> str:
+        """The text, or else the name, of what has the focus."""
+        said = self.page.evaluate(
+            "(document.activeElement.innerText || document.activeElement.id || document.activeElement.tagName).trim()"
+        )
+        return str(said)
+
+
+@contextmanager
+def looking(browser: Browser, url: str, *, width: int = DESKTOP, height: int = 800, scheme: Scheme = "light") -> Iterator[Look]:
+    """A window of its own, closed in the end."""
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+    look = Look(context.new_page(), url)
+    look.page.on("console", lambda message: look.complaints.append(message.text))
+    look.page.on("pageerror", lambda error: look.complaints.append(str(error)))
+    look.page.on("request", lambda request: look.hosts.add(urlsplit(request.url).netloc))
+    try:
+        yield look
+    finally:
+        context.close()

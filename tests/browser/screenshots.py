@@ -1,0 +1,65 @@
+"""Makes the pictures of the pages: `python -m tests.browser.screenshots [FOLDER]`. They show the world of these tests, at noon."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.looking import ARGUMENTS, DESKTOP, PAGES, PHONE, Scheme, looking
+from tests.browser.world import served
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The upper part of a page in a window."""
+
+    page: str
+    width: int = DESKTOP
+    height: int = 900
+    scheme: Scheme = "light"
+
+
+PICTURES: Final[Mapping[str, Picture]] = {
+    "status": Picture("status", height=1090),
+    "status-dark": Picture("status", height=1090, scheme="dark"),
+    "status-phone": Picture("status", width=PHONE, height=1200),
+    "status-phone-dark": Picture("status", width=PHONE, height=1200, scheme="dark"),
+    "finding": Picture("violation", height=1500),
+    "finding-dark": Picture("violation", height=1500, scheme="dark"),
+    "findings": Picture("findings"),
+    "hot-keys": Picture("hot keys"),
+    "objective": Picture("objective"),
+}
+
+
+def take(browser: Browser, url: str, name: str, folder: Path) -> Path:
+    """One picture; where it is."""
+    picture = PICTURES[name]
+    path = folder / f"{name}.png"
+    with looking(browser, url, width=picture.width, height=picture.height, scheme=picture.scheme) as look:
+        look.open(PAGES[picture.page])
+        look.page.screenshot(path=path, animations="disabled")
+    return path
+
+
+def main(folder: Path) -> None:
+    """All pictures."""
+    with tempfile.TemporaryDirectory() as place, served(Path(place)) as world, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        for name in PICTURES:
+            path = take(browser, world.url, name, folder)
+            print(f"{path} ({path.stat().st_size // 1000} kB)")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

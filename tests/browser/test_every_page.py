@@ -1,0 +1,92 @@
+"""Every page in a real browser, in the light and in the dark, wide and narrow: it loads, fits, talks to nobody else, and is accessible."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.looking import ABSENT, DESKTOP, PAGES, PHONE, Scheme, looking
+from tests.browser.world import World
+
+GRAVE = frozenset({"serious", "critical"})
+"""What axe-core calls so must not be."""
+
+
+def grave(page: Page) -> list[str]:
+    """What axe-core finds on a page with everything unfolded."""
+    for details in page.locator("details").all():
+        details.evaluate("element => element.open = true")
+    found = Axe().run(page).response
+    assert found["passes"]
+    return [
+        f"{violation['id']}: {violation['help']}: {node['html'][:200]}"
+        for violation in found["violations"]
+        if violation["impact"] in GRAVE
+        for node in violation["nodes"][:3]
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES.keys())
+@pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_it_loads_fits_and_is_accessible(browser: Browser, world: World, path: str, width: int, scheme: Scheme) -> None:
+    with looking(browser, world.url, width=width, scheme=scheme) as look:
+        assert look.open(path) == 200
+        expect(look.page.locator("h1")).to_have_count(1)
+        assert look.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert grave(look.page) == []
+        assert look.complaints == []
+        assert look.hosts == {urlsplit(world.url).netloc}
+
+
+@pytest.mark.parametrize("path", ABSENT.values(), ids=ABSENT.keys())
+def test_what_is_not_there_is_said_on_a_page(browser: Browser, world: World, path: str) -> None:
+    with looking(browser, world.url, width=PHONE) as look:
+        assert look.open(path) == 404
+        expect(look.page.locator("h1")).to_have_text("Not here")
+        assert grave(look.page) == []
+        look.page.get_by_role("link", name="Back to the status page").click()
+        expect(look.page).to_have_url(f"{world.url}/")
+
+
+def test_the_schemes_differ(browser: Browser, world: World) -> None:
+    grounds = []
+    schemes: tuple[Scheme, ...] = ("light", "dark")
+    for scheme in schemes:
+        with looking(browser, world.url, scheme=scheme) as look:
+            look.open(PAGES["violation"])
+            page, drawing = look.page.locator("body"), look.page.locator(".lanes .ground")
+            grounds.append(
+                (
+                    page.evaluate("element => getComputedStyle(element).backgroundColor"),
+                    drawing.evaluate("element => getComputedStyle(element).fill"),
+                )
+            )
+    assert grounds == [("rgb(247, 247, 245)", "rgb(255, 255, 255)"), ("rgb(19, 20, 23)", "rgb(27, 29, 33)")]
+
+
+def test_a_page_that_is_not_accessible_is_noticed(browser: Browser, world: World) -> None:
+    with looking(browser, world.url) as look:
+        look.open("/findings")
+        look.page.evaluate("document.querySelectorAll('label').forEach(label => label.replaceWith(...label.children))")
+        assert grave(look.page) != []
+
+
+def test_a_page_that_is_too_wide_is_noticed(browser: Browser, world: World) -> None:
+    with looking(browser, world.url, width=PHONE) as look:
+        look.open("/findings")
+        look.page.evaluate("document.getElementById('main').append('x'.repeat(500))")
+        look.page.evaluate("document.body.style.overflowWrap = 'normal'")
+        assert look.page.evaluate("document.documentElement.scrollWidth") > PHONE
+
+
+def test_on_paper_it_is_light(browser: Browser, world: World) -> None:
+    with looking(browser, world.url, scheme="dark") as look:
+        look.open(PAGES["violation"])
+        look.page.emulate_media(media="print", color_scheme="dark")
+        colour = look.page.locator("h1").evaluate("element => getComputedStyle(element).color")
+        ground = look.page.locator(".lanes .ground").evaluate("element => getComputedStyle(element).fill")
+        assert (colour, ground) == ("rgb(29, 31, 35)", "rgb(255, 255, 255)")
+        expect(look.page.locator("nav").first).to_be_hidden()

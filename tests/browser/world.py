@@ -1,0 +1,357 @@
+"""A service that people look at: a filled status store, reports of the nightly jobs, and the real web server in front of them.
+
+Two probers report, one has fallen silent. Most of what they watch is well; one promise is broken, one site is unknown, one is under
+maintenance. All findings come from the recorded traces of tests/vectors, judged as in the service, so their dossiers are real. Chance is
+seeded and the time stands still at noon, so that every picture of it is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from api.app import create_app
+from api.archive import Archive
+from api.server import serve
+from prober.board import Board
+from prober.config import load
+from prober.core.events import Event
+from prober.core.indicators import Indicator
+from prober.core.slo import DAY_S, HOUR_S, Tally
+from prober.core.verdict import Verdict
+from prober.history.reports import HOT_KEYS, SLO_BURN, ReportReader
+from prober.history.trace import read_trace
+from prober.history.trace_header import TraceHeader
+from prober.judgement import FAILING, judge
+from prober.results import Durations, RunResult
+from prober.snapshot import Site
+from prober.status.database import Database
+from prober.status.dossiers import Ended, Prober, entry_of
+from prober.status.queries import StatusQueries
+from prober.status.records import Entry, ProberRecord, Recorded, Slice
+from prober.status.slices import LONG_S, SHORT_S, begin_of, definition_of
+from prober.status.store import StatusStore
+from tests.unit.api.asking import NOON, StubView
+from tests.unit.history.test_reports import Row, alert, put, window
+
+VECTORS: Final = Path(__file__).parents[1] / "vectors"
+STARTED: Final = NOON - 9 * HOUR_S
+INTERVAL_S: Final = 60.0
+RUNS: Final = 90
+PATIENCE_S: Final = 30.0
+VERSION: Final = "1.4.0"
+ORDERS: Final = "orders-1042"
+"""The key on which promises are broken here."""
+HOSTILE: Final = "<script>alert(1)</script>\u202e\"'&" + "long-" * 40
+"""A key that wants to be more than text."""
+
+EUROPE: Final = Site(
+    "europe",
+    "ordering",
+    "wire",
+    INTERVAL_S,
+    schedule="every 1m",
+    environment="production",
+    region="europe-west1",
+    endpoint="europe-west1-pubsub.googleapis.com:443",
+    promise="Messages of a key are received in the order in which the service received them.",
+    topic="projects/shop/topics/okp-europe-ordering",
+    subscription="projects/shop/subscriptions/okp-europe-ordering",
+)
+REDELIVERY: Final = replace(
+    EUROPE,
+    probe="redelivery",
+    promise="When a message is redelivered, all later ones of its key are redelivered too, acknowledged or not.",
+    subscription="projects/shop/subscriptions/okp-europe-redelivery",
+)
+LIBRARY: Final = replace(EUROPE, vantage="library", subscription="projects/shop/subscriptions/okp-europe-ordering-library")
+AFFINITY: Final = replace(
+    EUROPE,
+    target="us",
+    probe="affinity",
+    region="us-east1",
+    endpoint="us-east1-pubsub.googleapis.com:443",
+    promise="While messages of a key are outstanding, the key stays at one subscriber.",
+    subscription="projects/shop/subscriptions/okp-us-affinity",
+)
+US: Final = replace(AFFINITY, probe="ordering", promise=EUROPE.promise, subscription="projects/shop/subscriptions/okp-us-ordering")
+STAGING: Final = replace(EUROPE, target="staging", environment="staging", endpoint="10.20.0.5:8085", region="")
+ASIA: Final = replace(EUROPE, target="asia", region="asia-east1", endpoint="asia-east1-pubsub.googleapis.com:443")
+OWN: Final = (EUROPE, LIBRARY, REDELIVERY, STAGING)
+OTHERS: Final[Mapping[str, tuple[Site, ...]]] = {"prober-1": (US, AFFINITY), "prober-2": (ASIA,)}
+
+
+@dataclass
+class World:
+    """The service, as a test changes it, and where it answers."""
+
+    view: StubView
+    store: StatusStore
+    url: str = ""
+
+    def end(self, site: Site, verdict: Verdict, number: int) -> None:
+        """One more run ends at this moment."""
+        result = _result(site, verdict, number, self.view.now - 1.0)
+        self.store.record([_entry(site, result, "prober-0")])
+        self.view.board.ended(site, result, result.started_at + result.duration_s)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[World]:
+    """The world on a free port of this machine; it ends with the context."""
+    world = made(folder)
+    announced = threading.Event()
+
+    def announce(url: str) -> None:
+        world.url = url.rstrip("/")
+        announced.set()
+
+    loop = asyncio.new_event_loop()
+
+    async def serving() -> None:
+        with suppress(asyncio.CancelledError):
+            await serve(create_app(world.view, world.view.archive, world.view.settings), "127.0.0.1", 0, announce=announce)
+
+    task = loop.create_task(serving())
+    thread = threading.Thread(target=loop.run_until_complete, args=(task,), daemon=True)
+    thread.start()
+    try:
+        assert announced.wait(PATIENCE_S)
+        yield world
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(PATIENCE_S)
+        loop.close()
+    assert world.view.errors == []
+
+
+def made(folder: Path) -> World:
+    """The world, with everything that it remembers."""
+    objectives = load(None, {}).objectives
+    database = Database(f"sqlite:///{folder / 'status.db'}")
+    store = StatusStore(database)
+    store.prepare()
+    boards = {
+        instance: Board(sites, objectives, version=VERSION, instance=instance, started_at=STARTED)
+        for instance, sites in {"prober-0": OWN, **OTHERS}.items()
+    }
+    for instance, board in boards.items():
+        _live(store, board, instance, OWN if instance == "prober-0" else OTHERS[instance])
+    boards["prober-0"].under_maintenance(STAGING, "upgrade of the emulator", NOON - 600.0)
+    boards["prober-0"].started(EUROPE, NOON - 4.0)
+    for site in OWN:
+        boards["prober-0"].planned(site, NOON + 21.0)
+    for instance, silent_s in (("prober-1", 3.0), ("prober-2", 1500.0)):
+        told = boards[instance].snapshot(NOON - silent_s)
+        store.tell(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.sites)
+    store.tell(ProberRecord("prober-0", VERSION, STARTED, NOON), slices=tuple(_slices()))
+    _report(folder / "reports")
+    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")))
+    return World(StubView(boards["prober-0"], archive), store)
+
+
+# --- runs --------------------------------------------------------------------------------------------------------------------
+
+
+def _live(store: StatusStore, board: Board, instance: str, sites: Iterable[Site]) -> None:
+    """What a prober has seen: a run a minute at each site, and earlier every recorded trace once."""
+    for site in sites:
+        entries = []
+        for number in range(RUNS):
+            at = NOON - (RUNS - number) * INTERVAL_S + 10.0
+            if site is ASIA and number > RUNS - 30:
+                break
+            entry = _entry(site, _result(site, _verdict(site, number), number, at), instance)
+            entries.append(entry)
+            board.ended(site, entry.run.result, entry.run.ended_at)
+        if site is US:
+            entries = [*_recorded(site, instance), *entries]
+        store.record(entries)
+
+
+def _verdict(site: Site, number: int) -> Verdict:
+    left = RUNS - number
+    if site is REDELIVERY:
+        return Verdict.FAIL if left in (1, 2, 3, 19) else Verdict.PASS
+    if site is LIBRARY:
+        return Verdict.UNKNOWN if left <= 2 or 30 <= left < 42 else Verdict.PASS
+    return Verdict.UNKNOWN if site is STAGING and left < 4 else Verdict.PASS
+
+
+def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
+    chance = Random(f"{site.probe} {site.target} {site.vantage} {number}")
+    reason = {Verdict.FAIL: "REDELIVERY_SKIP", Verdict.UNKNOWN: "the target did not answer for 12 s"}.get(verdict, "")
+    name = f"{site.probe}-{site.target}-{site.vantage}-{number:03}"
+    result = RunResult(
+        name,
+        site.probe,
+        site.target,
+        site.vantage,
+        verdict,
+        reason,
+        at,
+        chance.uniform(1.5, 3.0),
+        7 + number,
+        site.topic,
+        site.subscription,
+    )
+    if verdict is Verdict.UNKNOWN:
+        return result
+    counters = {
+        "deliveries_first": 200,
+        "deliveries_again": chance.randrange(20, 60),
+        "keys": 10,
+        "rewinds": chance.randrange(4, 12),
+    }
+    checks = {Indicator.ORDER: Tally(200, 0, 0), Indicator.COMPLETENESS: Tally(200, 0, 0)}
+    return replace(
+        result, counters=counters, checks=checks, durations=_durations(chance, slow=site is REDELIVERY and number > RUNS - 20)
+    )
+
+
+def _durations(chance: Random, *, slow: bool) -> dict[Indicator, Durations]:
+    worse = 6.0 if slow else 1.0
+    publish, receipt = chance.uniform(0.010, 0.014), chance.uniform(0.040, 0.055)
+    return {
+        Indicator.PUBLISH_LATENCY: Durations(200, publish, publish * chance.uniform(2.0, 4.0), publish * 5.0),
+        Indicator.END_TO_END_LATENCY: Durations(200, receipt, receipt * chance.uniform(2.0, 3.0) * worse, receipt * 4.0 * worse),
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Durations(12, 0.1, 0.4, chance.uniform(0.4, 0.9) * worse * worse),
+    }
+
+
+def _entry(site: Site, result: RunResult, instance: str) -> Entry:
+    """A run as the service keeps it; one that fails is a recorded trace."""
+    if result.verdict is Verdict.FAIL:
+        return _judged(site, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
+    ended_at = result.started_at + result.duration_s
+    recorded = Recorded((), {}, sum(result.counters.values()))
+    return entry_of(Ended(site, result, ended_at, 0.0, recorded), Prober(instance, VERSION, STARTED))
+
+
+def _recorded(site: Site, instance: str) -> Iterator[Entry]:
+    """Every recorded trace as a run of its own, some hours ago; one of them on a hostile key."""
+    for number, path in enumerate(sorted(VECTORS.glob("*.jsonl"))):
+        at = STARTED + 60.0 * number
+        result = replace(_result(site, Verdict.PASS, number, at), run_id=f"{site.probe}-{path.stem.split('-')[0]}")
+        yield _judged(site, result, instance, path.stem, HOSTILE if path.stem.startswith("t02-") else ORDERS)
+
+
+def _judged(site: Site, result: RunResult, instance: str, stem: str, key: str) -> Entry:
+    header, events = _trace(stem)
+    header = replace(header, subscription=site.subscription, key=key)
+    own = [_renamed(event, site.subscription, key) for event in events]
+    found = judge(result.run_id, header, own)
+    told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
+    told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
+    recorded = Recorded(own, {site.subscription: header.rules}, len(own))
+    return entry_of(Ended(site, told, told.started_at + told.duration_s, 0.0, recorded), Prober(instance, VERSION, STARTED))
+
+
+@cache
+def _trace(stem: str) -> tuple[TraceHeader, list[Event]]:
+    with read_trace(VECTORS / f"{stem}.jsonl") as trace:
+        return trace.header, list(trace)
+
+
+def _renamed(event: Any, subscription: str, key: str) -> Event:
+    named = {"subscription": subscription, "key": key}
+    renamed: Event = replace(event, **{name: value for name, value in named.items() if hasattr(event, name)})
+    return renamed
+
+
+# --- counts and reports ------------------------------------------------------------------------------------------------------
+
+
+def _slices() -> Iterator[Slice]:
+    """Counts for objectives: a good week, but redelivery in Europe has been bad for an hour; some things nobody counts."""
+    for objective in load(None, {}).objectives:
+        if objective.indicator in (Indicator.CONTROL_PLANE_LATENCY, Indicator.STALLED_KEYS):
+            continue
+        for target in ("europe", "us"):
+            is_burning = target == "europe" and objective.indicator is Indicator.REDELIVERY
+            for length_s, back_s in ((SHORT_S, DAY_S + HOUR_S), (LONG_S, 7 * DAY_S)):
+                at = begin_of(NOON - back_s, length_s)
+                while at < NOON:
+                    bad = length_s // 20 if is_burning and at >= NOON - HOUR_S else 0
+                    tally = Tally(length_s * 3 - bad, bad, 0)
+                    yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, tally)
+                    at += length_s
+
+
+def _report(folder: Path) -> None:
+    keys = [
+        _hot(
+            "orders-1042",
+            "stalled",
+            1.0,
+            0.04,
+            "Nothing of this key was consumed for 22 minutes. Look for a subscriber that holds it.",
+        ),
+        _hot(
+            "tenant-7", "throughput-bound", 0.92, 0.31, "Split this key: it comes to the limit of 1 MB/s per key in about 9 days."
+        ),
+        _hot(HOSTILE, "skewed", 0.4, 0.12, "Spread its messages over more keys."),
+    ]
+    spread = {
+        **_about("orders-1042"),
+        "exact": True,
+        "keys": 1200,
+        "messages": 480_000,
+        "bytes": 96_000_000,
+        "median": 310,
+        "p90": 700,
+        "p99": 4200,
+        "top_share": 0.31,
+        "top_ten_share": 0.55,
+        "zipf_exponent": 0.9,
+        "hot": 3,
+        "left_out": 0,
+    }
+    spread.pop("key")
+    put(folder, HOT_KEYS, date(2026, 2, 27), tables={"keys": keys[1:2], "subscriptions": [spread]}, left_out=0)
+    said = {"line": "7 hot keys among 1,200: 1 stalled, 2 throughput-bound, 4 skewed", "finished_at": "2026-03-01T01:02:03+00:00"}
+    put(folder, HOT_KEYS, date(2026, 2, 28), verdict="FAIL", tables={"keys": keys, "subscriptions": [spread]}, left_out=4, **said)
+    about = {"objective": "redelivery", "target": "europe"}
+    spenders: list[Row] = [
+        {**about, "by": "key", "value": ORDERS, "bad": 540, "share": 0.75, "others": 0},
+        {**about, "by": "key", "value": None, "bad": 180, "share": 0.25, "others": 12},
+    ]
+    tables: Mapping[str, Sequence[Row]] = {
+        "windows": [window("redelivery", "europe", HOUR_S)],
+        "alerts": [alert("redelivery")],
+        "spenders": spenders,
+    }
+    said = {"line": "1 of 16 budgets burns too fast", "finished_at": "2026-03-01T01:04:05+00:00"}
+    put(folder, SLO_BURN, date(2026, 2, 28), verdict="FAIL", tables=tables, **said)
+
+
+def _about(key: str) -> dict[str, Any]:
+    return {
+        "target": "europe",
+        "environment": "production",
+        "region": "europe-west1",
+        "topic": "projects/shop/topics/orders",
+        "subscription": "projects/shop/subscriptions/billing",
+        "key": key,
+    }
+
+
+def _hot(key: str, heat: str, score: float, share: float, advice: str) -> Row:
+    measured = {"peak_bytes_per_s": 920_000.0 * score, "backlog_max": 5200.0, "age_max_s": 1340.0, "standstill_minutes": 22.0}
+    said = {
+        "class": heat,
+        "reasons": [heat, "skewed"],
+        "score": score,
+        "advice": advice,
+        "messages": int(480_000 * share),
+        "share": share,
+    }
+    return {**_about(key), **said, **measured}

@@ -1,0 +1,101 @@
+"""The API in a process of its own: what it answers from the store alone, when it is ready, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from api.alone import Alone
+from prober.clock import wall_s
+from prober.config.loading import load
+from prober.core.findings import Kind
+from prober.status.database import Database
+from prober.status.records import ProberRecord
+from prober.status.store import StatusStore
+from tests.unit.status.examples import entry, snapshot
+
+WAIT_S = 30.0
+PROGRAM = "import sys; from prober.cli import main; sys.exit(main())"
+
+
+@contextmanager
+def alone(url: str, **environ: str) -> Iterator[httpx.Client]:
+    """`ordering-prober api` on a free port; it must end cleanly when it is told to."""
+    variables = {"ORDERING_PROBER_STATUS__URL": url, "ORDERING_PROBER_API__PORT": "0", **environ}
+    command = [sys.executable, "-c", PROGRAM, "api"]
+    with subprocess.Popen(
+        command, env=os.environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            address = process.stdout.readline().rpartition(" ")[2].strip()
+            assert address, process.stderr.read()
+            with httpx.Client(base_url=address, timeout=WAIT_S) as client:
+                yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(WAIT_S)
+        assert process.returncode == 0, process.stderr.read()
+
+
+def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/status.db"
+    database = Database(url)
+    store = StatusStore(database)
+    store.prepare()
+    store.record([entry("run-1", Kind.ORDER_GAP)])
+    store.tell(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().sites)
+    database.close()
+    with alone(url, ORDERING_PROBER_API__TOKEN="t") as client:
+        assert client.get("/readyz").json() == {"ready": True, "problems": []}
+        status = client.get("/api/v1/status").json()
+        assert [(site["target"], site["verdict"]) for site in status["sites"]] == [("europe", "FAIL")]
+        assert status["sites"][0]["findings"][0]["finding_id"] == "run-1-1"
+        assert client.get("/api/v1/findings/run-1-1").json()["kind"] == "ORDER_GAP"
+        assert client.get("/").status_code == 200
+        begun = client.post("/api/v1/probes/ordering/runs", headers={"Authorization": "Bearer t"})
+        assert (begun.status_code, begun.json()["detail"].partition(";")[0]) == (409, "this process does not probe there")
+        metrics = client.get("/metrics").text
+        assert "pubsub_prober_status_store_up 1.0" in metrics
+        assert "pubsub_prober_build_info" in metrics
+
+
+def test_a_store_of_a_newer_form_is_one_clear_line(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/status.db"
+    database = Database(url)
+    StatusStore(database).prepare()
+    with database.writing() as connection:
+        connection.exec_driver_sql("UPDATE status_version SET version_num = '999'")
+    database.close()
+    variables = os.environ | {"ORDERING_PROBER_STATUS__URL": url, "ORDERING_PROBER_API__PORT": "0"}
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "api"], env=variables, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("ordering-prober: the status store is of a newer form (999)")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:
+    async def looking() -> None:
+        folder = tmp_path / "later"
+        database = Database(f"sqlite:///{folder}/status.db")
+        async with Alone(load(None, {}), database, "1") as view:
+            assert view.readiness().problems == ("the status store cannot be reached",)
+            assert b"pubsub_prober_status_store_up 0.0" in view.metrics("")[1]
+            folder.mkdir()
+            await view._ask()
+            assert view.readiness().ready
+            assert b"pubsub_prober_status_store_up 1.0" in view.metrics("")[1]
+            assert view.alive()
+
+    asyncio.run(looking())

@@ -1,0 +1,224 @@
+"""Fire drills with their real parts: each fault is found on the keys where it was planted and nowhere else, a missed one is noticed, and
+one finding is followed through Prometheus and Alertmanager to the receiver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from prober.alerting.files import rule_files
+from prober.alerting.options import SCRAPE_JOB
+from prober.cli import main
+from prober.cli.program import app
+from prober.config.drills import CONTROL
+from prober.config.loading import load
+from prober.config.models import ProbeName
+from prober.core.verdict import Verdict
+from prober.drills.alerts import Prometheus
+from prober.drills.chain import Chain
+from prober.drills.drill import Drill
+from prober.drills.following import Patience
+from prober.drills.plans import PLANS, Plan, Sort
+from prober.drills.receiver import PAGES
+from prober.drills.results import DrillResult, StepName
+from prober.embedded.faults import Fault
+from prober.metrics import Metrics
+from tests.alerts.stories import ALERTS
+from tests.integration.test_paging import daemon, free_port, written
+
+SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
+SOON = {"ORDERING_PROBER_DRILLS__DEADLINE": "2s"}
+NEVER = Fault("drop", key="ordering-1", start=3600.0)
+
+
+class Announcing(Plan):
+    """A plan that expects something else than the catalogue announces for its fault."""
+
+    @property
+    def announced(self) -> tuple[str, ...]:
+        return ("PHANTOM",)
+
+
+class Calm(Plan):
+    """A plan that expects nothing."""
+
+    @property
+    def announced(self) -> tuple[str, ...]:
+        return ()
+
+
+def drilled(plan: Plan, seed: int = 0, prometheus: Prometheus | None = None) -> DrillResult:
+    """One drill, followed to our own metrics, and perhaps further."""
+
+    async def scenario() -> DrillResult:
+        return await Drill(plan, Chain(Metrics().drills([plan.name]), Patience(5.0, 5.0), prometheus), seed).carry_out()
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
+def test_every_drill_passes(plan: Plan, seed: int) -> None:
+    result = drilled(plan, seed)
+    assert (result.verdict, result.reason) == (Verdict.PASS, "")
+    assert bool(result.struck) == (plan.fault is not None)
+    assert bool(set(result.found) & set(plan.announced)) == bool(plan.announced)
+    finding, counter, *others = result.steps
+    assert (finding.took_s is not None, counter.took_s is not None) == (bool(plan.announced), bool(plan.announced))
+    assert result.not_followed == (StepName.RULE, StepName.ALERTMANAGER, StepName.RECEIVER) == tuple(step.name for step in others)
+
+
+class Elsewhere(Plan):
+    """A plan that says that its fault strikes no key."""
+
+    def planted_on(self, key: str) -> bool:
+        return False
+
+
+LOST = Fault("drop", key="ordering-1", count=1)
+
+
+@pytest.mark.parametrize(
+    ("plan", "verdict", "reason"),
+    [
+        (Plan("drop", Sort.INTEGRITY, ProbeName.ORDERING, NEVER), Verdict.UNKNOWN, "finding: the fault never struck"),
+        (Announcing("drop", Sort.INTEGRITY, ProbeName.ORDERING, LOST), Verdict.FAIL, "finding: none of PHANTOM was found"),
+        (
+            Elsewhere("drop", Sort.INTEGRITY, ProbeName.ORDERING, LOST),
+            Verdict.FAIL,
+            "finding: ORDER_GAP was found where nothing was planted",
+        ),
+        (
+            Calm("drop", Sort.BENIGN, ProbeName.ORDERING, LOST),
+            Verdict.FAIL,
+            "finding: ORDER_GAP was found although no promise was broken",
+        ),
+    ],
+    ids=["never", "missed", "elsewhere", "false alarm"],
+)
+def test_a_drill_that_proves_nothing_or_the_contrary_does_not_pass(plan: Plan, verdict: Verdict, reason: str) -> None:
+    result = drilled(plan)
+    assert (result.verdict, result.reason) == (verdict, reason)
+
+
+class Bare(Prometheus):
+    """A Prometheus that answers, without our rules."""
+
+    def __init__(self) -> None:
+        """Asks nobody."""
+
+    async def sees(self, drill: str) -> str | None:
+        return None
+
+    async def missing_rule(self) -> str:
+        return "there is no rule"
+
+
+class Faulty(Bare):
+    """A mistake of ours."""
+
+    async def sees(self, drill: str) -> str | None:
+        raise ZeroDivisionError
+
+
+def test_a_rule_that_is_not_loaded_fails_at_once_and_leaves_open_whether_it_would_be_quiet() -> None:
+    missed = drilled(PLANS["drop"], prometheus=Bare())
+    assert (missed.verdict, missed.reason) == (Verdict.FAIL, "rule: there is no rule")
+    quiet = drilled(PLANS[CONTROL], prometheus=Bare())
+    assert (quiet.verdict, quiet.reason) == (Verdict.UNKNOWN, "rule: there is no rule")
+
+
+def test_a_mistake_of_ours_is_unknown() -> None:
+    result = drilled(PLANS["drop"], prometheus=Faulty())
+    assert (result.verdict, result.internal_error, result.struck) == (Verdict.UNKNOWN, True, 0)
+    assert result.reason == "finding: internal error: ZeroDivisionError()"
+
+
+def options(**given: str) -> list[str]:
+    """Options of the command line."""
+    return [word for name, value in given.items() for word in (f"--{name}", value)]
+
+
+def called(*arguments: str, environ: Mapping[str, str] | None = None) -> Result:
+    """The command, and what it said."""
+    return CliRunner().invoke(app, ["drill", *arguments], env=environ)
+
+
+def test_the_command_prints_a_table_and_what_nobody_looked_at() -> None:
+    result = called("--fault", "drop", "--fault", CONTROL)
+    assert result.exit_code == 0, result.output
+    heading, drop, found, control, end = result.stdout.splitlines()
+    assert heading.split()[:4] == ["drill", "verdict", "finding", "counter"]
+    assert drop.split()[:2] == ["drop", "PASS"]
+    assert found == "    found: ORDER_GAP"
+    assert control.split() == [CONTROL, "PASS", "quiet", "quiet", "-", "-", "-"]
+    assert end == "PASS; not followed: rule, alertmanager, receiver"
+
+
+@pytest.mark.parametrize("arguments", [["--fault", "dorp"], ["--all", "--fault", "drop"], ["--prometheus", "http://127.0.0.1:1"]])
+def test_wrong_usage_is_one_line_before_anything_begins(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drill", *arguments]) == 2
+    output, errors = capsys.readouterr()
+    assert (output, len(errors.splitlines())) == ("", 1)
+
+
+def test_who_does_not_answer_is_unknown_and_a_page_that_does_not_come_is_a_failure() -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    result = called(
+        "--fault", "drop", "--format", "json", *options(prometheus=nowhere, alertmanager=nowhere, port="0"), environ=SOON
+    )
+    assert result.exit_code == 1
+    (followed,) = json.loads(result.stdout)["drills"]
+    assert [step["verdict"] for step in followed["steps"]] == ["PASS", "PASS", "UNKNOWN", "UNKNOWN", "FAIL"]
+
+
+# --- the whole chain ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def chain(port: int, folder: Path) -> Iterator[tuple[str, str]]:
+    """Prometheus with the rules and Alertmanager with the routes of the examples, the prober's port in the place of theirs."""
+    routes = yaml.safe_load((ALERTS / "alertmanager.example.yaml").read_text(encoding="utf-8"))
+    for receiver in routes["receivers"]:
+        for webhook in receiver.get("webhook_configs", ()):
+            webhook["url"] = f"http://127.0.0.1:{port}{PAGES if receiver['name'] == 'fire-drill' else '/nobody'}"
+    config = f"--config.file={written(folder / 'alertmanager.yaml', routes)}"
+    own = (f"--storage.path={folder / 'am'}", "--cluster.listen-address=")
+    with daemon("prometheus-alertmanager", free_port(), folder / "am.log", config, *own) as alertmanager:
+        for name, text in rule_files(load(None, {}).objectives).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        scrape = {"job_name": SCRAPE_JOB, "scrape_interval": "1s", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+        told = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]}
+        scraping = {"rule_files": ["*.rules.yaml"], "scrape_configs": [scrape], "alerting": told}
+        config = f"--config.file={written(folder / 'prometheus.yaml', scraping)}"
+        # What it sends before it has found Alertmanager is lost, and by default sent again after a minute.
+        own = (f"--storage.tsdb.path={folder / 'tsdb'}", "--rules.alert.resend-delay=10s")
+        with daemon("prometheus", free_port(), folder / "prometheus.log", config, *own) as prometheus:
+            yield prometheus, alertmanager
+
+
+@pytest.mark.timeout(240)
+def test_a_finding_is_followed_to_the_receiver_and_nobody_is_told_without_one(tmp_path: Path) -> None:
+    port = free_port()
+    environ = {"ORDERING_PROBER_DRILLS__SILENCE": "13s", "ORDERING_PROBER_DRILLS__DEADLINE": "60s"}
+    with chain(port, tmp_path) as (prometheus, alertmanager):
+        own = options(prometheus=prometheus, alertmanager=alertmanager, port=str(port), format="json")
+        result = called("--fault", "swap_in_batch", "--fault", "reply_lost", *own, environ=environ)
+    assert result.exit_code == 0, (result.output, result.exception)
+    document: dict[str, Any] = json.loads(result.stdout)
+    swapped, lost = document["drills"]
+    print("".join(f"\n{step['seconds']:5.1f} s  {step['step']}" for step in swapped["steps"]))
+    seconds = [step["seconds"] for step in swapped["steps"]]
+    assert [step["verdict"] for step in swapped["steps"]] == ["PASS"] * len(StepName)
+    assert max(seconds) < 60.0
+    assert [(step["verdict"], step["seconds"]) for step in lost["steps"]] == [("PASS", None)] * len(StepName)

@@ -1,0 +1,144 @@
+"""Drills of a service: nothing that is said about services changes, results are shown and logged, and what is under way can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from prober.config.drills import CONTROL, Drills
+from prober.config.loading import load
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.drills.results import StepName
+from prober.drills.schedule import FireDrills, drills_of
+from prober.errors import ConfigError
+from prober.metrics import Metrics
+from prober.service import Service
+
+NAMES = ("swap_in_batch", CONTROL)
+PATIENCE_S = 60.0
+
+
+def settings(names: tuple[str, ...] = NAMES, **given: object) -> Drills:
+    return Drills.model_validate({"cron": "0 3 * * mon", "faults": names, **given})
+
+
+def drilling(metrics: Metrics, chosen: Drills) -> FireDrills:
+    return FireDrills(chosen, metrics.drills(drills_of(chosen)), metrics.health)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+def run(scenario: Callable[[Metrics], Awaitable[None]]) -> Metrics:
+    """A scenario with the metrics of a service that watches a target on which something was found."""
+    config = load(None, {})
+    metrics = Metrics(config.objectives, "1.2.3")
+    target = metrics.watch(config.targets[0], ["t"], ["s"])
+    target.subscription("s").finding(Kind.ORDER_GAP, Status.VIOLATION)
+
+    async def whole() -> None:
+        await scenario(metrics)
+
+    asyncio.run(whole())
+    return metrics
+
+
+def about_services(metrics: Metrics) -> list[str]:
+    """Every line of a scrape that is not about drills."""
+    return [line for line in metrics.expose()[1].decode().splitlines() if "pubsub_prober_drill_" not in line]
+
+
+def test_drills_change_nothing_that_is_said_about_services(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "prober.drills")
+
+    async def scenario(metrics: Metrics) -> None:
+        before = about_services(metrics)
+        async with drilling(metrics, settings()) as drills:
+            assert (drills.report.drills, drills.report.results, drills.report.under_way) == (NAMES, (), "")
+            assert drills.report.next_at is not None
+            assert drills.run_now()
+            assert not drills.run_now(), "one at a time"
+            await until(lambda: drills.report.under_way == NAMES[0])
+            await until(lambda: len(drills.report.results) == len(NAMES) and not drills.report.under_way)
+            results = drills.report.results
+        assert [(one.drill, one.verdict, one.found) for one in results] == [
+            ("swap_in_batch", Verdict.PASS, ("ORDER_GAP", "ORDER_INVERSION")),
+            (CONTROL, Verdict.PASS, ()),
+        ]
+        assert all(one.not_followed == (StepName.RULE, StepName.ALERTMANAGER, StepName.RECEIVER) for one in results)
+        assert about_services(metrics) == before
+
+    metrics = run(scenario)
+    counted = metrics.expose()[1].decode()
+    assert 'pubsub_prober_drill_runs_total{drill="swap_in_batch",verdict="pass"} 1.0' in counted
+    assert 'pubsub_prober_drill_step_seconds{drill="swap_in_batch",step="finding"}' in counted
+    assert 'pubsub_prober_drill_last_success_timestamp_seconds{drill="control"} 1.' in counted
+    assert [record.levelname for record in caplog.records if record.getMessage().startswith("drill ")] == ["INFO", "INFO"]
+
+
+def test_a_drill_that_does_not_pass_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "prober.drills")
+
+    async def scenario(metrics: Metrics) -> None:
+        unheard = settings(("drop",), port=0, deadline="1s")
+        async with drilling(metrics, unheard) as drills:
+            drills.run_now()
+            await until(lambda: drills.report.results)
+
+    metrics = run(scenario)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("drill drop: FAIL after ")
+    assert record.getMessage().endswith("; receiver: did not come within 1 s")
+    assert 'drill_last_success_timestamp_seconds{drill="drop"} 0.0' in metrics.expose()[1].decode()
+
+
+def test_what_is_under_way_is_stopped_with_the_service() -> None:
+    async def scenario(metrics: Metrics) -> None:
+        async with drilling(metrics, settings(("stall_key",))) as drills:
+            drills.run_now()
+            await until(lambda: any(task.get_name().endswith(" beat") for task in asyncio.all_tasks()))
+            assert drills.report.under_way == "stall_key"
+        assert (drills.report.results, drills.report.under_way) == ((), "")
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(scenario)
+
+
+def test_without_a_schedule_there_is_nothing() -> None:
+    async def scenario(metrics: Metrics) -> None:
+        async with drilling(metrics, Drills(port=0)) as drills:
+            assert (drills.report.drills, drills.report.next_at, drills.run_now()) == ((), None, False)
+
+    assert "pubsub_prober_drill_runs_total{" not in run(scenario).expose()[1].decode()
+
+
+@pytest.mark.parametrize("cron", ["", "0 3 * * mon"])
+def test_a_service_has_drills_where_they_are_configured(cron: str, tmp_path: Path) -> None:
+    environ = {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db", "ORDERING_PROBER_DRILLS__CRON": cron}
+
+    async def scenario() -> str:
+        async with Service(load(None, environ), environ, "1.2.3") as service:
+            return service.metrics("")[1].decode()
+
+    series = 'pubsub_prober_drill_last_success_timestamp_seconds{drill="control"} 0.0'
+    assert (series in asyncio.run(scenario())) == bool(cron)
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    async def scenario(metrics: Metrics) -> None:
+        taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        async with taken:
+            port = taken.sockets[0].getsockname()[1]
+            with pytest.raises(ConfigError, match=r"name another with drills\.port$"):
+                await drilling(metrics, settings(port=port)).__aenter__()
+
+    run(scenario)

@@ -1,0 +1,170 @@
+"""The rules that are written follow from the objectives, and from nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from prober.alerting import objectives, service
+from prober.alerting.counted import counted
+from prober.alerting.files import groups_by_file, rule_files
+from prober.alerting.options import Options
+from prober.alerting.promql import duration, number, percent, selector, series
+from prober.alerting.rules import Alert, Group, Recording
+from prober.config.loading import load
+from prober.core.checks import BREACHES
+from prober.core.findings import Kind
+from prober.core.indicators import MEANINGS, Indicator
+from prober.core.slo import DAY_S, Objective
+from prober.metrics import families
+
+
+def order(target: float = 0.9999, days: float = 30, **labels: str) -> Objective:
+    return Objective("order", Indicator.ORDER, target, days * DAY_S, labels=labels)
+
+
+def burns(objective: Objective) -> list[Alert]:
+    (group,) = objectives.groups([objective])
+    return [rule for rule in group.rules if isinstance(rule, Alert) and rule.name == "PubsubErrorBudgetBurn"]
+
+
+def recordings(objective: Objective) -> dict[str, str]:
+    (group,) = objectives.groups([objective])
+    return {rule.name: rule.expression for rule in group.rules if isinstance(rule, Recording)}
+
+
+def factors(objective: Objective) -> list[str]:
+    return [re.findall(r"burn_rate:ratio\w+\{[^}]*\} > (\S+)", alert.expression)[0] for alert in burns(objective)]
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(30, ["14.4", "6", "3", "1"]), (28, ["13.44", "5.6", "2.8", "0.933333"]), (7, ["3.36", "1.4", "0.7", "0.233333"])],
+)
+def test_factors_follow_from_the_period(days: int, expected: list[str]) -> None:
+    assert factors(order(days=days)) == expected
+
+
+def test_windows_come_in_pairs_and_severities() -> None:
+    told = [(str(alert.severity), alert.labels["long"], alert.labels["short"]) for alert in burns(order())]
+    assert told == [("critical", "1h", "5m"), ("critical", "6h", "30m"), ("warning", "1d", "2h"), ("warning", "3d", "6h")]
+    for alert in burns(order()):
+        assert re.findall(r"burn_rate:ratio(\w+)\{", alert.expression) == [alert.labels["long"], alert.labels["short"]]
+
+
+def test_an_alert_that_could_never_fire_is_not_written() -> None:
+    assert [alert.labels["long"] for alert in burns(order(0.9))] == ["6h", "1d", "3d"]
+
+
+def test_one_bad_thing_needs_this_many_others() -> None:
+    assert [re.findall(r">= (\d+)$", alert.expression)[0] for alert in burns(order())] == ["695", "1667", "3334", "10001"]
+
+
+def test_the_period_is_a_window() -> None:
+    names = recordings(order(days=28))
+    assert "slo:pubsub_prober_bad:increase28d" in names
+    assert names["slo:pubsub_prober_budget_remaining:ratio"] == '1 - slo:pubsub_prober_burn_rate:ratio28d{slo="order"}'
+    assert names["slo:pubsub_prober_period:seconds"] == "vector(2419200)"
+
+
+def test_long_windows_add_up_recorded_hours() -> None:
+    written = recordings(order())["slo:pubsub_prober_bad:increase3d"]
+    assert written == 'sum_over_time(slo:pubsub_prober_bad:increase1h{slo="order"}[3d:5m]) / 12'
+
+
+@pytest.mark.parametrize("indicator", Indicator)
+def test_every_indicator_is_counted_from_its_metrics(indicator: Indicator) -> None:
+    threshold_s = 2.5 if MEANINGS[indicator].thresholded else None
+    numbers = counted(Objective("x", indicator, 0.99, 30 * DAY_S, threshold_s), "5m")
+    assert numbers.bad != numbers.decided
+    for expression in (numbers.bad, numbers.decided):
+        assert "target, environment, region" in expression
+        assert "[5m" in expression
+        assert "undecided" not in expression
+    if threshold_s is not None:
+        assert "2.5" in numbers.bad
+
+
+def test_labels_of_an_objective_go_to_its_alerts_and_never_replace_ours() -> None:
+    for alert in burns(order(team="broker", slo="other", severity="none")):
+        assert alert.labels["team"] == "broker"
+        assert alert.labels["slo"] == "order"
+    text = rule_files([order(team="broker", severity="none", owner="me")])["objectives.rules.yaml"]
+    assert "team: broker" in text
+    assert "severity: none" not in text
+    assert "owner: me" not in text
+
+
+def test_every_kind_of_finding_has_its_alert() -> None:
+    groups = service.groups([], Options())
+    written = [
+        rule.expression for group in groups for rule in group.rules if isinstance(rule, Alert) and "kind=~" in rule.expression
+    ]
+    for kind in Kind:
+        named = [expression for expression in written if re.search(rf"[\"|]{kind}[\"|]", expression)]
+        late = kind in {Kind.STUCK, Kind.LOST_OVERTAKEN}  # liveness only
+        harmless = kind is Kind.AFFINITY_MOVE
+        assert len(named) == (0 if late or harmless else 1), kind
+    assert {kind for kinds in BREACHES.values() for kind in kinds} <= set(Kind)
+
+
+def test_the_age_that_is_old_is_that_of_the_objective() -> None:
+    strict = [Objective(f"a{limit}", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, 30 * DAY_S, limit) for limit in (45.0, 30.0)]
+    assert _rising(strict).count("_seconds) > 30\n") == 1
+    assert _rising([]).count("_seconds) > 60\n") == 1
+
+
+def _rising(promises: list[Objective]) -> str:
+    return next(
+        rule.expression
+        for group in service.groups(promises, Options())
+        for rule in group.rules
+        if isinstance(rule, Alert) and rule.name == "PubsubOldestUnackedAgeRising"
+    )
+
+
+def test_options_reach_every_alert() -> None:
+    options = Options("https://runbooks.example.com", "https://grafana.example.com", "https://prober.example.com", "okp", 120.0)
+    texts = rule_files([order()], options)
+    for text in texts.values():
+        alerts = text.count("- alert:")
+        assert text.count("runbook_url: https://runbooks.example.com/Pubsub") == alerts
+        assert text.count("dashboard_url: https://grafana.example.com/d/okp-") == alerts
+    assert texts["service.rules.yaml"].count("status_url: https://prober.example.com/findings?") == 5
+    assert "subscription:pubsub_prober_findings:new2m" in texts["service.rules.yaml"]
+    assert 'up{job="okp"}' in texts["prober.rules.yaml"]
+
+
+def test_the_same_objectives_give_the_same_text() -> None:
+    promises = load(None, {}).objectives
+    assert rule_files(promises) == rule_files(promises)
+
+
+def test_names_of_groups_are_distinct() -> None:
+    groups: list[Group] = [group for groups in groups_by_file(load(None, {}).objectives, Options()).values() for group in groups]
+    assert len({group.name for group in groups}) == len(groups)
+
+
+def test_a_label_that_a_family_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no label kind"):
+        series(families.ORDER_CHECKS, kind="ORDER_GAP")
+    with pytest.raises(ValueError, match="has no label le"):
+        series(families.PUBLISH_LATENCY, "_count", le="1.0")
+    with pytest.raises(ValueError, match="is no histogram"):
+        series(families.ORDER_CHECKS, "_bucket")
+    with pytest.raises(ValueError, match="is a histogram"):
+        series(families.PUBLISH_LATENCY)
+
+
+def test_how_things_are_written() -> None:
+    assert selector("x", ("a", "b"), b=("2", "1"), a=("3",)) == 'x{b=~"1|2", a="3"}'
+    assert [number(value) for value in (14.4, 6.0, 28 / 30, 1 - 0.9999, 2592000.0)] == [
+        "14.4",
+        "6",
+        "0.933333",
+        "0.0001",
+        "2592000",
+    ]
+    assert [percent(share) for share in (0.9995, 0.02, 0.1, 0.9)] == ["99.95 %", "2 %", "10 %", "90 %"]
+    assert [duration(seconds) for seconds in (90, 3600, 86400, 93600)] == ["1m30s", "1h", "1d", "1d2h"]

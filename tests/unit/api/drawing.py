@@ -1,0 +1,61 @@
+"""Findings to draw: those of the recorded traces, and made ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+from prober.core.events import Event
+from prober.core.findings import Finding
+from prober.core.rules import Mode, Rules
+from prober.core.verdict import Verdict
+from prober.history.trace import FIRST_EVENT_LINE, read_trace, write_trace
+from prober.history.trace_header import TraceHeader
+from prober.judgement import judge
+from prober.results import RunResult
+from prober.snapshot import Site
+from prober.status.dossiers import Ended, Prober, entry_of
+from prober.status.records import Beginning, Evidence, FindingRecord, Recorded
+from tests.notation import history
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+SITE = Site("europe", "ordering", "wire", interval_s=10.0)
+
+
+def recorded() -> Iterator[tuple[str, FindingRecord]]:
+    """Every finding of every recorded trace, with the evidence that the service makes for it."""
+    return iter(_recorded())
+
+
+@cache
+def _recorded() -> tuple[tuple[str, FindingRecord], ...]:
+    found = []
+    for path in sorted(VECTORS.glob("*.jsonl")):
+        with read_trace(path) as trace:
+            found += [(path.stem, record) for record in findings(trace.header, list(trace))]
+    return tuple(found)
+
+
+def found(text: str, mode: Mode = Mode.STREAMING) -> FindingRecord:
+    """The first finding of a history in the notation of tests, as the service keeps it."""
+    return findings(TraceHeader("s", "k", Rules(mode)), history(text, mode))[0]
+
+
+def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecord, ...]:
+    judgement = judge("run", header, events)
+    result = RunResult(
+        "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=judgement.findings, counts=judgement.counts
+    )
+    kept = Recorded(events, {header.subscription: header.rules}, len(events))
+    return entry_of(Ended(SITE, result, 1.0, 0.0, kept), Prober("prober-0", "1", 0.0)).findings
+
+
+def drawn_of(events: Sequence[Event], finding: Finding, *opened: Beginning) -> FindingRecord:
+    """A finding with these events as its evidence; its witnesses are their numbers, from 1."""
+    stream = BytesIO()
+    write_trace(stream, TraceHeader(finding.subscription, finding.key, Rules()), events)
+    witnesses = tuple(number + FIRST_EVENT_LINE - 1 for number in finding.witnesses)
+    evidence = Evidence(stream.getvalue().decode(), False, False, len(events), witnesses, opened)
+    return FindingRecord("run-1", "run", SITE.key, "prober-0", 1.0, finding, len(events), "It is explained.", evidence)

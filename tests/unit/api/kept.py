@@ -1,0 +1,78 @@
+"""A store with something in it: runs of two sites, one with real findings and their evidence."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from api.archive import Archive
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.status.database import Database
+from prober.status.dossiers import Ended, entry_of
+from prober.status.records import Entry
+from prober.status.store import StatusStore
+from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, folder, view
+from tests.unit.api.asking import US as US_SHOWN
+from tests.unit.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
+
+RUNS = 7
+SLASHED = "orders/2026/../ä \U0001f511?#%00"
+"""A key that is not easily put in an address."""
+
+
+def real(run_id: str = "run-real", at: float = START) -> Entry:
+    """A run that was judged: message 3 was passed over. With the evidence for it."""
+    result, recorded = failed(run_id, at=at)
+    return entry_of(Ended(SITE, result, at + 2.0, 0.0, recorded), PROBER)
+
+
+def entries() -> list[Entry]:
+    """Seven runs, one every minute, the newest last."""
+    times = [START + 60.0 * number for number in range(RUNS)]
+    return [
+        entry("run-1", at=times[0]),
+        real("run-2", times[1]),
+        entry("run-3", Kind.STUCK, at=times[2], site=US, status=Status.LIVENESS),
+        entry(
+            "run-4",
+            Kind.ORDER_GAP,
+            Kind.ORDER_GAP,
+            at=times[3],
+            site=LIBRARY,
+            key=SLASHED,
+            subscription="projects/p/subscriptions/s",
+        ),
+        entry("run-5", at=times[4], site=LIBRARY),
+        entry("run-6", at=times[5], verdict=Verdict.UNKNOWN),
+        entry("run-7", Kind.AFFINITY_MOVE, at=times[6], status=Status.INDETERMINATE, verdict=Verdict.PASS),
+    ]
+
+
+def fill(url: str, *more: Entry) -> Archive:
+    """The archive at a URL, with all of them written."""
+    archive = archive_at(url)
+    database = Database(url)
+    StatusStore(database).record([*entries(), *more])
+    database.close()
+    return archive
+
+
+@cache
+def filled() -> Archive:
+    """The same, made once; nobody writes to it afterwards."""
+    return fill(f"sqlite:///{folder() / 'filled.db'}")
+
+
+def full_view() -> StubView:
+    """A service whose store has all of this."""
+    asked = view(EUROPE, US_SHOWN)
+    asked.archive = filled()
+    return asked
+
+
+def answer(path: str, status: int = 200) -> Any:
+    """What is answered, as JSON."""
+    response = ask(full_view(), path)
+    assert response.status_code == status, response.text
+    return response.json()

@@ -1,0 +1,157 @@
+"""How answers are made: once a moment, few at a time, and not again for those who have them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastapi import Request
+
+from api import answering
+from api.answering import Answering, Busy
+from api.models.base import Answer
+from prober.core.verdict import Verdict
+from prober.status.database import Database
+from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, end, view
+from tests.unit.api.kept import full_view
+
+POLLED = ("/api/v1/status", "/api/v1/probes", "/api/v1/slos", "/api/v1/findings", "/api/v1/runs", "/api/v1/runs/run-1")
+
+
+class Said(Answer):
+    """An answer."""
+
+    text: str
+
+
+def request(path: str = "/", query: str = "", headers: dict[str, str] | None = None) -> Request:
+    raw = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+    return Request({"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": raw})
+
+
+class TestETags:
+    @pytest.mark.parametrize("path", POLLED)
+    def test_who_has_the_answer_is_not_sent_it_again(self, path: str) -> None:
+        asked = full_view()
+        first = ask(asked, path)
+        tag = first.headers["etag"]
+        assert tag.startswith('W/"')
+        for known in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+            again = ask(asked, path, headers={"If-None-Match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+            assert again.headers["cache-control"] == "no-cache"
+        for unknown in ('"other"', 'W/"0"', "", tag[:-2] + '"'):
+            assert ask(asked, path, headers={"If-None-Match": unknown}).content == first.content
+
+    def test_of_the_status_it_tells_what_changed_and_not_that_time_passed(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.PASS)
+        before = ask(asked, "/api/v1/status").headers["etag"]
+        asked.board.skipped(EUROPE, "overlap", asked.now)
+        assert ask(asked, "/api/v1/status").headers["etag"] != before
+
+
+class TestThreads:
+    def test_the_same_question_is_answered_once(self) -> None:
+        made: list[str] = []
+
+        async def asking() -> list[bytes]:
+            desk = Answering()
+
+            def make(text: str) -> Callable[[], Said]:
+                def made_now() -> Said:
+                    made.append(text)
+                    return Said(text=text)
+
+                return made_now
+
+            asked = [desk.answer(request("/a", "x=1"), make("a")) for _ in range(20)]
+            asked += [desk.answer(request("/a", "x=2"), make("b")) for _ in range(3)]
+            answers = await asyncio.gather(*asked)
+            return [bytes(one.body) for one in answers]
+
+        answers = asyncio.run(asking())
+        assert sorted(made) == ["a", "b"]
+        assert answers == [b'{"text":"a"}'] * 20 + [b'{"text":"b"}'] * 3
+
+    def test_a_mistake_is_not_remembered(self) -> None:
+        async def asking() -> bytes:
+            desk = Answering()
+
+            def fail() -> Said:
+                raise ValueError("twice")
+
+            for _ in range(2):
+                with pytest.raises(ValueError, match="twice"):
+                    await desk.answer(request(), fail)
+            return bytes((await desk.answer(request(), lambda: Said(text="well"))).body)
+
+        assert asyncio.run(asking()) == b'{"text":"well"}'
+
+    def test_what_is_remembered_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answering, "REMEMBERED_MAX", 2)
+
+        async def asking() -> int:
+            desk, made = Answering(), 0
+
+            def make() -> Said:
+                nonlocal made
+                made += 1
+                return Said(text="")
+
+            for query in ("1", "2", "3", "3", "1"):
+                await desk.answer(request(query=query), make)
+            return made
+
+        assert asyncio.run(asking()) == 4  # the first was forgotten
+
+    def test_who_waits_for_too_long_is_sent_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answering, "WAIT_MAX_S", 0.0)
+        release = threading.Event()
+
+        async def asking() -> None:
+            desk = Answering()
+            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(answering.THREADS_MAX)]
+            await asyncio.sleep(0)
+            with pytest.raises(Busy) as refused:
+                await desk.ask(lambda: None)
+            assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "5"})
+            release.set()
+            await asyncio.gather(*busy)
+            assert await desk.ask(lambda: 3) == 3
+
+        asyncio.run(asking())
+
+
+class TestStoreThatIsNotThere:
+    LISTS = (
+        "/api/v1/runs",
+        "/api/v1/runs/run-1",
+        "/api/v1/findings",
+        "/api/v1/findings/f/trace",
+        "/api/v1/keys?key=k",
+        "/api/v1/subscriptions",
+    )
+
+    def missing(self, tmp_path: Path) -> StubView:
+        """A service whose store was taken away."""
+        asked = view(EUROPE)
+        asked.archive = archive_at(f"sqlite:///{tmp_path}/status.db")
+        with Database(f"sqlite:///{tmp_path}/status.db").writing() as connection:
+            connection.exec_driver_sql("DROP TABLE runs")
+            connection.exec_driver_sql("DROP TABLE findings")
+            connection.exec_driver_sql("DROP TABLE evidence")
+        return asked
+
+    @pytest.mark.parametrize("path", LISTS)
+    def test_it_is_told_and_when_to_come_again(self, path: str, tmp_path: Path) -> None:
+        response = ask(self.missing(tmp_path), path)
+        assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+        assert response.json()["detail"] == "the status store cannot be reached at the moment"
+
+    @pytest.mark.parametrize("path", ["/", "/api/v1/status", "/api/v1/probes", "/healthz", "/metrics"])
+    def test_what_this_process_knows_is_still_told(self, path: str, tmp_path: Path) -> None:
+        assert ask(self.missing(tmp_path), path).status_code == 200

@@ -1,0 +1,237 @@
+"""The pages of what is kept: findings, runs, keys, hot keys, objectives; what is not there, cannot be asked, or cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from api.advice import ADVICE, SURENESS
+from api.app import create_app
+from prober.core.findings import Kind, Status
+from prober.history.reports import ReportReader
+from prober.status.database import StoreUnavailable
+from prober.status.queries import StatusQueries
+from prober.status.records import Entry
+from tests.browser.looking import PAGES
+from tests.browser.world import HOSTILE, ORDERS, World, made
+from tests.unit.api.pages import Page
+
+ROOT = Path(__file__).parents[3]
+VIOLATION = PAGES["violation"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A filled store; what a test changes it puts back."""
+    return made(tmp_path_factory.mktemp("world"))
+
+
+def get(world: World, path: str) -> httpx.Response:
+    async def asking() -> httpx.Response:
+        view = world.view
+        transport = httpx.ASGITransport(create_app(view, view.archive, view.settings))
+        async with httpx.AsyncClient(transport=transport, base_url="http://prober") as client:
+            return await client.get(path)
+
+    response = asyncio.run(asking())
+    assert world.view.errors == []
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    return response
+
+
+def page(world: World, path: str, status: int = 200) -> Page:
+    response = get(world, path)
+    assert response.status_code == status
+    return Page(response.text)
+
+
+class TestFinding:
+    def test_everything_that_is_needed_to_believe_it(self, world: World) -> None:
+        said = page(world, VIOLATION).said()
+        for words in (
+            "REDELIVERY_SKIP violation Message 4 was delivered to A right after message 2",
+            " UTC , open : no run of this probe has passed since",
+            "violation: no legal behaviour of the service explains what was observed",
+            "4 times on this key, 3 of them open",
+            "Message 3 should have come again between 2 and 4; message 4 came without.",
+            "7 events, taken from 17. Judged again, they alone give the same finding.",
+            "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
+            "Is a dead-letter policy in play?",
+            "all of its 17 events",
+            "prober-0, version 1.4.0, started 2026-03-01 03:00:00 UTC",
+            "delivery_delay_max_s 5, clock_error_s 0",
+            "X <-- decides",
+        ):
+            assert words in said
+
+    def test_what_is_linked(self, world: World) -> None:
+        links = set(page(world, VIOLATION).values("href"))
+        api = "../api/v1/findings/redelivery-europe-wire-089-1"
+        assert {api, f"{api}/trace", f"{api}/diagram.svg", "../runs/redelivery-europe-wire-089", f"../keys?key={ORDERS}"} <= links
+
+    def test_one_that_is_closed(self, world: World) -> None:
+        assert "closed 2026-03-01 11:42:" in page(world, "/findings/redelivery-europe-wire-071-1").said()
+
+    def test_one_that_is_not_certain(self, world: World) -> None:
+        found = page(world, PAGES["indeterminate"])
+        assert "indeterminate: a legal explanation exists" in found.said()
+        assert "It does not fail a run." in found.said()
+        assert "../static/unknown.svg" in found.values("href")
+
+    def test_one_without_evidence_says_why(self, world: World) -> None:
+        entry_id = "ordering-t55-1"
+        record = world.view.archive.queries.finding(entry_id)
+        run = world.view.archive.queries.run("ordering-t55")
+        assert record is not None
+        assert run is not None
+        lone = replace(record, finding_id="lone-1", run_id="lone", evidence=None, unproven_because="the store was too busy")
+        judged = replace(run.prober, judged=5, unjudged_because="the prober stood still for 3 s")
+        world.store.record([Entry(replace(run, result=replace(run.result, run_id="lone"), prober=judged), (lone,))])
+        said = page(world, "/findings/lone-1").said()
+        assert "There is no drawing the store was too busy" in said
+        assert "Judge it yourself" not in said
+        assert "only the first 5 of 21 events: the prober stood still for 3 s" in said
+
+    def test_every_kind_is_explained_and_advised_as_in_the_document(self) -> None:
+        text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
+        advised = {Kind(name.strip("`")) for kinds, _, advice in rows if advice for name in kinds.split(", ")}
+        assert advised == set(ADVICE)
+        assert set(SURENESS) == set(Status)
+
+
+class TestLists:
+    def test_findings_are_filtered(self, world: World) -> None:
+        said = page(world, "/findings?kind=PUSH_OVERLAP&status=violation&target=&open=&key=").said()
+        assert said.count("PUSH_OVERLAP violation") == 1
+        assert "No finding agrees with this." in page(world, "/findings?key=nothing").said()
+
+    def test_the_next_page_keeps_the_filter(self, world: World) -> None:
+        found = page(world, "/findings?status=violation&open=false&limit=5")
+        older = next(link for link in found.values("href") if "cursor=" in link)
+        assert older.startswith("findings?limit=5&status=violation&open=false&cursor=")
+        assert page(world, f"/{older}").said().count("violation") > 5
+
+    def test_runs_are_filtered(self, world: World) -> None:
+        said = page(world, "/runs?verdict=FAIL&probe=redelivery").said()
+        assert "redelivery-europe-wire-089 FAIL REDELIVERY_SKIP" in said
+        assert "No run agrees with this." in page(world, "/runs?target=mars").said()
+
+    @pytest.mark.parametrize(
+        ("path", "reason"),
+        [
+            ("/findings?kind=NONSENSE", "kind: Input should be 'ORDER_GAP'"),
+            ("/findings?knid=STUCK", "knid: "),
+            ("/findings?cursor=nonsense", "the cursor is none of ours"),
+            ("/findings?limit=100000", "limit: "),
+            ("/runs?since=yesterday", "since: write a time with its zone"),
+            ("/hot-keys?date=tomorrow", "date: write a day like"),
+            ("/findings?key=%00", ""),
+        ],
+    )
+    def test_what_cannot_be_asked_is_said(self, world: World, path: str, reason: str) -> None:
+        said = page(world, path, 400 if reason else 200).said()
+        assert reason in said
+
+
+class TestOthers:
+    def test_a_run(self, world: World) -> None:
+        said = page(world, PAGES["run"]).said()
+        assert "Run redelivery-europe-wire-089 FAIL REDELIVERY_SKIP" in said
+        assert "publish_latency \u2013 \u2013 \u2013 1" in said
+        assert "REDELIVERY_SKIP violation 2026-03-01 11:59:1" in said
+
+    def test_a_key(self, world: World) -> None:
+        said = page(world, PAGES["key"]).said()
+        assert "REDELIVERY_SKIP violation" in said
+        assert "stalled score 100 %" in said
+        assert "Nothing is kept that was found on this key." in page(world, "/keys?key=none").said()
+        assert "It is not among the hot keys of 2026-02-28, of which 4 are not listed." in page(world, "/keys?key=none").said()
+        assert "Enter a key" in page(world, "/keys").said()
+
+    def test_names_from_outside_are_only_text(self, world: World) -> None:
+        for path in (PAGES["hostile"], PAGES["hostile key"], PAGES["hot keys"], "/findings", f"/keys?key={quote(HOSTILE)}"):
+            found = page(world, path)
+            assert [attributes for tag, attributes in found.elements if tag == "script" and "src" not in attributes] == []
+            assert not any(name.startswith("on") or name == "style" for _, attributes in found.elements for name in attributes)
+
+    def test_hot_keys(self, world: World) -> None:
+        said = page(world, "/hot-keys").said()
+        assert "Hot keys of 2026-02-28" in said
+        assert "tenant-7 throughput-bound score 92 % · 31 % of the messages of its topic Split this key" in said
+        assert "peak 846,400 bytes/s" in said
+        assert "age max 22 min" in said
+        assert "4 further hot keys not shown" in said
+        assert "Hot keys of 2026-02-27" in page(world, "/hot-keys?date=2026-02-27").said()
+        assert "There is no report about 2026-01-01." in page(world, "/hot-keys?date=2026-01-01", 404).said()
+
+    def test_an_objective(self, world: World) -> None:
+        said = page(world, PAGES["objective"]).said()
+        assert "99.9 % over 30 d. A redelivery is bad if it passed over messages" in said
+        assert "1 h: burn rate 17, fires above 14: fires (page)" in said
+        assert "1 h 10,620 180 0 17 1 d 14 h" in said
+        assert "key orders-1042 540 (75 %) key 12 others 180 (25 %)" in said
+
+    def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
+        said = page(world, PAGES["unknown objective"]).said()
+        assert "europe unknown" in said
+        assert "1 h: burn rate unknown, fires above 14: unknown, nothing was decided" in said
+
+    def test_the_status_page_shows_what_is_kept(self, world: World) -> None:
+        found = page(world, "/")
+        said = found.said()
+        assert "UNKNOWN. it passed" not in said
+        assert "SILENT prober-2 version 1.4.0" in said
+        assert "orders-1042 stalled score 100 %" in said
+        labels = list(found.values("aria-label"))
+        assert any(label.startswith("end-to-end latency: 99 % within ") for label in labels)
+        assert any(label.endswith("1 gap in which nothing is known") for label in labels)
+        assert f"findings/{VIOLATION.rpartition('/')[2]}" in found.values("href")
+
+    @pytest.mark.parametrize("path", ["/findings/none", "/runs/none", "/slos/none", "/findings/%00", "/runs/%F0%9F%92%A9"])
+    def test_what_is_not_there(self, world: World, path: str) -> None:
+        found = page(world, path, 404)
+        assert "Not here There is no " in found.said()
+        assert "../" in found.values("href")
+
+
+class TestOutages:
+    def test_without_a_place_for_reports(self, world: World) -> None:
+        archive = world.view.archive
+        world.view.archive = replace(archive, reports=None)
+        try:
+            assert "It is not configured where the nightly jobs put their reports" in page(world, "/").said()
+            assert "It is not configured where" in page(world, "/hot-keys", 404).said()
+            assert "Unknown: there is no report of the nightly job." in page(world, PAGES["key"]).said()
+        finally:
+            world.view.archive = archive
+
+    def test_without_a_report(self, world: World, tmp_path: Path) -> None:
+        archive = world.view.archive
+        world.view.archive = replace(archive, reports=ReportReader(str(tmp_path)))
+        try:
+            assert "There is no report yet." in page(world, "/").said()
+            assert "There is no report yet." in page(world, "/hot-keys").said()
+            assert "there is no report of it" in page(world, PAGES["objective"]).said()
+        finally:
+            world.view.archive = archive
+
+    def test_a_store_that_cannot_be_asked(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise StoreUnavailable("the database is locked")
+
+        for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "standings", "probers"):
+            monkeypatch.setattr(StatusQueries, name, fail)
+        said = page(world, "/").said()
+        assert "Trouble of the prober itself" in said
+        assert "Unknown: the status store cannot be asked at the moment." in said
+        for path in (VIOLATION, "/findings", "/runs", PAGES["run"], PAGES["key"], PAGES["objective"]):
+            response = get(world, path)
+            assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+            assert "The status store cannot be reached at the moment." in Page(response.text).said()
+            assert "locked" not in response.text

@@ -1,0 +1,127 @@
+"""Probes and their sites, and runs that are asked for over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from prober.config.models import Api
+from prober.core.verdict import Verdict
+from prober.snapshot import Site, SiteKey
+from prober.status.database import Database
+from prober.status.records import ProberRecord
+from prober.status.store import StatusStore
+from tests.unit.api.asking import EUROPE, NOON, US, StubView, archive_at, ask, end, view
+
+LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
+TOKEN = {"Authorization": "Bearer open sesame"}
+
+
+def guarded(*sites: Site) -> StubView:
+    """A service with a token."""
+    asked = view(*sites)
+    asked.settings = Api(token=SecretStr("open sesame"))
+    return asked
+
+
+def begin(asked: StubView, probe: str = "ordering", order: object = None, headers: dict[str, str] = TOKEN) -> tuple[int, Any]:
+    """Asks for runs; what is answered."""
+    body = None if order is None else json.dumps(order).encode()
+    response = ask(asked, f"/api/v1/probes/{probe}/runs", "POST", {"Content-Type": "application/json"} | headers, body=body)
+    return response.status_code, response.json()
+
+
+def test_probes_with_how_they_stand() -> None:
+    asked = view(EUROPE, LIBRARY, US)
+    end(asked, EUROPE, Verdict.PASS)
+    end(asked, LIBRARY, Verdict.FAIL, reason="STUCK")
+    asked.board.under_maintenance(US, "works", NOON)
+    ordering, redelivery = ask(asked, "/api/v1/probes").json()["items"]
+    assert (ordering["name"], ordering["standing"]) == ("ordering", "FAIL")
+    assert ordering["promise"].startswith("Messages of a key are received in the order")
+    assert [(site["vantage"], site["standing"]) for site in ordering["sites"]] == [("wire", "PASS"), ("library", "FAIL")]
+    assert (redelivery["name"], redelivery["standing"]) == ("redelivery", None)
+
+
+def test_one_probe_in_full() -> None:
+    asked = view(EUROPE, US)
+    end(asked, EUROPE, Verdict.PASS)
+    probe = ask(asked, "/api/v1/probes/ordering").json()
+    assert probe["standing"] == "PASS"
+    assert [run["run_id"] for run in probe["sites"][0]["history"]] == ["run-1"]
+
+
+def test_no_such_probe() -> None:
+    response = ask(view(EUROPE, US), "/api/v1/probes/nonsense")
+    assert (response.status_code, response.json()["detail"]) == (404, "no probe is called nonsense; there are ordering, redelivery")
+
+
+def test_probers() -> None:
+    (prober,) = ask(view(EUROPE), "/api/v1/probers").json()["items"]
+    assert (prober["instance"], prober["version"], prober["silent"]) == ("prober-0", "0.1.0", False)
+
+
+class TestRunNow:
+    def test_begins_a_run_wherever_none_is_under_way(self) -> None:
+        asked = guarded(EUROPE, LIBRARY, US)
+        asked.busy.add(LIBRARY.key)
+        assert begin(asked) == (
+            202,
+            {
+                "probe": "ordering",
+                "sites": [
+                    {"target": "europe", "vantage": "wire", "part": "", "begun": True},
+                    {"target": "europe", "vantage": "library", "part": "", "begun": False},
+                ],
+            },
+        )
+        assert asked.begun == [EUROPE.key]
+
+    @pytest.mark.parametrize(
+        ("order", "begun"),
+        [
+            ({}, [EUROPE.key, LIBRARY.key]),
+            ({"target": "europe"}, [EUROPE.key, LIBRARY.key]),
+            ({"vantage": "library"}, [LIBRARY.key]),
+            ({"target": "europe", "vantage": "wire"}, [EUROPE.key]),
+        ],
+    )
+    def test_only_where_it_is_asked_for(self, order: dict[str, str], begun: list[SiteKey]) -> None:
+        asked = guarded(EUROPE, LIBRARY, US)
+        assert begin(asked, order=order)[0] == 202
+        assert asked.begun == begun
+
+    @pytest.mark.parametrize(
+        ("probe", "order", "status", "said"),
+        [
+            ("nonsense", None, 404, "no probe runs as nonsense; there are ordering"),
+            ("ordering", {"target": "mars"}, 404, "no probe runs as ordering, mars; there are ordering"),
+            ("ordering", {"taget": "europe"}, 400, "taget: there is no such field; /docs lists them"),
+            ("ordering", {"target": 3}, 400, "target: Input should be a valid string"),
+            ("ordering", ["europe"], 400, "the body: Input should be a valid dictionary"),
+        ],
+    )
+    def test_what_cannot_be_done_begins_nothing(self, probe: str, order: object, status: int, said: str) -> None:
+        asked = guarded(EUROPE)
+        answered, problem = begin(asked, probe, order)
+        assert (answered, problem["detail"][: len(said)]) == (status, said)
+        assert asked.begun == []
+
+    def test_a_site_of_another_prober(self, tmp_path: Any) -> None:
+        """Another process probes it, which this one cannot order about."""
+        url = f"sqlite:///{tmp_path}/status.db"
+        asked = guarded(EUROPE)
+        asked.archive = archive_at(url)
+        other = view(US)
+        database = Database(url)
+        StatusStore(database).tell(ProberRecord("prober-1", "0.1.0", NOON - 60.0, NOON), other.snapshot().sites)
+        database.close()
+        status, problem = begin(asked, "redelivery")
+        assert (status, problem["detail"]) == (
+            409,
+            "this process does not probe there; ask a prober that does (those that report: prober-0, prober-1)",
+        )
+        assert asked.begun == []
