@@ -34,7 +34,7 @@ from prober.drills.results import DrillResult, StepName
 from prober.embedded.faults import Fault
 from prober.metrics import Metrics
 from tests.alerts.stories import ALERTS
-from tests.integration.test_paging import daemon, free_port, written
+from tests.integration.daemons import daemon, free_port, written
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
 SOON = {"ORDERING_PROBER_DRILLS__DEADLINE": "2s"}

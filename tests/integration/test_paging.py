@@ -5,10 +5,8 @@ routes, a receiver. The page comes soon, leads to the finding, and is taken back
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,8 +25,8 @@ from prober.config.loading import load
 from prober.metrics import families
 from tests.alerts.reading import selectors
 from tests.alerts.stories import ALERTS, PATHS
-from tests.alerts.tools import tool
 from tests.commands import ROOT
+from tests.integration.daemons import daemon, free_port, written
 from tests.integration.programs import eventually, get, program, series, service
 
 pytestmark = pytest.mark.timeout(240)
@@ -87,37 +85,6 @@ def receiving() -> Iterator[Receiver]:
         server.server_close()
 
 
-@contextmanager
-def daemon(name: str, port: int, log: Path, *options: str) -> Iterator[str]:
-    """A program of Prometheus that is ready, and its address; killed in the end."""
-    with log.open("w") as words:
-        process = subprocess.Popen(
-            [tool(name), f"--web.listen-address=127.0.0.1:{port}", *options], stdout=words, stderr=subprocess.STDOUT
-        )
-        try:
-            eventually(lambda: process.poll() is not None or answers(f"http://127.0.0.1:{port}/-/ready"))
-            assert process.poll() is None, log.read_text()
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
-            process.wait()
-
-
-def answers(url: str) -> bool:
-    """Whether something answers there, and well."""
-    try:
-        get(url, 1.0)
-    except OSError:
-        return False
-    return True
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def alertmanager_config(receiver: Receiver, folder: Path) -> Path:
     """The example, with this receiver in the place of its own."""
     config = yaml.safe_load((ALERTS / "alertmanager.example.yaml").read_text(encoding="utf-8"))
@@ -136,11 +103,6 @@ def prometheus_config(page_url: str, own_url: str, alertmanager_url: str, folder
     for name, text in rule_files(load(None, {}).objectives, Options(pages=page_url, news_s=NEWS_S)).items():
         (folder / name).write_text(text, encoding="utf-8")
     return written(folder / "prometheus.yaml", config)
-
-
-def written(path: Path, document: Mapping[str, Any]) -> Path:
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
 
 
 @contextmanager

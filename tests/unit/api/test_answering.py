@@ -11,11 +11,12 @@ import pytest
 from fastapi import Request
 
 from api import answering
-from api.answering import Answering, Busy
+from api.answering import Answering, Busy, Written, written
+from api.app import create_app
 from api.models.base import Answer
 from prober.core.verdict import Verdict
 from prober.status.database import Database
-from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, end, view
+from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
 from tests.unit.api.kept import full_view
 
 POLLED = ("/api/v1/status", "/api/v1/probes", "/api/v1/slos", "/api/v1/findings", "/api/v1/runs", "/api/v1/runs/run-1")
@@ -155,3 +156,20 @@ class TestStoreThatIsNotThere:
     @pytest.mark.parametrize("path", ["/", "/api/v1/status", "/api/v1/probes", "/healthz", "/metrics"])
     def test_what_this_process_knows_is_still_told(self, path: str, tmp_path: Path) -> None:
         assert ask(self.missing(tmp_path), path).status_code == 200
+
+
+def test_the_status_is_written_once_for_all_who_ask_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Answer] = []
+
+    def counted(answer: Answer, *, unlike: frozenset[str]) -> Written:
+        made.append(answer)
+        return written(answer, unlike=unlike)
+
+    monkeypatch.setattr("api.routes.status.written", counted)
+    asked = view(EUROPE)
+
+    async def asking() -> set[bytes]:
+        async with client_of(create_app(asked, asked.archive, asked.settings)) as client:
+            return {response.content for response in await asyncio.gather(*(client.get("/api/v1/status") for _ in range(20)))}
+
+    assert len(asyncio.run(asking())) == len(made) == 1

@@ -1,0 +1,153 @@
+"""A status store with as many runs and findings as are wanted, of the last 30 days: what the API is measured on. Seeded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+from typing import Any
+
+from sqlalchemy import Table
+
+from prober.core.findings import Finding, Kind, Status
+from prober.core.indicators import Indicator
+from prober.core.slo import Tally
+from prober.core.verdict import Verdict
+from prober.results import Durations, RunResult
+from prober.snapshot import Site, SiteKey
+from prober.status import tables
+from prober.status.database import Database
+from prober.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, Standing
+from prober.status.rows import evidence_values, finding_values, prober_values, run_values, standing_values
+from prober.status.store import StatusStore
+
+NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
+DAYS = 30
+AT_ONCE = 20_000
+SITES = tuple(
+    Site(
+        f"target-{number}",
+        probe,
+        "wire",
+        interval_s=60.0,
+        environment="production",
+        region=f"region-{number}",
+        topic=f"projects/p/topics/okp-{number}-{probe}",
+        subscription=f"projects/p/subscriptions/okp-{number}-{probe}",
+    )
+    for number in range(8)
+    for probe in ("ordering", "redelivery", "affinity")
+)
+KINDS = (
+    (Kind.ORDER_GAP, Status.VIOLATION),
+    (Kind.REDELIVERY_SKIP, Status.VIOLATION),
+    (Kind.STUCK, Status.LIVENESS),
+    (Kind.AFFINITY_MOVE, Status.INDETERMINATE),
+)
+SENTENCE = "Message 4 was delivered to A right after message 2; message 3 should have come again in between. " * 2
+STATE = ProberState("prober-0", "1.0.0", NOON - 86_400.0 * DAYS, 1_000.0, 4_000)
+TRACE = (
+    "\n".join(
+        ['{"format": "ordering-trace", "version": 1, "subscription": "s", "key": "k", "mode": "streaming", "rules": {}}']
+        + ['{"t": 1.0, "event": "delivered", "session": "stream-1", "epoch": "e", "seq": 3, "generation": 0, "message_id": "m3"}']
+        * 12
+    )
+    + "\n"
+)
+
+
+def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
+    """A row: the sites take turns; 2 % fail, 1 % are unknown."""
+    site, at = SITES[number % len(SITES)], NOON - DAYS * 86_400.0 * (of - number) / of
+    verdict = random.choices((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN), (97, 2, 1))[0]
+    counters = {
+        name: random.randrange(5_000) for name in ("events", "publishes", "deliveries_first", "redeliveries", "rewinds", "acks")
+    }
+    durations = Durations(200, 0.01, 0.05 + random.random() / 10, 0.2)
+    result = RunResult(
+        f"{site.probe}-{number:08x}", site.probe, site.target, site.vantage, verdict, "" if verdict is Verdict.PASS else "ORDER_GAP",
+        at, 20.0, number, site.topic, site.subscription,
+        counts={} if verdict is Verdict.PASS else {(Kind.ORDER_GAP, Status.VIOLATION): 3},
+        counters=counters,
+        checks={Indicator.ORDER: Tally(200), Indicator.REDELIVERY: Tally(20, 1)},
+        durations={Indicator.PUBLISH_LATENCY: durations, Indicator.END_TO_END_LATENCY: durations},
+    )  # fmt: skip
+    return run_values(RunRecord(result, site.environment, site.region, at + 20.0, STATE))
+
+
+def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
+    """A row: one in a hundred is open."""
+    site, at = random.choice(SITES), NOON - DAYS * 86_400.0 * (of - number) / of
+    kind, status = random.choice(KINDS)
+    finding = Finding(
+        kind,
+        status,
+        site.subscription,
+        f"key-{random.randrange(1_000)}",
+        12.5,
+        (3, 4, 9),
+        {"seq": 4, "missing": (3,)},
+        "",
+        {"delivery_delay_max_s": 5.0},
+    )
+    run_id = f"{site.probe}-{random.randrange(of):08x}"
+    closed_at = None if random.random() < 0.01 else at + 60.0
+    return finding_values(
+        FindingRecord(f"{run_id}-{number}", run_id, SiteKey(*site.key), "prober-0", at, finding, 9, SENTENCE, closed_at=closed_at)
+    )
+
+
+def fill(database: Database, runs: int, findings: int) -> list[str]:
+    """Writes all of it; the names of some findings."""
+    StatusStore(database).prepare()
+    random = Random(7)
+    _insert(database, tables.runs, (a_run(number, runs, random) for number in range(runs)))
+    found = [a_finding(number, findings, random) for number in range(findings)]
+    _insert(database, tables.findings, iter(found))
+    evidence = Evidence(TRACE, True, True, 400, (3, 4, 9))
+    _insert(database, tables.evidence, (evidence_values(row["finding_id"], evidence) for row in found))
+    _insert(database, tables.probers, iter([prober_values(ProberRecord("prober-0", "1.0.0", NOON, 4e9))]))
+    standings = (
+        Standing(
+            "prober-0",
+            4e9,
+            site,
+            Verdict.PASS,
+            Verdict.PASS,
+            NOON,
+            None,
+            NOON,
+            None,
+            None,
+            None,
+            {Verdict.PASS: 9},
+            9,
+            0,
+            None,
+            None,
+        )
+        for site in SITES
+    )
+    _insert(database, tables.sites, map(standing_values, standings))
+    return [row["finding_id"] for row in random.sample(found, min(1_000, findings))]
+
+
+def _insert(database: Database, table: Table, rows: Iterator[dict[str, Any]]) -> None:
+    """Many rows at a time, by the driver itself."""
+    columns = [column.name for column in table.columns]
+    names = ", ".join(f'"{name}"' for name in columns)
+    while batch := [tuple(_plain(row[name]) for name in columns) for row in islice(rows, AT_ONCE)]:
+        with database.writing() as connection:
+            driver = connection.connection.cursor()
+            if database.is_sqlite:
+                driver.executemany(f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})", batch)
+            else:
+                with driver.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+                    for row in batch:
+                        copy.write_row(row)
+            driver.close()
+
+
+def _plain(value: object) -> object:
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value

@@ -1,0 +1,168 @@
+"""A dashboard: rows of panels, put in their places, with variables, links and annotations; and its JSON.
+
+The JSON imports in Grafana 10 to 12: schema version 39, panel types and fields that Grafana 10 knows. Numbers of panels come from their
+titles, so that links to a panel and differences between versions survive what is added before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from zlib import crc32
+
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as models
+
+from dashboards.annotations import everywhere
+from dashboards.panels import Panel
+from dashboards.variables import variables
+
+SCHEMA_VERSION: Final = 39
+COLUMNS: Final = 24
+TAG: Final = "ordering-keys-prober"
+NUMBERS: Final = 1_000_000
+
+# What the SDK writes for later versions of Grafana, or for variables of another type.
+_LATER: Final = {
+    "annotations": {"placement"},
+    "links": {"placement"},
+    "options": {"footer", "percentChangeColorMode", "perPage", "selectionMode", "showPercentChange", "showTypeIcons", "wideLayout"},
+    "templating": {"auto", "auto_count", "auto_min", "allowCustomValue", "definition"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels under a heading."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A dashboard. `by` are the labels that its panels can be broken down by, the first one at the beginning."""
+
+    uid: str
+    title: str
+    description: str
+    rows: tuple[Row, ...]
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where links lead to: the folder with a runbook per alert, and the status page, until somebody says otherwise in Grafana."""
+
+    runbooks: str
+    status_page: str
+
+
+def as_json(board: Board, places: Places) -> str:
+    """The dashboard as Grafana imports it. The same input gives the same text."""
+    return json.dumps(_model(board, places), indent=2, sort_keys=True) + "\n"
+
+
+def _model(board: Board, places: Places) -> Any:
+    builder = (
+        builders.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.description)
+        .tags([TAG])
+        .readonly()
+        .timezone("utc")
+        .refresh("30s")
+        .time("now-6h", "now")
+        .tooltip(models.DashboardCursorSync.CROSSHAIR)
+        .link(_other_dashboards())
+        .link(_status_page())
+    )
+    for annotation in everywhere():
+        builder.annotation(annotation)
+    panels = [_plain(panel) for panel in _placed(board.rows)]
+    written = json.dumps(panels) + json.dumps(_plain(builder.build()))
+    for variable in variables(_uses(written), board.by, (("runbooks", places.runbooks), ("status_page", places.status_page))):
+        builder.with_variable(variable)
+    model = _plain(builder.build()) | {"panels": panels, "schemaVersion": SCHEMA_VERSION, "version": 1}
+    return _portable(model)
+
+
+def _uses(text: str) -> Callable[[str], bool]:
+    return lambda name: re.search(rf"\$({name}\b|{{{name}[:}}])", text) is not None
+
+
+def _placed(rows: Iterable[Row]) -> Iterator[models.Panel | models.RowPanel]:
+    """Rows and panels from left to right and top to bottom. Raises ValueError when two panels would get the same number."""
+    top, numbers = 0, set[int]()
+    for row in rows:
+        yield models.RowPanel(
+            title=row.title,
+            id_val=_number(f"row {row.title}", numbers),
+            grid_pos=models.GridPos(h=1, w=COLUMNS, x=0, y=top),
+            panels=[],
+        )
+        top, left, height = top + 1, 0, 0
+        for panel in row.panels:
+            if left + panel.width > COLUMNS:
+                top, left, height = top + height, 0, 0
+            place = models.GridPos(h=panel.height, w=panel.width, x=left, y=top)
+            panel.builder.id(_number(panel.words.title, numbers)).grid_pos(place).links(list(map(_runbook, panel.words.runbooks)))
+            yield panel.builder.build()
+            left, height = left + panel.width, max(height, panel.height)
+        top += height
+
+
+def _number(title: str, taken: set[int]) -> int:
+    number = crc32(title.encode()) % NUMBERS + 1
+    if number in taken:
+        raise ValueError(f"two panels are called {title!r}, or their numbers are the same by chance: choose another title")
+    taken.add(number)
+    return number
+
+
+def _runbook(alert: str) -> builders.DashboardLink:
+    return (
+        builders.DashboardLink(f"Runbook: {alert}")
+        .type(models.DashboardLinkType.LINK)
+        .url(f"${{runbooks:raw}}/{alert}.md")
+        .target_blank(True)
+    )
+
+
+def _other_dashboards() -> builders.DashboardLink:
+    return (
+        builders.DashboardLink("Ordering keys")
+        .type(models.DashboardLinkType.DASHBOARDS)
+        .tags([TAG])
+        .as_dropdown(True)
+        .include_vars(True)
+        .keep_time(True)
+    )
+
+
+def _status_page() -> builders.DashboardLink:
+    return (
+        builders.DashboardLink("Status page")
+        .type(models.DashboardLinkType.LINK)
+        .icon("external link")
+        .url("${status_page:raw}/")
+        .target_blank(True)
+    )
+
+
+def _plain(built: object) -> Any:
+    return json.loads(json.dumps(built, cls=JSONEncoder))
+
+
+def _portable(node: Any, inside: str = "") -> Any:
+    """Without the fields that Grafana 10 does not know, and without directions of a repetition that there is none of."""
+    if isinstance(node, list):
+        return [_portable(one, inside) for one in node]
+    if not isinstance(node, dict):
+        return node
+    dropped = _LATER.get(inside, set()) | (set() if "repeat" in node else {"repeatDirection"})
+    return {key: _portable(value, inside if key == "list" else key) for key, value in node.items() if key not in dropped}

@@ -1,0 +1,105 @@
+"""Nightly jobs: did they run, and what did they find?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.board import Board, Row
+from dashboards.limits import BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
+from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
+from dashboards.promql import BY, Query, select, total
+from prober.core.slo import HOUR_S
+from prober.metrics import families
+
+LATE_S: Final = 26 * HOUR_S
+AGE: Final[Steps] = ((None, GOOD), (25 * HOUR_S, WARNING), (LATE_S, BAD))
+
+
+def board(limits: Limits) -> Board:
+    """The dashboard."""
+    del limits  # the jobs have no objectives
+    return Board(
+        "okp-jobs",
+        "Ordering keys / Nightly jobs",
+        "Did the nightly jobs run, and what did they find? The reports themselves are on the status page.",
+        (
+            Row("Did they run?", (_expected(), _oldest(), _reports(), _jobs(), _ages())),
+            Row("Hot keys", (hot_keys_by_class(), _hot_keys_by())),
+        ),
+        by=("target", "region", "environment"),
+    )
+
+
+def _succeeded() -> str:
+    return total(f"{select(families.JOB_LAST_SUCCESS)} > 0", "job_name", "max")
+
+
+def _expected() -> Panel:
+    words = Words(
+        "Reports expected",
+        "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
+    )
+    expected = total(select(families.REPORTS_EXPECTED), how="max")
+    return number(words, Look("bool_yes_no", NO_JUDGEMENT, width=6, height=4), Query(expected, instant=True))
+
+
+def _oldest() -> Panel:
+    words = Words(
+        "Longest without success",
+        "Of all jobs, the one whose last success is longest ago. Grey: none has ever succeeded.",
+        (
+            "PubsubProberJobLate",
+            "PubsubProberJobNeverSucceeded",
+        ),
+    )
+    age = f"time() - min({_succeeded()})"
+    return number(words, Look(SECONDS, AGE, width=6, height=4), Query(age, instant=True), "never")
+
+
+def _reports() -> Panel:
+    words = Words("Reports", "Where the reports are.")
+    markdown = (
+        "The reports of a night are on the [status page](${status_page:raw}/): hot keys, what burned the budgets, and what "
+        "judging the history again found. A job that never succeeded has no age here."
+    )
+    return prose(words, markdown, width=12, height=4)
+
+
+def _jobs() -> Panel:
+    words = Words(
+        "Jobs",
+        "When each job last succeeded.",
+        (
+            "PubsubProberJobLate",
+            "PubsubProberJobNeverSucceeded",
+        ),
+    )
+    columns = [
+        Column("Succeeded", f"1000 * {_succeeded()}", "dateTimeAsIso"),
+        Column("Ago", f"time() - {_succeeded()}", SECONDS, AGE, 0),
+    ]
+    return rows(words, Look(SECONDS, width=12, height=8), {"job_name": "Job"}, columns)
+
+
+def _ages() -> Panel:
+    words = Words(
+        "Since the last success",
+        "Rises until a job succeeds. The upper dashed line is where it is late: 26 hours.",
+        ("PubsubProberJobLate",),
+    )
+    return graph(words, Look(SECONDS, AGE), Query(f"time() - {_succeeded()}", "{{job_name}}"))
+
+
+def hot_keys_by_class() -> Panel:
+    """How many keys are hot, also for others to show."""
+    words = Words(
+        "Hot keys by class",
+        "Hot keys in the newest report, by why they are hot. No value: there is no report.",
+        ("PubsubHotKeys",),
+    )
+    return graph(words, Look(COUNT), Query(total(select(families.HOT_KEYS), "class"), "{{class}}"))
+
+
+def _hot_keys_by() -> Panel:
+    words = Words("Hot keys by choice", "Hot keys in the newest report, broken down by what is chosen above.")
+    return graph(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))

@@ -1,0 +1,128 @@
+"""Keys: is anything owed too long, does a key stand still, which keys are hot?"""
+
+from __future__ import annotations
+
+from dashboards.board import Board, Row
+from dashboards.boards.jobs import hot_keys_by_class
+from dashboards.limits import ANY_IS_BAD, Limits
+from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
+from dashboards.promql import BY, RANGE, Query, increase, select, total
+from prober.core.findings import Kind, Status
+from prober.core.indicators import Indicator
+from prober.metrics import families
+
+STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
+
+
+def board(limits: Limits) -> Board:
+    """The dashboard."""
+    return Board(
+        "okp-keys",
+        "Ordering keys / Keys",
+        "What is owed and for how long, keys that stand still, and where the nightly report about hot keys is.",
+        (
+            Row("Now", (_oldest_now(limits), _undelivered_now(), _stalled_now(), _standing_still())),
+            Row("Over time", (_oldest(limits), _undelivered(), _stalled(), _liveness())),
+            Row("By subscription", (_subscriptions(limits),)),
+            Row("Hot keys", (_hot_keys(), hot_keys_by_class())),
+        ),
+        by=("subscription", "target", "region", "environment", "instance"),
+    )
+
+
+def _oldest_now(limits: Limits) -> Panel:
+    words = Words(
+        "Oldest unacknowledged message",
+        "The age of the oldest message that is owed anywhere, right now.",
+        ("PubsubOldestUnackedAgeRising",),
+    )
+    look = Look(SECONDS, limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=6, height=4)
+    return number(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+
+
+def _undelivered_now() -> Panel:
+    words = Words("Unacknowledged messages", "Published messages that no subscriber has acknowledged, right now.")
+    return number(words, Look(COUNT, width=6, height=4), Query(total(select(families.UNDELIVERED)), instant=True))
+
+
+def _stalled_now() -> Panel:
+    words = Words(
+        "Stalled keys",
+        "Ordering keys that stand still although something is owed, right now.",
+        ("PubsubKeysStalled",),
+    )
+    return number(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(total(select(families.STALLED_KEYS)), instant=True))
+
+
+def _standing_still() -> Panel:
+    words = Words(
+        "Deadlines missed",
+        "Findings of messages that did not come, or not again, by their deadline, in the time range.",
+        ("PubsubDeliveryOverdue",),
+    )
+    found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
+    return number(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True))
+
+
+def _oldest(limits: Limits) -> Panel:
+    words = Words(
+        "Age of the oldest unacknowledged message",
+        "It grows by a second per second while nothing is acknowledged, also while the service hangs. The dashed line is the "
+        "objective's threshold. Broken down by what is chosen above.",
+        ("PubsubOldestUnackedAgeRising",),
+    )
+    look = Look(SECONDS, limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
+    return graph(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), BY, "max")))
+
+
+def _undelivered() -> Panel:
+    words = Words(
+        "Backlog",
+        "Published messages that no subscriber has acknowledged, by what is chosen above. Runs come and go, so it rises and falls.",
+    )
+    return graph(words, Look(COUNT), Query(total(select(families.UNDELIVERED), BY)))
+
+
+def _stalled() -> Panel:
+    words = Words(
+        "Keys that stand still",
+        "Ordering keys with something owed and no progress, broken down by what is chosen above.",
+        ("PubsubKeysStalled",),
+    )
+    return graph(words, Look(COUNT, ANY_IS_BAD), Query(total(select(families.STALLED_KEYS), BY)))
+
+
+def _liveness() -> Panel:
+    words = Words(
+        "Missed deadlines by kind",
+        "Messages that did not come, or not again, by their deadline. docs/findings.md explains each kind.",
+        ("PubsubDeliveryOverdue",),
+    )
+    found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
+    return graph(words, Look(COUNT, bars=True), Query(found))
+
+
+def _subscriptions(limits: Limits) -> Panel:
+    words = Words("What is owed on each subscription", "Right now, and the most in the time range.")
+    by = "environment, region, target, subscription"
+    steps = limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
+    age = select(families.OLDEST_UNACKED_AGE)
+    columns = [
+        Column("Oldest", total(age, by, "max"), SECONDS, steps),
+        Column("Oldest in range", total(f"max_over_time({age}[{RANGE}])", by, "max"), SECONDS, steps),
+        Column("Unacknowledged", total(select(families.UNDELIVERED), by), COUNT),
+        Column("Stalled keys", total(select(families.STALLED_KEYS), by), COUNT, ANY_IS_BAD),
+        Column("Most stalled in range", total(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD),
+    ]
+    headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
+    return rows(words, Look(COUNT, width=24, height=8), headings, columns)
+
+
+def _hot_keys() -> Panel:
+    words = Words("Which keys are hot", "Metrics never carry ordering keys; the nightly report names them.")
+    markdown = (
+        "Metrics never carry ordering keys, so that the number of series does not depend on traffic.\n\n"
+        "Which keys are hot, and why, is in the nightly report: [hot keys](${status_page:raw}/hot-keys) on the status page. "
+        "When the job last succeeded is on the dashboard [Nightly jobs](d/okp-jobs)."
+    )
+    return prose(words, markdown, width=12, height=8)

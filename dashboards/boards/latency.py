@@ -1,0 +1,19 @@
+"""Latency: how long things take, how that is distributed, and which run was slow."""
+
+from __future__ import annotations
+
+from dashboards.board import Board, Row
+from dashboards.boards.durations import everything
+from dashboards.boards.subjects import CONTROL_PLANE, END_TO_END, PUBLISH, REDELIVERY
+from dashboards.limits import Limits
+
+
+def board(limits: Limits) -> Board:
+    """The dashboard."""
+    return Board(
+        "okp-latency",
+        "Ordering keys / Latency",
+        "How long things take, from the time at which they were to begin: a prober that is held up hides nothing.",
+        tuple(Row(durations.name, everything(durations, limits)) for durations in (END_TO_END, PUBLISH, REDELIVERY, CONTROL_PLANE)),
+        by=("target", "region", "environment", "instance"),
+    )

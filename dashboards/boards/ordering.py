@@ -1,0 +1,142 @@
+"""Ordering: are the promises about ordering keys kept, where not, and seen from where?"""
+
+from __future__ import annotations
+
+from dashboards.board import Board, Row
+from dashboards.boards.subjects import AFFINITY, CHECKS, INTEGRITY_KINDS, Checks
+from dashboards.limits import ANY_IS_BAD, Limits
+from dashboards.panels import COUNT, PER_SECOND, SHARE, Column, Look, Panel, Words, graph, number, rows
+from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total, vantage_of
+from prober.core.findings import Status
+from prober.metrics import families
+from prober.metrics.labels import Result
+
+SURE = (Status.VIOLATION, Status.LIVENESS)
+DECIDED = (Result.GOOD, Result.BAD)
+
+
+def board(limits: Limits) -> Board:
+    """The dashboard."""
+    return Board(
+        "okp-ordering",
+        "Ordering keys / Ordering",
+        "Are messages received in order, redelivered together, and kept at one subscriber? By subscription, and by vantage.",
+        (
+            Row("At a glance", (*(_bad_share(checks, limits) for checks in CHECKS), _integrity())),
+            Row("By subscription", (_subscriptions(limits),)),
+            *(Row(checks.name, _panels(checks, limits)) for checks in CHECKS),
+            Row("Seen from where", (_vantages(), _deliveries())),
+        ),
+        by=("subscription", "target", "region", "environment", "instance"),
+    )
+
+
+def _bad_share(checks: Checks, limits: Limits) -> Panel:
+    words = Words(
+        f"{checks.name} broken",
+        f"{checks.meaning} The share of what was judged in the time range for which that was not so. Grey: nothing was judged.",
+        checks.runbooks,
+    )
+    return number(
+        words, Look(SHARE, limits.bad_share(checks.indicator), width=5, height=4), Query(_share_in(RANGE, checks), instant=True)
+    )
+
+
+def _integrity() -> Panel:
+    words = Words(
+        "Integrity findings",
+        "Messages that were never published, came changed or twice under one id, in the time range.",
+        ("PubsubIntegrityViolated",),
+    )
+    found = total(increase(select(families.FINDINGS, kind=INTEGRITY_KINDS, status=SURE), RANGE))
+    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+
+
+def _subscriptions(limits: Limits) -> Panel:
+    words = Words(
+        "Subscriptions",
+        "What was judged on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
+    )
+    by = "environment, region, target, subscription"
+    judged = [total(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
+    columns = [Column("Judged for order", judged[0], COUNT)]
+    columns += [
+        Column(f"{checks.name} broken", _share_in(RANGE, checks, by), SHARE, limits.bad_share(checks.indicator))
+        for checks in CHECKS
+    ]
+    headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
+    return rows(words, Look(SHARE, width=24, height=8), headings, columns)
+
+
+def _panels(checks: Checks, limits: Limits) -> tuple[Panel, ...]:
+    moves = (_moves(),) if checks is AFFINITY else ()
+    return (_bad(checks, limits), _judged(checks), _found(checks), *moves)
+
+
+def _bad(checks: Checks, limits: Limits) -> Panel:
+    words = Words(
+        f"{checks.name}: share that is bad",
+        f"{checks.meaning} The share for which that was not so, of what could be decided, broken down by what is chosen above. Above the "
+        "dashed line the error budget burns faster than it lasts. A gap: nothing was decided.",
+        checks.runbooks,
+    )
+    bad = total(rate(select(checks.family, result=Result.BAD)), BY)
+    decided = total(rate(select(checks.family, result=DECIDED)), BY)
+    return graph(words, Look(SHARE, limits.bad_share(checks.indicator), width=10, height=9), Query(share(bad, decided)))
+
+
+def _judged(checks: Checks) -> Panel:
+    words = Words(
+        f"{checks.name}: judged",
+        f"{checks.meaning} How many things a second were judged, and how that ended. Undecided ones count neither for nor against "
+        "the service. Counted when a run has ended.",
+    )
+    judged = total(rate(select(checks.family)), "result")
+    return graph(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
+
+
+def _found(checks: Checks) -> Panel:
+    words = Words(
+        f"{checks.name}: findings",
+        f"{checks.meaning} What the checker found against that, by kind: violations, and deadlines that passed. docs/findings.md "
+        "explains every kind.",
+        checks.runbooks,
+    )
+    found = total(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
+    return graph(words, Look(COUNT, bars=True, width=7, height=9), Query(found))
+
+
+def _moves() -> Panel:
+    words = Words(
+        "Affinity: moves",
+        "Keys that went to another subscriber, by whether messages of theirs were outstanding there: only then is it a broken promise.",
+    )
+    moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
+    return graph(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))
+
+
+def _vantages() -> Panel:
+    words = Words(
+        "Bad share by vantage",
+        "What is bad at the wire is the service's doing; what is bad through the library only is the client library's.",
+    )
+    asked = []
+    for checks in CHECKS:
+        bad, decided = (
+            total(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (Result.BAD, DECIDED)
+        )
+        asked.append(Query(share(bad, decided), f"{checks.name.lower()}, {{{{vantage}}}}"))
+    return graph(words, Look(SHARE), *asked)
+
+
+def _deliveries() -> Panel:
+    words = Words(
+        "Deliveries by kind",
+        "Messages received a second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
+    )
+    return graph(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
+
+
+def _share_in(window: str, checks: Checks, by: str = "") -> str:
+    bad = total(increase(select(checks.family, result=Result.BAD), window), by)
+    return share(bad, total(increase(select(checks.family, result=DECIDED), window), by))

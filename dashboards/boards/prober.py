@@ -1,0 +1,249 @@
+"""Prober health: is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.board import Board, Row
+from dashboards.boards.coverage import due, judged_share
+from dashboards.limits import ALL_OR_LESS, ANY_IS_BAD, BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
+from dashboards.panels import COUNT, SECONDS, SHARE, Column, Look, Panel, Words, buckets, graph, number, rows
+from dashboards.promql import (
+    RANGE,
+    SCRAPE_DURATION,
+    SCRAPE_SAMPLES,
+    UP,
+    Query,
+    increase,
+    quantile,
+    scraped,
+    select,
+    total,
+)
+from prober.metrics import families
+
+LAG_STEPS: Final[Steps] = ((None, GOOD), (0.25, WARNING), (2.0, BAD))
+"""A prober that stands still for two seconds judges no more."""
+UP_STEPS: Final[Steps] = ((None, BAD), (1.0, GOOD))
+PROBE: Final = "environment, region, target, probe"
+
+
+def board(limits: Limits) -> Board:
+    """The dashboard."""
+    del limits  # objectives are about services
+    return Board(
+        "okp-prober",
+        "Ordering keys / Prober health",
+        "Is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service.",
+        (
+            Row("At a glance", (_up(), _running_since(), _coverage(), _errors_now(), _dropped_now(), _lag_now())),
+            Row("Runs", (_ended(), _skipped(), _probes())),
+            Row("Faults of its own", (_errors(), _dropped(), _writes(), _oddities())),
+            Row("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
+            Row("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
+        ),
+    )
+
+
+def _up() -> Panel:
+    words = Words(
+        "Tasks up",
+        "Probers that answered the last scrape, of those that Prometheus knows.",
+        (
+            "PubsubProberDown",
+            "PubsubProberAbsent",
+            "PubsubProberSeriesVanished",
+        ),
+    )
+    up = scraped(UP)
+    return number(words, Look(SHARE, UP_STEPS, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
+
+
+def _running_since() -> Panel:
+    words = Words("Uptime", "How long the youngest of the probers has been running.")
+    age = f"time() - {total(select(families.START), how='max')}"
+    return number(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
+
+
+def _coverage() -> Panel:
+    words = Words(
+        "Coverage",
+        "Runs that ended with PASS or FAIL, of those that were due outside of maintenance.",
+        ("PubsubProberCoverageLow",),
+    )
+    return number(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
+
+
+def _errors_now() -> Panel:
+    words = Words(
+        "Internal errors",
+        "Faults of the prober's own, in the time range. The log has the tracebacks.",
+        ("PubsubProberInternalErrors",),
+    )
+    found = total(increase(select(families.INTERNAL_ERRORS), RANGE))
+    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+
+
+def _dropped_now() -> Panel:
+    words = Words(
+        "Facts given up",
+        "Recorded facts that were given up in the time range, since they could not be written.",
+        ("PubsubProberEventsDropped",),
+    )
+    dropped = total(increase(select(families.EVENTS_DROPPED), RANGE))
+    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
+
+
+def _lag_now() -> Panel:
+    words = Words(
+        "Event loop lag, 99 %",
+        "How much later than asked for the event loop wakes up. After a standstill of two seconds a run records but judges no more.",
+        ("PubsubProberLagging",),
+    )
+    return number(words, Look(SECONDS, LAG_STEPS, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
+
+
+def _ended() -> Panel:
+    words = Words(
+        "Runs by verdict",
+        "Finished runs, by verdict. UNKNOWN says that the run could not judge; the log gives the reason.",
+        ("PubsubProberVerdictsUnknown",),
+    )
+    ended = total(increase(select(families.PROBE_RUNS)), "verdict")
+    return graph(words, Look(COUNT, bars=True), Query(ended, "{{verdict}}"))
+
+
+def _skipped() -> Panel:
+    words = Words(
+        "Runs that did not start",
+        "By reason: the run before still went on (overlap), the prober slept or was busy (misfire), or maintenance.",
+        ("PubsubProberRunsMissing",),
+    )
+    skipped = total(increase(select(families.SCHEDULER_SKIPS)), "reason")
+    return graph(words, Look(COUNT, bars=True), Query(skipped))
+
+
+def _probes() -> Panel:
+    words = Words(
+        "Probes",
+        "What was due in the time range outside of maintenance, what came of it, and when a run last passed.",
+        ("PubsubProberStale",),
+    )
+    unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), PROBE)
+    skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), PROBE)
+    passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", PROBE, "max")
+    columns = [
+        Column("Due", due(PROBE), COUNT),
+        Column("Judged", judged_share(PROBE), SHARE, ALL_OR_LESS, 1),
+        Column("Unknown", unknown, COUNT),
+        Column("Skipped", skipped, COUNT),
+        Column("Planned every", total(select(families.PROBE_INTERVAL), PROBE, "max"), SECONDS),
+        Column("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+    ]
+    headings = {"probe": "Probe", "target": "Target", "environment": "Environment", "region": "Region"}
+    return rows(words, Look(COUNT, width=24, height=7), headings, columns)
+
+
+def _errors() -> Panel:
+    words = Words(
+        "Internal errors by component",
+        "Faults of the prober's own. Each is in the log with its traceback; the run is UNKNOWN.",
+        ("PubsubProberInternalErrors",),
+    )
+    return graph(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.INTERNAL_ERRORS)), "component")))
+
+
+def _dropped() -> Panel:
+    words = Words(
+        "Facts given up by component",
+        "Recorded facts that were given up, by who could not keep them. Verdicts do not depend on them.",
+        ("PubsubProberEventsDropped",),
+    )
+    return graph(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.EVENTS_DROPPED)), "component")))
+
+
+def _writes() -> Panel:
+    words = Words(
+        "Failed writes",
+        "Attempts to write the history or the status store that failed. They are made again before anything is given up.",
+        (
+            "PubsubProberHistoryFailing",
+            "PubsubProberStatusStoreFailing",
+        ),
+    )
+    asked = [
+        Query(total(increase(select(family))), name)
+        for name, family in (("history", families.HISTORY_FAILURES), ("status store", families.STATUS_FAILURES))
+    ]
+    return graph(words, Look(COUNT, bars=True), *asked)
+
+
+def _oddities() -> Panel:
+    words = Words(
+        "Oddities",
+        "Durations that came out negative (a clock is wrong), and names beyond the limit that were counted as `other`.",
+        ("PubsubProberClockWrong",),
+    )
+    asked = [
+        Query(total(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
+        Query(total(increase(select(families.FOLDED_NAMES)), "label"), "folded {{label}}"),
+    ]
+    return graph(words, Look(COUNT, bars=True), *asked)
+
+
+def _lag() -> Panel:
+    words = Words(
+        "Event loop lag by task",
+        "The 99 % quantile. After a standstill of two seconds a run records but judges no more.",
+        ("PubsubProberLagging",),
+    )
+    return graph(words, Look(SECONDS, LAG_STEPS), Query(quantile(0.99, families.LOOP_LAG, "instance")))
+
+
+def _lag_distribution() -> Panel:
+    words = Words(
+        "Event loop lag: distribution", "How much later than asked for the event loop woke up, four times a second and task."
+    )
+    return buckets(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
+
+
+def _scrape_duration() -> Panel:
+    words = Words("Scrape duration by task", "How long Prometheus waited for /metrics.")
+    return graph(words, Look(SECONDS), Query(total(scraped(SCRAPE_DURATION), "instance", "max")))
+
+
+def _scrape_size() -> Panel:
+    words = Words("Series by task", "How many samples a scrape brings. It depends on what is configured, not on traffic or keys.")
+    return graph(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
+
+
+def _drills() -> Panel:
+    words = Words(
+        "Drills",
+        "Promises broken on purpose, to see that somebody would be told. Apart from everything about services: no drill spends a budget.",
+        ("PubsubProberDrillOverdue",),
+    )
+    passed = total(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
+    columns = [
+        Column("Passed", total(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
+        Column(
+            "Not passed",
+            total(increase(select(families.DRILL_RUNS, verdict=("fail", "unknown")), RANGE), "drill"),
+            COUNT,
+            ANY_IS_BAD,
+            0,
+        ),
+        Column("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+    ]
+    return rows(words, Look(COUNT, height=6), {"drill": "Drill"}, columns)
+
+
+def _drill_steps() -> Panel:
+    words = Words("Drills: seconds per step", "How long each step of the newest drill took, from the fault to whoever is told.")
+    return graph(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
+
+
+def _drill_findings() -> Panel:
+    words = Words("Drills: findings", "What the checker found in drills.")
+    found = total(increase(select(families.DRILL_FINDINGS)), "drill, kind")
+    return graph(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))

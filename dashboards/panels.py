@@ -1,0 +1,300 @@
+"""Panels in the style of the house: one function per type, the same look and the same words everywhere.
+
+Good is green, bad is red, and what is not known is grey: it is never drawn as either. Sizes are in cells of Grafana's grid, 24 to a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from grafana_foundation_sdk.builders import common, heatmap, stat, statetimeline, table, text, timeseries
+from grafana_foundation_sdk.builders import dashboard as parts
+from grafana_foundation_sdk.builders import prometheus as queries
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import heatmap as heatmaps
+from grafana_foundation_sdk.models import prometheus as query_models
+from grafana_foundation_sdk.models import text as texts
+
+from dashboards.limits import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
+from dashboards.promql import Query
+from dashboards.variables import DATASOURCE
+
+Builder: TypeAlias = timeseries.Panel | stat.Panel | table.Panel | heatmap.Panel | statetimeline.Panel | text.Panel
+
+# By the name of a series or column, what is different there.
+Properties: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+SECONDS: Final = "s"
+SHARE: Final = "percentunit"
+COUNT: Final = "locale"
+PER_SECOND: Final = "cps"
+PLAIN: Final = "none"
+
+# The colours of series by name, where names mean something.
+_MEANINGS: Final = {
+    "good": GOOD,
+    "confirmed": GOOD,
+    "pass": GOOD,
+    "bad": BAD,
+    "violation": BAD,
+    "fail": BAD,
+    "rejected": BAD,
+    "liveness": WARNING,
+    "undecided": UNKNOWN,
+    "indeterminate": UNKNOWN,
+    "unknown": UNKNOWN,
+}
+NOT_KNOWN: Final = "not known"
+_SOFT_MAXIMA: Final = {SHARE: 0.01, COUNT: 5.0, PER_SECOND: 0.1, SECONDS: 0.01}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a panel says about itself. `runbooks` are the alerts that tell what to do when it looks bad."""
+
+    title: str
+    description: str
+    runbooks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel that has not got its place yet."""
+
+    words: Words
+    builder: Builder
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: one value per row. Counts are whole, although Prometheus extrapolates them."""
+
+    name: str
+    expr: str
+    unit: str
+    steps: Steps = NO_JUDGEMENT
+    decimals: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How values are drawn: bars are stacked, and limits are dashed lines."""
+
+    unit: str
+    steps: Steps = NO_JUDGEMENT
+    bars: bool = False
+    minimum: float | None = 0.0
+    maximum: float | None = None
+    width: int = 12
+    height: int = 8
+
+
+def graph(words: Words, look: Look, *asked: Query) -> Panel:
+    """Values over time. Gaps stay gaps."""
+    panel = (
+        timeseries.Panel()
+        .unit(look.unit)
+        .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC))
+        .thresholds(_thresholds(look.steps))
+        .axis_soft_max(_soft_maximum(look))
+        .line_width(1)
+        .fill_opacity(80 if look.bars else 8)
+        .draw_style(options.GraphDrawStyle.BARS if look.bars else options.GraphDrawStyle.LINE)
+        .show_points(options.VisibilityMode.NEVER if look.bars else options.VisibilityMode.AUTO)
+        .span_nulls(False)
+        .legend(_legend())
+        .tooltip(common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING))
+    )
+    _override(panel, _colours(asked))
+    if look.bars:
+        panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
+    if look.steps != NO_JUDGEMENT:
+        style = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED)
+        panel.thresholds_style(style)
+    if look.minimum is not None:
+        panel.min(look.minimum)
+    if look.maximum is not None:
+        panel.max(look.maximum)
+    return _panel(words, panel, look.width, look.height, asked)
+
+
+def number(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) -> Panel:
+    """One number, or a word where there is none. Counts are whole, although Prometheus extrapolates them."""
+    panel = (
+        stat.Panel()
+        .unit(look.unit)
+        .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
+        .thresholds(_thresholds(look.steps))
+        .no_value(none)
+        .mappings([_unknown(none)])
+        .color_mode(options.BigValueColorMode.VALUE)
+        .graph_mode(options.BigValueGraphMode.NONE)
+        .text_mode(options.BigValueTextMode.VALUE)
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
+    )
+    if look.unit == COUNT:
+        panel.decimals(0)
+    return _panel(words, panel, look.width, look.height, [asked])
+
+
+def buckets(words: Words, look: Look, asked: Query) -> Panel:
+    """How durations are distributed, over time: the buckets of a histogram."""
+    panel = (
+        heatmap.Panel()
+        .calculate(False)
+        .color(heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME).scheme("Turbo").steps(64).exponent(0.5))
+        .y_axis(heatmap.YAxisConfig().unit(look.unit).axis_placement(options.AxisPlacement.LEFT))
+        .cell_gap(1)
+        .tooltip(heatmap.HeatmapTooltip().mode(options.TooltipDisplayMode.SINGLE).y_histogram(True))
+        .exemplars_color("rgba(255,0,255,0.7)")
+    )
+    return _panel(words, panel, look.width, look.height, [asked], query_models.PromQueryFormat.HEATMAP)
+
+
+def states(words: Words, look: Look, names: Mapping[int, tuple[str, str]], asked: Query) -> Panel:
+    """States over time, one line per series: `names` gives the word and the colour of each value."""
+    mapping = models.ValueMap(
+        options={
+            str(value): models.ValueMappingResult(text=word, color=colour, index=place)
+            for place, (value, (word, colour)) in enumerate(names.items())
+        }
+    )
+    panel = (
+        statetimeline.Panel()
+        .unit(look.unit)
+        .thresholds(_thresholds(look.steps))
+        .mappings([mapping])
+        .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
+        .row_height(0.8)
+        .merge_values(True)
+        .show_value(options.VisibilityMode.NEVER)
+        .fill_opacity(80)
+        .interval("1m")
+        .legend(_legend())
+    )
+    return _panel(words, panel, look.width, look.height, [asked])
+
+
+def rows(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[Column], address: str = "") -> Panel:
+    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`."""
+    listed = tuple(columns)
+    panel = (
+        table.Panel()
+        .unit(look.unit)
+        .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
+        .thresholds(_thresholds(NO_JUDGEMENT))
+        .no_value(NOT_KNOWN)
+        .mappings([_unknown(NOT_KNOWN)])
+        .cell_height(options.TableCellHeight.SM)
+        .cell_options(options.TableAutoCellOptions())
+        .transformations(_joined(labels, listed))
+    )
+    _override(panel, {column.name: _column(column) for column in listed})
+    if address:
+        link = {"title": "Show", "url": address, "targetBlank": True}
+        _override(panel, {next(iter(labels.values())): {"links": [link]}})
+    asked = [Query(column.expr, instant=True) for column in listed]
+    return _panel(words, panel, look.width, look.height, asked, query_models.PromQueryFormat.TABLE)
+
+
+def prose(words: Words, markdown: str, width: int = 24, height: int = 3) -> Panel:
+    """A few sentences."""
+    return _panel(words, text.Panel().mode(texts.TextMode.MARKDOWN).content(markdown), width, height, ())
+
+
+def _panel(
+    words: Words,
+    builder: Any,
+    width: int,
+    height: int,
+    asked: Iterable[Query],
+    form: query_models.PromQueryFormat = query_models.PromQueryFormat.TIME_SERIES,
+) -> Panel:
+    builder.title(words.title).description(words.description).datasource(DATASOURCE)
+    for place, query in enumerate(asked):
+        builder.with_target(_target(chr(ord("A") + place), query, form))
+    return Panel(words, builder, width, height)
+
+
+def _target(ref_id: str, query: Query, form: query_models.PromQueryFormat) -> queries.Dataquery:
+    target = (
+        queries.Dataquery()
+        .ref_id(ref_id)
+        .datasource(DATASOURCE)
+        .expr(query.expr)
+        .format(form)
+        .legend_format(query.legend or "__auto")
+        .editor_mode(query_models.QueryEditorMode.CODE)
+        .exemplar(query.exemplars)
+    )
+    return target.instant() if query.instant else target.range()
+
+
+def _thresholds(steps: Steps) -> parts.ThresholdsConfig:
+    return (
+        parts.ThresholdsConfig()
+        .mode(models.ThresholdsMode.ABSOLUTE)
+        .steps([models.Threshold(value=value, color=colour) for value, colour in steps])
+    )
+
+
+def _soft_maximum(look: Look) -> float:
+    """How far the axis reaches at least: otherwise Grafana draws nothing but zeros from 0 to 100, shares to 10,000 %."""
+    limits = [value for value, _ in look.steps if value is not None]
+    return 2 * max(limits) if limits and look.unit == SHARE else _SOFT_MAXIMA.get(look.unit, 1.0)
+
+
+def _legend() -> common.VizLegendOptions:
+    return (
+        common.VizLegendOptions()
+        .display_mode(options.LegendDisplayMode.LIST)
+        .placement(options.LegendPlacement.BOTTOM)
+        .show_legend(True)
+    )
+
+
+def _unknown(word: str) -> models.SpecialValueMap:
+    """Nothing is drawn in grey: without this it would have the colour of 0."""
+    result = models.ValueMappingResult(text=word, color=UNKNOWN, index=0)
+    nothing = models.DashboardSpecialValueMapOptions(match=models.SpecialValueMatch.NULL_AND_NAN, result=result)
+    return models.SpecialValueMap(options=nothing)
+
+
+def _colours(asked: Iterable[Query]) -> Properties:
+    """Fixed colours for series whose names mean something, where a query breaks down by such a label or is named so."""
+    if not any(query.legend in _MEANINGS or query.legend.startswith("{{") for query in asked):
+        return {}
+    return {name: {"color": {"mode": "fixed", "fixedColor": colour}} for name, colour in _MEANINGS.items()}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    properties: dict[str, Any] = {"unit": column.unit, "custom.align": "right"}
+    decimals = 0 if column.unit == COUNT else column.decimals
+    if decimals is not None:
+        properties["decimals"] = decimals
+    if column.steps != NO_JUDGEMENT:
+        steps = [{"value": value, "color": colour} for value, colour in column.steps]
+        properties |= {"thresholds": {"mode": "absolute", "steps": steps}, "custom.cellOptions": {"type": "color-text"}}
+    return properties
+
+
+def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> None:
+    """What is different for the series or columns of these names."""
+    for name, changes in properties.items():
+        panel.override_by_name(name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in changes.items()])
+
+
+def _joined(labels: Mapping[str, str], columns: tuple[Column, ...]) -> list[models.DataTransformerConfig]:
+    """One table of all answers: rows with the same labels together, columns with their headings, without times."""
+    values = {f"Value #{chr(ord('A') + place)}" if len(columns) > 1 else "Value": one.name for place, one in enumerate(columns)}
+    order = {name: place for place, name in enumerate([*labels, *values])}
+    organized = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": dict(labels) | values}
+    return [
+        models.DataTransformerConfig(id_val="merge", options={}),
+        models.DataTransformerConfig(id_val="organize", options=organized),
+    ]

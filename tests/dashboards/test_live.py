@@ -1,0 +1,117 @@
+"""Every query of every dashboard returns data on a Prometheus that scraped a real service with faults, or it is said why not.
+
+A minute is scraped; with FULL_DASHBOARDS=1 ten, after which the long windows of the recording rules have to answer, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prober.alerting.objectives import REMAINING, burn_rate
+from prober.clock import monotonic_s, wall_s
+from prober.core.slo import DAY_S
+from prober.metrics import families
+from tests.dashboards.committed import NAMES, Asked, breakdowns, choices, dashboard, interpolated, queries
+from tests.dashboards.live import SCRAPE_S, Prometheus, prometheus_command, service_and_prometheus
+from tests.integration.programs import eventually
+
+FULL = os.environ.get("FULL_DASHBOARDS") == "1"
+SCRAPED_S = 600.0 if FULL else 75.0
+STEP_S = 15.0
+BOARDS = {board["uid"]: board for board in map(dashboard, NAMES)}
+
+NEEDS_JOBS = "needs nightly jobs that succeeded, and their reports"
+NEEDS_A_DRILL = "needs a fire drill, which needs a Prometheus and an Alertmanager of its own"
+WITHOUT_DATA = {
+    ("okp-jobs", "Longest without success"): NEEDS_JOBS,
+    ("okp-jobs", "Jobs"): NEEDS_JOBS,
+    ("okp-jobs", "Since the last success"): NEEDS_JOBS,
+    ("okp-jobs", "Hot keys by class"): NEEDS_JOBS,
+    ("okp-jobs", "Hot keys by choice"): NEEDS_JOBS,
+    ("okp-keys", "Hot keys by class"): NEEDS_JOBS,
+    ("okp-prober", "Drills"): NEEDS_A_DRILL,
+    ("okp-prober", "Drills: seconds per step"): NEEDS_A_DRILL,
+    ("okp-prober", "Drills: findings"): NEEDS_A_DRILL,
+    **{(uid, "annotation Drills"): NEEDS_A_DRILL for uid in BOARDS},
+}
+
+pytestmark = [pytest.mark.timeout(SCRAPED_S + 180.0)]
+
+
+@pytest.fixture
+def scraped(tmp_path: Path) -> Iterator[Prometheus]:
+    """A Prometheus that has scraped a service for a while."""
+    if prometheus_command() is None:
+        reason = "prometheus is not installed (Debian, Ubuntu: apt install prometheus)"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    with service_and_prometheus(tmp_path) as prometheus:
+        until = monotonic_s() + SCRAPED_S
+        eventually(lambda: monotonic_s() >= until, SCRAPED_S + 10.0)
+        yield prometheus
+
+
+def takes_long(expr: str) -> bool:
+    """Whether a query reads a recorded window that adds up recorded hours, in steps of five minutes."""
+    return any(name in expr for name in (REMAINING, burn_rate(3 * DAY_S)))
+
+
+def answer(prometheus: Prometheus, asked: Asked, by: str) -> list[object]:
+    """The series that Grafana would show a value of."""
+    windows = {"__rate_interval": f"{STEP_S + SCRAPE_S:g}s", "__range": f"{SCRAPED_S:g}s"}
+    expr, now = interpolated(asked.expr, by, windows), wall_s()
+    instant = asked.target.get("instant")
+    found = prometheus.instant(expr, now) if instant else prometheus.over(expr, now - SCRAPED_S, now, STEP_S)
+    return [one for one in found if any(value != "NaN" for _, value in one.get("values", [one.get("value")]))]
+
+
+def silent(prometheus: Prometheus) -> Iterator[str]:
+    """Queries without an answer, in words."""
+    for asked in everything():
+        if asked.where not in WITHOUT_DATA and (FULL or not takes_long(asked.expr)):
+            for by in broken_down_by(asked):
+                if not answer(prometheus, asked, by):
+                    yield f"{asked.where} by {by}: {asked.expr}"
+
+
+def without_choice(prometheus: Prometheus) -> Iterator[str]:
+    """Variables that offer nothing."""
+    for board in BOARDS.values():
+        for selector, label in choices(board):
+            if not prometheus.instant(f"count by ({label}) ({interpolated(selector)})"):
+                yield f"{board['uid']}: {label}"
+
+
+def without_exemplars(prometheus: Prometheus) -> Iterator[tuple[str, str]]:
+    """Queries that show single measurements, and got none that names its run. Administration calls belong to no run."""
+    now = wall_s()
+    for asked in everything():
+        if asked.target.get("exemplar") and families.CONTROL_PLANE_LATENCY.full_name not in asked.expr:
+            found = prometheus.exemplars(interpolated(asked.expr), now - SCRAPED_S, now)
+            if not any("run_id" in one["labels"] for series in found for one in series["exemplars"]):
+                yield asked.where
+
+
+def everything() -> list[Asked]:
+    """Every query of every dashboard."""
+    return [asked for name in NAMES for asked in queries(dashboard(name))]
+
+
+def broken_down_by(asked: Asked) -> list[str]:
+    """What a query can be broken down by, if it can."""
+    return breakdowns(BOARDS[asked.board]) if "${by" in asked.expr else [""]
+
+
+def test_every_table_entry_is_about_a_panel() -> None:
+    assert set(WITHOUT_DATA) - {asked.where for asked in everything()} == set()
+
+
+def test_every_query_returns_data_or_it_is_said_why_not(scraped: Prometheus) -> None:
+    assert list(silent(scraped)) == []
+    assert list(without_choice(scraped)) == []
+    unexpected = [one.where for one in everything() if one.where in WITHOUT_DATA and answer(scraped, one, broken_down_by(one)[0])]
+    assert unexpected == []
+    assert list(without_exemplars(scraped)) == []

@@ -1,0 +1,158 @@
+"""Panels and metrics cannot drift: every metric and label of every query exists, in the families or in the recording rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser as promql
+import pytest
+import yaml
+
+from dashboards.promql import RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
+from prober.metrics import families
+from prober.metrics.families import FAMILIES, Kind
+from tests.dashboards import linter
+from tests.dashboards.committed import FOLDER, NAMES, Json, breakdowns, choices, dashboard, interpolated, queries
+
+OF_SCRAPES = {"job", "instance"}
+SUFFIXES = {Kind.HISTOGRAM: ("_bucket", "_count", "_sum")}
+
+# Labels that are facts about the thing, not part of the family: the info families, and what a query itself makes.
+FACTS = {families.BUILD.full_name: {"version"}}
+
+
+def known() -> dict[str, set[str]]:
+    """Every series that there may be, with its labels."""
+    series = dict.fromkeys((UP, SCRAPE_DURATION, SCRAPE_SAMPLES), OF_SCRAPES)
+    for family in FAMILIES:
+        for suffix in SUFFIXES.get(family.kind, ("",)):
+            extra = {"le"} if suffix == "_bucket" else set()
+            series[family.full_name + suffix] = {*family.labels, *OF_SCRAPES, *extra, *FACTS.get(family.full_name, set())}
+    return series | recorded()
+
+
+def recorded() -> dict[str, set[str]]:
+    """The series that the committed recording rules make."""
+    rules = [
+        rule
+        for path in sorted((FOLDER.parent / "alerts").glob("*.rules.yaml"))
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    ]
+    return {rule["record"]: {"target", "environment", "region", *rule.get("labels", {})} for rule in rules if "record" in rule}
+
+
+def labels_of(node: Any) -> Iterator[str]:
+    """The labels that a query groups, joins or filters by."""
+    if isinstance(node, promql.AggregateExpr) and node.modifier is not None:
+        yield from node.modifier.labels
+    if isinstance(node, promql.VectorSelector):
+        yield from (one.name for one in node.matchers.matchers)
+
+
+def strangers(expr: str, series: dict[str, set[str]]) -> list[str]:
+    """Metrics that do not exist, labels that a metric does not have, and labels of groups that no metric below has."""
+    found = []
+    for selector in linter.selectors(expr):
+        if selector.name not in series:
+            found.append(f"metric {selector.name}")
+        else:
+            found += [f"{selector.name}: {label}" for label in set(labels_of(selector)) - series[selector.name]]
+    for node in linter.nodes(promql.parse(expr)):
+        if isinstance(node, promql.AggregateExpr):
+            below = set().union(*(series.get(one.name, set()) for one in linter.selectors_below(node.expr)))
+            made = {"vantage"} if "label_replace" in expr else set()
+            found += [f"by {label}" for label in set(labels_of(node)) - below - made]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_metric_and_label_exists(name: str) -> None:
+    series, board = known(), dashboard(name)
+    for by in breakdowns(board) or [""]:
+        wrong = {asked.where: strangers(interpolated(asked.expr, by), series) for asked in queries(board)}
+        assert {where: what for where, what in wrong.items() if what} == {}, by
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_to_choose_from_are_looked_up_where_they_are(name: str) -> None:
+    for selector, label in choices(dashboard(name)):
+        assert strangers(f"count by ({label}) ({interpolated(selector)})", known()) == []
+
+
+@pytest.mark.parametrize(
+    ("expr", "wrong"),
+    [
+        ("up", []),
+        ("pubsub_prober_nothing", ["metric pubsub_prober_nothing"]),
+        ('pubsub_prober_stalled_keys{key="a"}', ["pubsub_prober_stalled_keys: key"]),
+        ("sum by (operation) (pubsub_prober_stalled_keys)", ["by operation"]),
+        ("max by (slo) (slo:pubsub_prober_budget_remaining:ratio)", []),
+        ("max by (subscription) (slo:pubsub_prober_budget_remaining:ratio)", ["by subscription"]),
+    ],
+)
+def test_what_does_not_exist_is_noticed(expr: str, wrong: list[str]) -> None:
+    assert strangers(expr, known()) == wrong
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_in_legends_are_labels_of_the_answer(name: str) -> None:
+    for asked in queries(dashboard(name)):
+        named = set(re.findall(r"{{(\w+)}}", str(asked.target.get("legendFormat", asked.target.get("textFormat")))))
+        grouped = {label for labels in re.findall(r"by \(([^)]*)\)", asked.expr) for label in labels.split(", ")}
+        assert named <= grouped, asked.where
+
+
+def uses(text: str, name: str) -> bool:
+    """Whether a variable occurs."""
+    return re.search(rf"\$(?:{name}\b|{{{name}(?::\w+)?}})", text) is not None
+
+
+def texts_that_use(board: Json) -> str:
+    """Where a dashboard's variables may stand."""
+    return str([board["panels"], board["links"], board["annotations"]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_variable_is_used_and_every_used_one_is_there(name: str) -> None:
+    board = dashboard(name)
+    names = [one["name"] for one in board["templating"]["list"]]
+    assert len(names) == len(set(names))
+    assert [one for one in names if not uses(texts_that_use(board), one)] == []
+    written = set(re.findall(r"\$\{?(?!__)([a-z_]+)", texts_that_use(board)))
+    assert written <= set(names)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variables_that_narrow_come_before_those_that_they_narrow(name: str) -> None:
+    variables = dashboard(name)["templating"]["list"]
+    seen: set[str] = set()
+    for one in variables:
+        assert set(re.findall(r"\$([a-z]+)", str(one["query"]))) <= seen
+        seen.add(one["name"])
+
+
+def test_a_label_that_a_family_lacks_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="has no label key"):
+        select(families.STALLED_KEYS, key="a")
+
+
+def test_a_label_that_prometheus_replaces_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="has no label job"):
+        select(families.JOB_LAST_SUCCESS, job="nightly")
+
+
+def test_a_histogram_needs_its_suffix() -> None:
+    with pytest.raises(ValueError, match="is a histogram"):
+        select(families.LOOP_LAG)
+
+
+def test_rates_fit_the_resolution() -> None:
+    assert rate("a_total") == f"rate(a_total[{RATE_WINDOW}])"
+
+
+def test_a_threshold_finds_its_bucket_however_the_exporter_writes_it() -> None:
+    assert 'le=~"1|1.0"' in slower_share(families.END_TO_END_LATENCY, 1.0)
+    assert 'le=~"0.5"' in slower_share(families.END_TO_END_LATENCY, 0.5)
