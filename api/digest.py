@@ -71,7 +71,9 @@ def why(site: SiteSnapshot) -> str:
     if site.standing is Verdict.UNKNOWN and site.last_run is None:
         return "no run has ended yet" + _overdue(site)
     if site.standing is Verdict.UNKNOWN and site.verdict is Verdict.PASS:
-        return "it passed, but no prober reports on it any more" if site.overdue_s is None else f"it passed, but{_overdue(site)[1:]}"
+        return (
+            "it passed, but no prober reports on it any more" if site.overdue_s is None else f"it passed, but{_overdue(site)[1:]}"
+        )
     return (site.last_run.reason if site.last_run else "") + _overdue(site)
 
 

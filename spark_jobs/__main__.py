@@ -19,7 +19,8 @@ from spark_jobs.history import History
 from spark_jobs.objectives import read_objectives
 from spark_jobs.reports import Reports
 from spark_jobs.session import DRIVER_MEMORY, session
-from spark_jobs.work import Exit, Outcome, Settings, Work
+from spark_jobs.storage import FAILURES, reason_of
+from spark_jobs.work import Exit, Outcome, Settings, Work, unknown
 
 _JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
 
@@ -56,7 +57,10 @@ def _carried_out(asked: Any) -> Outcome:
     day = asked.date or _day_before(now)
     with session(asked.master, name=f"ordering-prober {asked.job}", memory=asked.memory) as spark:
         work = Work(spark, History(spark, asked.history), Reports(spark, asked.reports), day, now, settings, _say)
-        return _JOBS[asked.job](work)
+        try:
+            return _JOBS[asked.job](work)
+        except FAILURES as error:
+            return unknown(asked.job, work, reason_of(error))
 
 
 def _parser() -> ArgumentParser:
@@ -65,7 +69,7 @@ def _parser() -> ArgumentParser:
     )
     add = parser.add_argument
     add("job", choices=_JOBS, help="what to do; nightly is all of it in order")
-    add("--history", required=True, metavar="URI", help="the folder of the history: a path, gs://, s3a:// or hdfs://")
+    add("--history", required=True, metavar="URI", help="the folder of the history: a path, gs://, s3:// or hdfs://")
     add("--reports", required=True, metavar="URI", help="where reports go")
     add("--date", type=_date, metavar="YYYY-MM-DD", help="the UTC day; by default yesterday")
     add("--master", metavar="URL", help="of the Spark cluster; by default this machine, under spark-submit what that says")

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.slo import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
-from spark_jobs.counts import MINUTE_US
+from spark_jobs.runs import MINUTE_US
 
 SUMS: Final = ("good", "bad", "undecided")
 ALERT_DAYS: Final = (

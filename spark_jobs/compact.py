@@ -28,7 +28,9 @@ from typing import Final
 from uuid import uuid4
 
 from prober.history.schema import TABLES, VERSION, VERSION_KEY, Table
+from spark_jobs.errors import JobError
 from spark_jobs.history import ORIGINALS, File, History, counting, folders_of, merged_file_name
+from spark_jobs.storage import FAILURES, reason_of
 from spark_jobs.work import Exit, Outcome, Work
 
 JOB: Final = "compact"
@@ -50,11 +52,14 @@ def run(work: Work) -> Outcome:
         merged = list(pool.map(lambda one: merge(work.history, *one), folders))
     deleted = _retain(work)
     before, after = sum(one[0] for one in merged), sum(one[1] for one in merged)
-    draft = work.reports.draft(JOB, work.day)
-    draft.publish({"files_before": before, "files_after": after, "days_deleted": [day.isoformat() for day in deleted]})
+    numbers = {"files_before": before, "files_after": after, "days_deleted": [day.isoformat() for day in deleted]}
+    return work.publish(work.reports.draft(JOB, work.day), _outcome(work, before, after, len(deleted)), numbers)
+
+
+def _outcome(work: Work, before: int, after: int, deleted: int) -> Outcome:
     if not before:
         return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, there is nothing of that day")
-    gone = f", {len(deleted)} days too old and deleted" if deleted else ""
+    gone = f", {deleted} days too old and deleted" if deleted else ""
     return Outcome(Exit.PASS, f"{JOB} {work.day}: PASS, {before} files became {after}{gone}")
 
 
@@ -93,7 +98,11 @@ def _written(history: History, table: Table, files: list[File], originals: list[
     rows = history.read_files(table, files).coalesce(1).sortWithinPartitions(*table.sorted_by)
     noted = rows.withMetadata(table.column_names[0], {VERSION_KEY: VERSION, ORIGINALS: originals})
     options = {"compression": "zstd", "parquet.block.row.count.limit": str(ROWS_PER_GROUP)}
-    noted.write.options(**options).parquet(history.storage.uri(hidden))
+    try:
+        noted.write.options(**options).parquet(history.storage.uri(hidden))
+    except FAILURES as error:
+        reason = f"{files[0].folder} cannot be merged: {reason_of(error)}"
+        raise JobError(f"{reason}; if another compaction is at work there, let it finish") from error
     names = [entry.name for entry in history.storage.entries(hidden) if entry.name.endswith(".parquet")]
     return hidden, f"{hidden}/{names[0]}"
 

@@ -23,9 +23,10 @@ from pyspark.sql import functions as sf
 from prober.core.checks import BREACHES
 from prober.core.indicators import Indicator
 from prober.core.slo import Objective
-from spark_jobs.runs import MICROS
+from spark_jobs.messages import messages
+from spark_jobs.parts import FINISHED, Question
+from spark_jobs.runs import MICROS, MINUTE_US
 
-MINUTE_US: Final = 60 * MICROS
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
 BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
 BY_RUN: Final = frozenset({*BREACHES, Indicator.COMPLETENESS})
@@ -42,34 +43,67 @@ class Outcome(NamedTuple):
 
 
 def message_counts(
-    messages: DataFrame, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
+    parts: DataFrame, runs: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int, *, several: bool
 ) -> DataFrame:
     """What messages that were to be sent in that time count for objectives about publishes and first receipts.
 
     Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks.
+
+    parts   rows of `spark_jobs.parts`, made with the `questions_of` these objectives.
     """
-    listed = [objective for objective in objectives if objective.indicator in BY_MESSAGE]
+    listed = by_message(objectives)
+    rows = messages(parts, runs, several=several)
+    totals = _finished(parts, runs, len(listed), since_us, until_us).unionByName(
+        _unfinished(rows, runs, listed, since_us, until_us)
+    )
+    counted = _unpivoted(totals, [*(one.name for one in listed), _PUBLISHED])
+    decided = counted.where(sf.col("objective") != _PUBLISHED)
+    return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives))
+
+
+def by_message(objectives: Iterable[Objective]) -> list[Objective]:
+    """The objectives about publishes and first receipts."""
+    return [objective for objective in objectives if objective.indicator in BY_MESSAGE]
+
+
+def questions_of(objectives: Iterable[Objective]) -> list[Question]:
+    """The same as executors are asked."""
+    return [Question(objective.indicator, _threshold_us(objective)) for objective in by_message(objectives)]
+
+
+def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, until_us: int) -> DataFrame:
+    """The outcomes of messages that executors could finish; what an untrusted run measured is undecided."""
+    within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
+    rows = parts.where((sf.col("part") == FINISHED) & within).join(sf.broadcast(runs.select("run", "trusted")), "run", "left")
+    outcomes = [_trusted(Outcome(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)]
+    outcomes.append(Outcome(sf.col("messages"), sf.lit(0), sf.lit(0)))
+    key = sf.when(sf.coalesce("trusted", sf.lit(False)), sf.col("key"))
+    return rows.select("run", sf.lit(None).cast("string").alias("subscription"), "minute", key.alias("key"), *_numbered(outcomes))
+
+
+def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective], since_us: int, until_us: int) -> DataFrame:
     about = sf.broadcast(runs.select("run", sf.col("subscription").alias("first"), "ended_us", "trusted", "whole"))
     rows = messages.where(sf.col("intended_us").between(since_us, until_us - 1)).join(about, "run", "left")
-    outcomes = {one.name: _trusted(_OUTCOMES[one.indicator](one)) for one in listed}
+    outcomes = [_trusted(_OUTCOMES[one.indicator](one)) for one in listed]
     first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
-    outcomes[_PUBLISHED] = Outcome(first, sf.lit(0), sf.lit(0))
-    any_bad = sf.greatest(*(outcome.bad for outcome in outcomes.values()), sf.lit(0)) > 0
+    outcomes.append(Outcome(first, sf.lit(0), sf.lit(0)))
+    any_bad = sf.greatest(*(outcome.bad for outcome in outcomes), sf.lit(0)) > 0
     grouped = rows.groupBy(
         "run",
         "subscription",
         sf.floor(sf.col("intended_us") / MINUTE_US).alias("minute"),
         sf.when(any_bad, sf.col("key")).alias("key"),
     )
-    sums = [
-        sf.sum(column).alias(f"{field}_{number}")
-        for number, outcome in enumerate(outcomes.values())
-        for field, column in outcome._asdict().items()
-    ]
-    totals = grouped.agg(*sums)
-    counted = _unpivoted(totals, list(outcomes))
-    decided = counted.where(sf.col("objective") != _PUBLISHED)
-    return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives))
+    return grouped.agg(*map(sf.sum, _numbered(outcomes))).toDF("run", "subscription", "minute", "key", *_fields(len(outcomes)))
+
+
+def _numbered(outcomes: Sequence[Outcome]) -> list[Column]:
+    columns = [column for outcome in outcomes for column in outcome]
+    return [column.cast("long").alias(name) for column, name in zip(columns, _fields(len(outcomes)), strict=True)]
+
+
+def _fields(outcomes: int) -> list[str]:
+    return [f"{field}_{number}" for number in range(outcomes) for field in Outcome._fields]
 
 
 def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:

@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from prober.history.schema import VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
+from prober.history.schema import EVENTS, VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
 from spark_jobs.errors import JobError
+from spark_jobs.scan import Scan
 from spark_jobs.schemas import struct_of
 from spark_jobs.storage import Failure, Storage, reason_of
 
@@ -68,6 +69,14 @@ class Inputs:
         return {"inputs": {"files": self.files, "digest": self.digest}}
 
 
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events of some folders: as `rows` for what concerns few of them, through a `scan` for what concerns all."""
+
+    rows: DataFrame
+    scan: Scan
+
+
 class History:
     """A history to read. Raises `JobError` if it is not there, or holds what this program cannot read."""
 
@@ -104,10 +113,14 @@ class History:
 
     def read(self, table: Table, folders: Iterable[str]) -> DataFrame:
         """The rows of the files that count in these folders."""
-        files = self.files(folders)
-        for file in _one_per_writer(files):
-            self._check(file.path)
-        return self.read_files(table, files)
+        return self.read_files(table, self._checked(folders))
+
+    def events(self, folders: Iterable[str]) -> Events:
+        """The events of the files that count in these folders."""
+        files = self._checked(folders)
+        return Events(
+            self.read_files(EVENTS, files), Scan(self._spark, [(self.storage.uri(file.path), file.size) for file in files])
+        )
 
     def read_files(self, table: Table, files: Iterable[File]) -> DataFrame:
         """The rows of these files; columns that a file does not have are null."""
@@ -118,6 +131,12 @@ class History:
         """What these folders hold, together with the settings under which it is looked at."""
         names = sorted(f"{file.folder}/{name}" for file in self.files(folders) for name in file.originals)
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
+
+    def _checked(self, folders: Iterable[str]) -> list[File]:
+        files = self.files(folders)
+        for file in _one_per_writer(files):
+            self._check(file.path)
+        return files
 
     def _originals(self, path: str, name: str) -> frozenset[str]:
         if not _is_merged_name(name):

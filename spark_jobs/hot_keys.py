@@ -146,18 +146,18 @@ def _limit_in_s(row: Mapping[str, Any]) -> float | None:
 
 def run(work: Work) -> Outcome:
     """Reports on the day."""
-    events = work.history.read(EVENTS, folders_of(EVENTS, work.day, work.day))
+    events = work.history.events(folders_of(EVENTS, work.day, work.day))
     with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1)))) as runs:
-        exact = work.settings.keys_max >= _distinct_keys(work, events)
+        exact = work.settings.keys_max >= _distinct_keys(work, events.rows)
         if exact:
-            loads = key_loads(events, runs, work.since_us, several=several_subscriptions(runs))
+            loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs))
             rows = outstanding(loads, work.settings.top)
         else:
             work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
-            rows = sketched(events, runs, work.settings.top, SKETCH_ITEMS)
+            rows = sketched(events.rows, runs, work.settings.top, SKETCH_ITEMS)
         found = [row for row in collected(rows) if row["messages"]]
         named = {row["place"]: row for row in collected(places_of(runs))}
-        hot = _closely(events, runs, found, named, _stuck(work, runs))
+        hot = _closely(events.rows, runs, found, named, _stuck(work, runs))
     keys = sorted([*hot, *_by_share(found, named, hot)], key=lambda row: (-row["score"], row["subscription"], row["key"]))
     return _report(work, keys, _spread(found, named, keys, exact=exact), sum(row["left_out"] for row in found))
 
@@ -262,11 +262,14 @@ def _spread(
 def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]], left_out: int) -> Outcome:
     shown = _largest_each(keys, work.settings.top)
     draft = work.reports.draft(JOB, work.day)
-    draft.write("keys", work.spark.createDataFrame(shown, KEYS))
-    draft.write("subscriptions", work.spark.createDataFrame(spread, SUBSCRIPTIONS))
+    draft.write("keys", work.spark.createDataFrame(shown, KEYS), sf.desc("score"), sf.asc("subscription"), sf.asc("key"))
+    draft.write("subscriptions", work.spark.createDataFrame(spread, SUBSCRIPTIONS), sf.asc("target"), sf.asc("subscription"))
     classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKey}
-    draft.publish({"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread})
-    messages = sum(row["messages"] for row in spread)
+    numbers = {"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread}
+    return work.publish(draft, _outcome(work, classes, sum(row["messages"] for row in spread)), numbers)
+
+
+def _outcome(work: Work, classes: Mapping[str, int], messages: int) -> Outcome:
     if not messages:
         return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was published")
     urgent = classes[HotKey.STALLED] + classes[HotKey.THROUGHPUT_BOUND]

@@ -1,7 +1,7 @@
 """What every key carries on a day: one row per subscription and key, and of each subscription what stands out.
 
-Counts go by numbers that stand for names (`xxhash64`), since Spark adds up by numbers several times faster; a name is looked up where a
-row is kept. Memory does not grow with the number of keys: Spark's aggregation spills to the disk, and what reaches the driver is bounded.
+Executors count file by file (`spark_jobs.parts`), Spark adds up. Memory does not grow with the number of keys: Spark's aggregation spills
+to the disk, and what reaches the driver is bounded.
 
 Which keys may be hot is decided here, by conditions that a hot key cannot fail to meet:
 
@@ -21,7 +21,9 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.parts import COUNTED, LOAD_COLUMNS, LOADS, loads_of
 from spark_jobs.runs import MICROS, run_hash
+from spark_jobs.scan import Scan
 
 LIMIT_BYTES_PER_S: Final = 1_000_000.0
 """What can be published per ordering key and second, as documented."""
@@ -32,10 +34,7 @@ WAIT_MEAN_S: Final = 5.0
 SHARE_MIN: Final = 0.15
 FAIR_SHARES_MIN: Final = 3.0
 RANKED_MAX: Final = 1000
-HOUR_US: Final = 3600 * MICROS
-
-_COUNTED: Final = {"publishes": "publish", "confirmed": "published", "deliveries": "delivered", "acks": "acked", "nacks": "nacked"}
-VOLUMES: Final = (*_COUNTED, "bytes")
+VOLUMES: Final = (*COUNTED, "bytes")
 
 
 def places_of(runs: DataFrame) -> DataFrame:
@@ -50,19 +49,12 @@ def place_hash() -> Column:
     return sf.xxhash64("target", "topic", "subscription")
 
 
-def key_loads(events: DataFrame, runs: DataFrame, since_us: int, *, several: bool) -> DataFrame:
+def key_loads(scan: Scan, runs: DataFrame, since_us: int, *, several: bool) -> DataFrame:
     """One row per subscription (`place`) and key: `VOLUMES`, `peak_bytes` of its busiest hour, and `waited_s` of all its messages.
 
     several   whether any run has more than one subscription; if not, subscriptions need not be told apart event by event.
     """
-    event, at_s = sf.col("event"), (sf.unix_micros("time") - since_us) / MICROS
-    moving = events.where(event.isin(*_COUNTED.values())).withColumn("run", run_hash())
-    hour = sf.floor(sf.unix_micros("time") / HOUR_US).alias("hour")
-    totals = moving.groupBy("key", "run", hour, *(["subscription"] if several else [])).agg(
-        *(sf.count_if(event == kind).alias(name) for name, kind in _COUNTED.items()),
-        sf.sum("message_bytes").alias("bytes"),
-        sf.sum(sf.when(event == "acked", at_s).when(event == "published", -at_s)).alias("moments_s"),
-    )
+    totals = scan.reduced(loads_of(since_us), LOAD_COLUMNS, LOADS).withColumn("run", run_hash()).drop("run_id")
     long_run = sf.col("ended_us") - sf.col("began_us") >= WAITING_S * MICROS
     end_s = sf.when(long_run, (sf.col("ended_us") - since_us) / MICROS)
     about = runs.select("run", "target", "topic", "subscriptions", end_s.alias("end_s"))
@@ -70,7 +62,8 @@ def key_loads(events: DataFrame, runs: DataFrame, since_us: int, *, several: boo
     if several:
         owed_to = sf.when(sf.col("subscription").isNull(), owed_to).otherwise(sf.array("subscription"))
     each = totals.join(sf.broadcast(about), "run").withColumn("subscription", sf.explode(owed_to))
-    waited_s = sf.col("moments_s") + (sf.col("confirmed") - sf.col("acks")) * sf.col("end_s")  # of the hours of a run together
+    moments_s = (sf.col("acked_us") - sf.col("confirmed_us")) / MICROS
+    waited_s = moments_s + (sf.col("confirmed") - sf.col("acks")) * sf.col("end_s")  # of the hours of a run together
     known = each.withColumn("waited_s", sf.when(sf.col("end_s").isNotNull(), waited_s)).withColumn("place", place_hash())
     sums = (*VOLUMES, "waited_s")
     hourly = known.groupBy("place", "key", "hour").agg(*(sf.sum(name).alias(name) for name in sums))

@@ -2,7 +2,7 @@
 
 Compaction comes last, so that the others do not wait for it, and does not change what they say. A job that fails for a reason of its own
 does not keep the others from running. A day before the one asked for is done again if files have come to it since its reports were
-made, up to `look_back_days` back.
+made, or if a job failed on it, up to `look_back_days` back.
 
 Report: the outcome of every job. Exit code: the worst of them, where 1 is worse than 3 and 3 worse than 0.
 """
@@ -20,7 +20,8 @@ from spark_jobs import compact, hot_keys, reverify, slo_burn
 from spark_jobs.errors import JobError
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.objectives import written
-from spark_jobs.work import Exit, Outcome, Work, days_until
+from spark_jobs.storage import FAILURES, reason_of
+from spark_jobs.work import Exit, Outcome, Work, days_until, unknown
 
 JOB: Final = "nightly"
 JOBS: Final[Mapping[str, Callable[[Work], Outcome]]] = {
@@ -37,29 +38,30 @@ _GRAVITY: Final = (Exit.PASS, Exit.UNKNOWN, Exit.FAIL)
 def run(work: Work) -> Outcome:
     """Does what is to be done for the day and before it."""
     late = [day for day in days_until(work.day - timedelta(days=1), work.settings.look_back_days) if _is_late(work, day)]
-    outcomes = {}
-    for day in [*late, work.day]:
-        outcomes[day] = _night(replace(work, day=day))
-    worst = max((one.exit for night in outcomes.values() for one in night.values()), key=_GRAVITY.index)
-    said = ", ".join(f"{name} {one.exit.name}" for name, one in outcomes[work.day].items())
+    nights = [_night(replace(work, day=day, began_s=monotonic_s())) for day in [*late, work.day]]
+    worst = max((night.exit for night in nights), key=_GRAVITY.index)
     again = f"; done again: {', '.join(map(str, late))}" if late else ""
-    return Outcome(worst, f"{JOB} {work.day}: {worst.name}, {said}{again}")
+    return Outcome(worst, nights[-1].line + again)
 
 
-def _night(work: Work) -> dict[str, Outcome]:
-    inputs = inputs_of(work, work.day)
+def _night(work: Work) -> Outcome:
+    noted = inputs_of(work, work.day).noted()
     outcomes: dict[str, Outcome] = {}
     for number, (name, job) in enumerate(JOBS.items(), 1):
         work.say(f"{work.day}: {name} ({number} of {len(JOBS)})")
         began_s = monotonic_s()
         try:
-            outcomes[name] = job(work)
+            outcomes[name] = job(replace(work, began_s=began_s))
         except JobError as error:
-            outcomes[name] = Outcome(Exit.UNKNOWN, f"{name} {work.day}: UNKNOWN, {error}")
+            outcomes[name], noted = unknown(name, work, str(error)), {}
+        except FAILURES as error:
+            outcomes[name], noted = unknown(name, work, reason_of(error)), {}
         work.say(f"  {outcomes[name].line} ({monotonic_s() - began_s:.0f} s)")
-    summary = {name: {"exit": int(one.exit), "line": one.line} for name, one in outcomes.items()}
-    work.reports.draft(JOB, work.day).publish({"jobs": summary} | inputs.noted())
-    return outcomes
+    worst = max((one.exit for one in outcomes.values()), key=_GRAVITY.index)
+    said = ", ".join(f"{name} {one.exit.name}" for name, one in outcomes.items())
+    jobs = {name: {"verdict": one.exit.name, "line": one.line} for name, one in outcomes.items()}
+    outcome = Outcome(worst, f"{JOB} {work.day}: {worst.name}, {said}")
+    return work.publish(work.reports.draft(JOB, work.day), outcome, {"jobs": jobs, **noted})
 
 
 def _is_late(work: Work, day: date) -> bool:

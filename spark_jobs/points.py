@@ -11,12 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from spark_jobs.counts import MINUTE_US
-from spark_jobs.messages import wait_times
-from spark_jobs.runs import run_hash
+from spark_jobs.runs import MINUTE_US, run_hash
 from spark_jobs.trend import Series, Trend, longest_run, trend_of
 
 POINTS: Final = ("publishes", "bytes", "moves", "delta", "age_us")
@@ -90,13 +88,22 @@ def waits_of(rows: DataFrame, runs: DataFrame) -> DataFrame:
     in a run that was cut short it does not count.
     """
     ends = runs.where(sf.col("ended_us").isNotNull()).select("run", "ended_us")
-    messages = rows.where(sf.col("event").isin("published", "acked")).groupBy("candidate", "run", "message_id").agg(*wait_times())
+    messages = rows.where(sf.col("event").isin("published", "acked")).groupBy("candidate", "run", "message_id").agg(*_wait_times())
     known = messages.where(sf.col("since_us").isNotNull()).join(sf.broadcast(ends), "run")
     came = sf.floor(sf.col("since_us") / MINUTE_US)
     gone = sf.coalesce(sf.floor(sf.col("acked_us") / MINUTE_US), sf.floor(sf.col("ended_us") / MINUTE_US) + 1)
     return known.groupBy("candidate", came.alias("came"), sf.greatest(came, gone).alias("gone")).agg(
         sf.count("*").alias("messages"), sf.min("since_us").alias("since_us")
     )
+
+
+def _wait_times() -> list[Column]:
+    """Of the confirmations and acknowledgements of one message: since when it waited, and until when (null if it still does)."""
+    time_us = sf.unix_micros("time")
+    return [
+        sf.min(sf.when(sf.col("event") == "published", time_us)).alias("since_us"),
+        sf.min(sf.when(sf.col("event") == "acked", time_us)).alias("acked_us"),
+    ]
 
 
 def oldest_ages(waits: DataFrame) -> DataFrame:

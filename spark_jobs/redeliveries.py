@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 
 from prober.core.indicators import Indicator
 from prober.core.slo import Objective
-from spark_jobs.counts import COUNTS, MINUTE_US
-from spark_jobs.runs import MICROS, micros, run_hash
+from spark_jobs.counts import COUNTS
+from spark_jobs.runs import MICROS, MINUTE_US, micros, run_hash
 
 
 def redelivery_counts(

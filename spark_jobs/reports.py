@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import date
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from spark_jobs.history import date_of
 from spark_jobs.storage import Storage
@@ -39,10 +39,11 @@ class Draft:
         self._tables: dict[str, int] = {}
         storage.delete(self._folder)
 
-    def write(self, table: str, rows: DataFrame) -> DataFrame:
-        """Writes a table, as one file since reports are small, and returns it as it was written."""
+    def write(self, table: str, rows: DataFrame, *order: Column) -> DataFrame:
+        """Writes a table, as one file since reports are small, and in that order if one is given; returns it as it was written."""
         path = f"{self._folder}/{table}"
-        rows.repartition(1).write.parquet(self._storage.uri(path))
+        one = rows.repartition(1)
+        (one.sortWithinPartitions(*order) if order else one).write.parquet(self._storage.uri(path))
         written = self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
         self._tables[table] = written.count()
         return written

@@ -214,8 +214,7 @@ def _report(work: Work, runs: DataFrame, found: DataFrame) -> Outcome:
         "differences": _counts(different, "difference"),
         "crashes": judgements.where(sf.col("crash").isNotNull()).count(),
     }
-    draft.publish(counts)
-    return _outcome(work, counts)
+    return work.publish(draft, _outcome(work, counts), counts)
 
 
 def _outcome(work: Work, counts: Mapping[str, Any]) -> Outcome:

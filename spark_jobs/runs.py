@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 MICROS: Final = 1_000_000
+MINUTE_US: Final = 60 * MICROS
 DIMENSIONS: Final = ("target", "environment", "region", "probe", "vantage", "topic")
 
 

@@ -25,6 +25,11 @@ JAVA_VERSION_MIN: Final = 17
 MASTER: Final = "local[*]"
 DRIVER_MEMORY: Final = "2g"
 
+JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""Nobody waits for an answer, so pauses cost nothing. And each query is code of its own that runs for a moment, since what is done event by
+event is done by Arrow: optimising it takes more time than it saves, half of all at ten million events. Without optimising, Java would keep
+room for a fifth of the code only, and stop compiling when that is full."""
+
 _SHUFFLES_PER_CORE: Final = 4
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # spark-submit tells a program by it where its own virtual machine listens
 
@@ -40,13 +45,14 @@ _LOCALLY: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # nobody waits for an answer, so pauses cost nothing
     "spark.log.level": "ERROR",
 }
 
 
 @contextmanager
-def session(master: str | None = None, *, name: str = "ordering-prober", memory: str = DRIVER_MEMORY) -> Iterator[SparkSession]:
+def session(
+    master: str | None = None, *, name: str = "ordering-prober", memory: str = DRIVER_MEMORY, java_options: str = JAVA_OPTIONS
+) -> Iterator[SparkSession]:
     """A session that is stopped at the end.
 
     Under spark-submit its settings hold, master and memory included, unless a master is given. Raises `JobError` if Java is missing, or
@@ -56,12 +62,14 @@ def session(master: str | None = None, *, name: str = "ordering-prober", memory:
     settings = dict(_ALWAYS)
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java(os.environ))
-        settings["spark.driver.memory"] = memory
+        settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java_options}
         master = master or MASTER
     if master is not None and master.startswith("local"):
         settings |= _LOCALLY | {"spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master))}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes whatever `python3` is
     spark = _started(name, master, settings)
+    if submitted:
+        spark.sparkContext.setLogLevel("WARN")  # else thousands of lines for each job
     try:
         yield spark
     finally:

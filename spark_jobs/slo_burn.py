@@ -24,14 +24,14 @@ from prober.core.slo import DAY_S, Objective
 from prober.history.schema import EVENTS, FINDINGS, RUNS
 from spark_jobs.attribution import breaches_of, spenders
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
-from spark_jobs.counts import MINUTE_US, check_counts, message_counts, tallies
-from spark_jobs.history import Inputs, folders_of
-from spark_jobs.messages import messages
+from spark_jobs.counts import check_counts, message_counts, questions_of, tallies
+from spark_jobs.history import Events, Inputs, folders_of
 from spark_jobs.objectives import NOT_RECORDED, written
+from spark_jobs.parts import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
 from spark_jobs.redeliveries import redelivery_counts
 from spark_jobs.reports import Draft
-from spark_jobs.runs import runs_of, several_subscriptions
-from spark_jobs.waits import age_counts, long_waits, stall_counts, stalled_minutes
+from spark_jobs.runs import MINUTE_US, run_hash, runs_of, several_subscriptions
+from spark_jobs.waits import age_counts, long_runs, long_waits, stall_counts, stalled_minutes
 from spark_jobs.work import Exit, Outcome, Work, collected, days_until, kept, start_us
 
 JOB: Final = "slo-burn"
@@ -60,9 +60,7 @@ def run(work: Work) -> Outcome:
         windows = _write_windows(work, draft, minutes, objectives)
         alerts = _write_alerts(work, draft, minutes, objectives)
     worst = _write_spenders(work, draft)
-    summary = _summary(work, windows, alerts, worst)
-    draft.publish(summary)
-    return _outcome(work, windows, alerts)
+    return work.publish(draft, _outcome(work, windows, alerts), _summary(work, windows, alerts, worst))
 
 
 def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> None:
@@ -74,7 +72,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     if not inputs.are_news_to(summary):
         return
     work.say(f"{MINUTES_JOB}: counting {day}")
-    events = work.history.read(EVENTS, folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
+    events = work.history.events(folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
     with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1)))) as runs:
         draft = work.reports.draft(MINUTES_JOB, day)
         with counted(events, runs, objectives, day) as counts:
@@ -86,19 +84,20 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
 
 
 @contextmanager
-def counted(events: DataFrame, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
+def counted(events: Events, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
     """Everything that counts for the objectives on a day, with columns as in `counts`."""
     since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
     several = several_subscriptions(runs)
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
     with (
-        kept(long_waits(events, runs, objectives, several=several)) as waits,
-        kept(stalled_minutes(events, waits, runs)) as stalled,
+        kept(parts_of(events, runs, objectives, several=several)) as of_messages,
+        kept(long_waits(of_messages, runs, objectives, several=several)) as waits,
+        kept(stalled_minutes(events.rows, waits, runs)) as stalled,
     ):
         parts = [
-            message_counts(messages(events, runs, several=several), runs, objectives, since_us, until_us),
+            message_counts(of_messages, runs, objectives, since_us, until_us, several=several),
             check_counts(runs, objectives, since_us, until_us),
-            *redelivery_counts(events, runs, objectives, since_us, until_us),
+            *redelivery_counts(events.rows, runs, objectives, since_us, until_us),
         ]
         for one in objectives:
             if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE:
@@ -107,6 +106,15 @@ def counted(events: DataFrame, runs: DataFrame, objectives: Sequence[Objective],
                 parts.append(stall_counts(stalled, runs, one).where(within))
         with kept(reduce(DataFrame.unionByName, parts)) as counts:
             yield counts
+
+
+def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *, several: bool) -> DataFrame:
+    """What executors say about messages and their waits, rows of `spark_jobs.parts`."""
+    questions = questions_of(objectives)
+    limits_us = {row["run_id"]: row["limit_us"] for row in collected(long_runs(runs, objectives).select("run_id", "limit_us"))}
+    columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if limits_us else MESSAGE_COLUMNS
+    reduction = messages_of(questions, limits_us, several=several)
+    return events.scan.reduced(reduction, columns, ddl_of(parts_schema(questions))).withColumn("run", run_hash())
 
 
 def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:

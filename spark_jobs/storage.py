@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import JobError
 
 Failure: TypeAlias = Py4JJavaError
 """What the virtual machine raises."""
+FAILURES: Final = (Failure, PySparkException)
+"""What computing a frame can raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class Storage:
     """One root, a path or URI. Paths are below it, with `/` between their parts. Raises `JobError` for what cannot be reached."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
+        if urlsplit(root).scheme and urlsplit(root).query:
+            raise JobError(f"{root}: what follows the ? is for the service; give Spark its own options, spark.hadoop.fs...")
+        root = f"s3a{root[2:]}" if root.startswith("s3://") else root  # as Hadoop calls it
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm
         self.configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
@@ -113,7 +120,9 @@ class Storage:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
 
 
-def reason_of(error: Failure) -> str:
+def reason_of(error: Failure | PySparkException) -> str:
     """Why something failed in the virtual machine, in one line."""
+    if isinstance(error, PySparkException):
+        return str(error).partition("\n")[0]
     cause = error.java_exception
     return str(cause.getMessage() or cause.getClass().getSimpleName()).partition("\n")[0]

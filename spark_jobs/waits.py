@@ -21,26 +21,35 @@ from pyspark.sql import functions as sf
 
 from prober.core.indicators import Indicator
 from prober.core.slo import Objective
-from spark_jobs.counts import COUNTS, MINUTE_US
-from spark_jobs.messages import addressed, wait_times
-from spark_jobs.runs import MICROS, micros, run_hash
+from spark_jobs.counts import COUNTS
+from spark_jobs.messages import addressed
+from spark_jobs.parts import WAIT
+from spark_jobs.runs import MICROS, MINUTE_US, micros, run_hash
 
 _ENDLESS_US: Final = 2**62
+_FEW_KEYS: Final = 1000
 _PLACE: Final = ("run", "subscription", "key")
 
 
-def long_waits(events: DataFrame, runs: DataFrame, objectives: Iterable[Objective], *, several: bool) -> DataFrame:
-    """Messages that waited long enough for any of the objectives: run, subscription, key, since_us, until_us, end_us."""
+def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
+    """The runs in which something can have waited too long for any of the objectives, with how long that is: `limit_us`."""
     limits = [_threshold_us(one) for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
     stalls = any(one.indicator is Indicator.STALLED_KEYS for one in objectives)
     limit_us = sf.least(*map(sf.lit, [*limits, _ENDLESS_US, _ENDLESS_US]), deadline_us() if stalls else sf.lit(_ENDLESS_US))
-    limited = runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
-    relevant = events.where(sf.col("event").isin("published", "acked")).withColumn("run", run_hash())
-    long_runs = relevant.join(sf.broadcast(limited.select("run")), "run", "left_semi")
-    waits = addressed(long_runs, runs, several=several).groupBy(*_PLACE, sf.xxhash64("message_id")).agg(*wait_times())
-    about = limited.select("run", "ended_us", "limit_us", sf.col("subscription").alias("only"))
+    return runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
+
+
+def long_waits(parts: DataFrame, runs: DataFrame, objectives: Iterable[Objective], *, several: bool) -> DataFrame:
+    """Messages that waited long enough for any of the objectives: run, subscription, key, since_us, until_us, end_us.
+
+    parts   rows of `spark_jobs.parts`, which say nothing of runs that are not `long_runs`.
+    """
+    each = addressed(parts.where(sf.col("part") == WAIT), runs, several=several)
+    waits = each.groupBy(*_PLACE, "message_id").agg(sf.min("since_us").alias("since_us"), sf.min("until_us").alias("acked_us"))
+    about = long_runs(runs, objectives).select("run", "ended_us", "limit_us", sf.col("subscription").alias("only"))
     return (
-        waits.join(sf.broadcast(about), "run")
+        waits.where(sf.col("since_us").isNotNull())
+        .join(sf.broadcast(about), "run")
         .withColumn("until_us", sf.least(sf.coalesce("acked_us", "ended_us"), "ended_us"))
         .where(sf.col("until_us") - sf.col("since_us") > sf.col("limit_us"))
         .select(
@@ -142,7 +151,10 @@ def deadline_us() -> Column:
 def _movements(events: DataFrame, keys: DataFrame) -> DataFrame:
     """The latest receipt or acknowledgement of these keys in every minute."""
     places = sf.broadcast(keys.select(*_PLACE).distinct())
-    rows = events.where(sf.col("event").isin("delivered", "acked")).withColumn("run", run_hash())
+    few = [row.key for row in keys.select("key").distinct().limit(_FEW_KEYS + 1).collect()]
+    # Of few keys files need not be read as a whole, since they are sorted by key.
+    own = events.where(sf.col("key").isin(few)) if len(few) <= _FEW_KEYS else events
+    rows = own.where(sf.col("event").isin("delivered", "acked")).withColumn("run", run_hash())
     time_us = sf.unix_micros("time")
     per_minute = rows.join(places, list(_PLACE), "left_semi").groupBy(*_PLACE, _minute(time_us).alias("minute"))
     return per_minute.agg(sf.max(time_us).alias("moved_us"))

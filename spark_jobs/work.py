@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,10 +12,11 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from prober.clock import monotonic_s, wall_s
 from prober.core.slo import Objective
 from spark_jobs.history import History
 from spark_jobs.objectives import DEFAULTS
-from spark_jobs.reports import Reports
+from spark_jobs.reports import Draft, Reports
 from spark_jobs.runs import MICROS
 
 DAY_US: Final = 86_400 * MICROS
@@ -60,7 +61,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One day of one history. `now` is seconds since 1970; `say` takes lines about the progress."""
+    """One day of one history. `now` is seconds since 1970; `say` takes lines about the progress.
+
+    began_s   when the job began, on the monotonic clock.
+    """
 
     spark: SparkSession
     history: History
@@ -69,6 +73,18 @@ class Work:
     now: float
     settings: Settings = field(default_factory=Settings)
     say: Callable[[str], None] = lambda _line: None
+    began_s: float = field(default_factory=monotonic_s)
+
+    def publish(self, draft: Draft, outcome: Outcome, numbers: Mapping[str, object]) -> Outcome:
+        """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back."""
+        told = {
+            "verdict": outcome.exit.name,
+            "line": outcome.line,
+            "finished_at": datetime.fromtimestamp(wall_s(), UTC).isoformat(),
+            "duration_s": round(monotonic_s() - self.began_s, 3),
+        }
+        draft.publish({**told, **numbers})
+        return outcome
 
     @property
     def since_us(self) -> int:
@@ -79,6 +95,11 @@ class Work:
     def until_us(self) -> int:
         """When the day ends, or now if that is earlier."""
         return max(self.since_us, min(self.since_us + DAY_US, round(self.now * MICROS)))
+
+
+def unknown(job: str, work: Work, why: str) -> Outcome:
+    """The outcome of a job that failed for a reason of its own."""
+    return Outcome(Exit.UNKNOWN, f"{job} {work.day}: UNKNOWN, {why}")
 
 
 def start_us(day: date) -> int:

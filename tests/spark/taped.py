@@ -16,6 +16,8 @@ from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.history.arrow import schema_of, to_parquet
 from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
+from spark_jobs.history import Events
+from spark_jobs.scan import Scan
 from spark_jobs.schemas import struct_of
 
 DAY = date(2026, 11, 20)
@@ -96,6 +98,12 @@ class Taped:
 def frame(spark: SparkSession, table: Table, *runs: Taped) -> DataFrame:
     """All rows of a table of these runs."""
     return spark.createDataFrame(rows_of(table, runs), struct_of(table))
+
+
+def events_of(spark: SparkSession, history: Path, *runs: Taped) -> Events:
+    """The events of these runs, in files below a folder that has none yet."""
+    files = [path for path in write(history, *runs) if path.is_relative_to(history / EVENTS.name)]
+    return Events(frame(spark, EVENTS, *runs), Scan(spark, [(str(path), path.stat().st_size) for path in files]))
 
 
 def rows_of(table: Table, runs: Iterable[Taped]) -> list[Row]:

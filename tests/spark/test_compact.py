@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from shutil import copy
+from shutil import copy, copytree
+from signal import SIGKILL
+from subprocess import Popen
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +20,11 @@ from prober.history.reader import HistoryReader
 from prober.history.schema import EVENTS, FINDINGS, RUNS, folder_of
 from spark_jobs import compact
 from spark_jobs.compact import clear, merge
+from spark_jobs.errors import JobError
 from spark_jobs.history import History, folders_of
 from spark_jobs.reports import Reports
 from spark_jobs.work import Exit, Settings, Work
+from tests.commands import ROOT
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
 
 FOLDER = folder_of(EVENTS, DAY.isoformat(), 0)
@@ -97,6 +103,74 @@ def test_a_crash_loses_and_doubles_nothing(history: History, tmp_path: Path, ste
     assert _names(history) == _all(1, 2, 3)
     assert len(list((tmp_path / "h" / FOLDER).iterdir())) == 1
     assert not list((tmp_path / "h").glob("_*"))
+
+
+def test_a_killed_compaction_loses_and_doubles_nothing(spark: SparkSession, history: History, tmp_path: Path) -> None:
+    """Processes of their own, killed for good before each of the steps."""
+    steps = ("write", "rename", "delete")
+    for step in steps:
+        copytree(tmp_path / "h", tmp_path / step)
+    program = [sys.executable, "-m", "tests.spark.compactor"]
+    started = [Popen([*program, str(tmp_path / step), FOLDER, step], cwd=ROOT, start_new_session=True) for step in steps]
+    assert [process.wait(100.0) for process in started] == [-SIGKILL] * 3
+    for step in steps:
+        left = History(spark, str(tmp_path / step))
+        assert _names(left) == _all(1, 2, 3)
+        clear(left)
+        merge(left, EVENTS, FOLDER)
+        assert _names(left) == _all(1, 2, 3)
+        assert len(list((tmp_path / step / FOLDER).iterdir())) == 1
+        assert not list((tmp_path / step).glob("_*"))
+
+
+def test_originals_of_which_some_are_deleted_do_not_count(history: History, tmp_path: Path) -> None:
+    with pytest.raises(_Crash):
+        merge(history, EVENTS, FOLDER, _crashing_before("delete"))
+    next(path for path in (tmp_path / "h" / FOLDER).iterdir() if "merged" not in path.name).unlink()
+    assert _names(history) == _all(1, 2, 3)
+    assert merge(history, EVENTS, FOLDER) == (1, 1)
+    assert len(list((tmp_path / "h" / FOLDER).iterdir())) == 1
+
+
+def test_writers_that_go_on_meanwhile_lose_nothing(history: History, tmp_path: Path) -> None:
+    """A thread writes file after file while the folder is merged again and again, and what is read in between is never too much."""
+    numbers = range(4, 20)
+    written: list[int] = [1, 2, 3]
+
+    def write_on() -> None:
+        for number in numbers:
+            write(tmp_path / "h", _run(number), segment=number)
+            written.append(number)
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_on)
+        while True:
+            over = writing.done()
+            before = list(written)
+            merge(history, EVENTS, FOLDER)
+            seen = _names(history)
+            assert len(seen) == len(set(seen))
+            assert set(_all(*before)) <= set(seen)
+            if over:
+                break
+        writing.result()
+    assert _names(history) == _all(*written)
+    assert len(list((tmp_path / "h" / FOLDER).iterdir())) == 1
+
+
+def test_of_compactions_side_by_side_none_harms_the_other(history: History, tmp_path: Path) -> None:
+    def merged(_: int) -> str:
+        try:
+            merge(history, EVENTS, FOLDER)
+        except JobError as refused:
+            return str(refused)
+        return ""
+
+    with ThreadPoolExecutor(3) as pool:
+        refusals = list(pool.map(merged, range(3)))
+    assert "" in refusals
+    assert _names(history) == _all(1, 2, 3)
+    assert len(list((tmp_path / "h" / FOLDER).iterdir())) == 1
 
 
 def test_what_comes_later_is_merged_later(history: History, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ from spark_jobs.redeliveries import redelivery_counts
 from spark_jobs.runs import runs_of
 from spark_jobs.slo_burn import counted
 from spark_jobs.work import start_us
-from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame
 
 R = "ordering-1"
 FIRST_MINUTE = round(MIDNIGHT / 60)
@@ -48,7 +50,7 @@ Counts = dict[str, tuple[int, int, int]]
 
 def counts_of(spark: SparkSession, objectives: Sequence[Objective], *taped: Taped) -> list[dict[str, Any]]:
     runs = runs_of(frame(spark, RUNS, *taped))
-    with counted(frame(spark, EVENTS, *taped), runs, objectives, DAY) as counts:
+    with TemporaryDirectory() as folder, counted(events_of(spark, Path(folder), *taped), runs, objectives, DAY) as counts:
         return [row.asDict() for row in counts.collect()]
 
 
@@ -197,7 +199,7 @@ def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
     assert totals([row.asDict() for row in rows.collect()]) == {"again": (1, 1, 0)}
 
 
-def test_who_spent_the_budget(spark: SparkSession) -> None:
+def test_who_spent_the_budget(spark: SparkSession, tmp_path: Path) -> None:
     def found(key: str, kind: Kind, status: Status) -> Finding:
         return Finding(kind, status, S, key, 5.0, (1,))
 
@@ -207,7 +209,7 @@ def test_who_spent_the_budget(spark: SparkSession) -> None:
     first.found(found("b", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("b", Kind.ORDER_GAP, Status.INDETERMINATE), 1)
     second = Taped("ordering-2", region="us", probe="other").ended(0.0, 60.0, "FAIL", checks=checks)
     runs = runs_of(frame(spark, RUNS, first, second))
-    with counted(frame(spark, EVENTS, first, second), runs, [ORDER], DAY) as counts:
+    with counted(events_of(spark, tmp_path, first, second), runs, [ORDER], DAY) as counts:
         rows = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs))
         few = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs, shown=1))
     assert rows["key"] == {("a", 2, 0), ("b", 1, 0), (None, 5, 0)}

@@ -21,7 +21,7 @@ from spark_jobs.points import candidate_events, evidence, minute_points, receipt
 from spark_jobs.reports import Reports
 from spark_jobs.runs import runs_of
 from spark_jobs.work import DAY_US, Exit, Settings, Work, collected, start_us
-from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, frame, write
+from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, events_of, frame, write
 
 R = "ordering-1"
 OTHER = "projects/p/subscriptions/other"
@@ -51,7 +51,7 @@ class Message:
     acked: float | None
 
 
-def events_of(messages: list[Message]) -> list[Event]:
+def life_of(messages: list[Message]) -> list[Event]:
     events: list[Event] = []
     for one in messages:
         message_id = f"{one.key}-{one.seq}"
@@ -116,11 +116,11 @@ def test_every_class_says_what_to_do() -> None:
 # --- loads -------------------------------------------------------------------------------------------------------------------
 
 
-def test_what_each_key_carries(spark: SparkSession) -> None:
+def test_what_each_key_carries(spark: SparkSession, tmp_path: Path) -> None:
     messages = [Message("a", 1, 10.0, 30.0), Message("a", 2, 20.0, None), Message("b", 1, 4000.0, 4001.0)]
-    run = Taped().add(*events_of(messages), Nacked(5000.0, S, "b", "A", "b-1")).ended(0.0, 7000.0)
+    run = Taped().add(*life_of(messages), Nacked(5000.0, S, "b", "A", "b-1")).ended(0.0, 7000.0)
     runs = runs_of(frame(spark, RUNS, run))
-    rows = {row.key: row for row in key_loads(frame(spark, EVENTS, run), runs, start_us(DAY), several=False).collect()}
+    rows = {row.key: row for row in key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False).collect()}
     numbers = ("publishes", "confirmed", "deliveries", "acks", "nacks", "bytes", "peak_bytes", "waited_s")
     assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 0, 200, 200, pytest.approx(20.0 + 6980.0)]
     assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 1, 100, 100, pytest.approx(1.0)]
@@ -128,52 +128,55 @@ def test_what_each_key_carries(spark: SparkSession) -> None:
     assert (place["place"], place["topic"], place["subscription"]) == (rows["a"].place, TOPIC, S)
 
 
-def test_short_runs_do_not_wait(spark: SparkSession) -> None:
-    run = Taped().add(*events_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0)
-    (row,) = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False).collect()
+def test_short_runs_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:
+    run = Taped().add(*life_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0)
+    (row,) = key_loads(
+        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False
+    ).collect()
     assert row.waited_s == 0.0
 
 
-def test_what_is_published_weighs_on_every_subscription(spark: SparkSession) -> None:
-    run = Taped(rules={S: Rules(), OTHER: Rules()}).add(*events_of([Message("a", 1, 10.0, 11.0)])).ended(0.0, 1000.0)
+def test_what_is_published_weighs_on_every_subscription(spark: SparkSession, tmp_path: Path) -> None:
+    run = Taped(rules={S: Rules(), OTHER: Rules()}).add(*life_of([Message("a", 1, 10.0, 11.0)])).ended(0.0, 1000.0)
     runs = runs_of(frame(spark, RUNS, run))
     places = {row["place"]: row["subscription"] for row in collected(places_of(runs))}
-    rows = key_loads(frame(spark, EVENTS, run), runs, start_us(DAY), several=True).collect()
+    rows = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=True).collect()
     assert {places[row.place]: (row.publishes, row.deliveries, round(row.waited_s)) for row in rows} == {
         S: (1, 1, 1),
         OTHER: (1, 0, 990),
     }
 
 
-def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSession) -> None:
+def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSession, tmp_path: Path) -> None:
     def published(key: str, seq: int, at: float) -> PublishInvoked:
         return PublishInvoked(at, key, R, seq, size=10_000_000)
 
     spread = [published("spread", hour, 3600.0 * hour) for hour in range(1, 20)]
     burst = [published("burst", seq, 100.0 + seq) for seq in range(1, 4)]
     run = Taped().add(*burst, *spread).ended(0.0, 80_000.0)
-    loads = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    loads = key_loads(events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
     (row,) = collected(outstanding(loads, 10))
     assert [one["key"] for one in row["busy"]] == ["burst"]
     assert (row["keys"], row["messages"], row["ranked"], row["left_out"]) == (2, 22, [19, 3], 0)
     assert {key for _, key in candidates([row])} == {"burst"}
 
 
-def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession) -> None:
+def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     messages = [Message(f"k{number}", 1, 10.0 + number, None) for number in range(5)]
-    run = Taped().add(*events_of(messages)).ended(0.0, 1000.0)
-    loads = key_loads(frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    run = Taped().add(*life_of(messages)).ended(0.0, 1000.0)
+    loads = key_loads(events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
     (row,) = collected(outstanding(loads, 2))
     assert ([one["key"] for one in row["waiting"]], row["left_out"]) == (["k0", "k1"], 3)
 
 
-def test_sketches_find_the_same_large_keys(spark: SparkSession) -> None:
+def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(1)
     keys = [f"k{min(int(chance.paretovariate(1.2)), 200)}" for _ in range(1500)]
     run = Taped().add(*(PublishInvoked(1.0 + number, key, R, number, size=1) for number, key in enumerate(keys, 1)))
     run.ended(0.0, 2000.0)
     events, runs = frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run))
-    (exact,) = collected(outstanding(key_loads(events, runs, start_us(DAY), several=False), 10))
+    loads = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False)
+    (exact,) = collected(outstanding(loads, 10))
     (rough,) = collected(sketched(events, runs, 10, 1000))
     assert (rough["place"], rough["messages"], rough["ranked"][:20]) == (exact["place"], 1500, exact["ranked"][:20])
     assert rough["keys"] == pytest.approx(len(set(keys)), rel=0.1)
@@ -196,7 +199,7 @@ def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
             confirmed = chance.uniform(0.0, 3000.0)
             acked = None if chance.random() < 0.03 else confirmed + chance.expovariate(1 / 120.0)
             messages.append(Message(key, seq, round(confirmed, 3), None if acked is None or acked > 3599.0 else round(acked, 3)))
-    run = Taped().add(*events_of(messages)).ended(0.0, 3599.5)
+    run = Taped().add(*life_of(messages)).ended(0.0, 3599.5)
     rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "a", "b"), spark)
     points = minute_points(rows, runs_of(frame(spark, RUNS, run))).orderBy("candidate", "minute").collect()
     for number, key in enumerate(("a", "b")):
@@ -217,7 +220,7 @@ def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     slow = [Message("slow", seq, 10.0 * seq, 15.0 * seq) for seq in range(1, 300)]
     stalled = [Message("stalled", seq, 10.0 * seq, 10.0 * seq + 0.1 if seq < 100 else None) for seq in range(1, 300)]
     fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
-    run = Taped().add(*events_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
+    run = Taped().add(*life_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
     rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "slow", "stalled", "fine"), spark)
     found = {row["candidate"]: row for row in collected(evidence(rows, runs_of(frame(spark, RUNS, run))))}
     assert (found[0]["backlog_rises"], found[0]["age_rises"], found[0]["standstill_minutes"]) == (True, True, 0)
@@ -259,7 +262,7 @@ def work_on(spark: SparkSession, folder: Path, *runs: Taped, **settings: Any) ->
 def test_a_skewed_key_is_named_without_looking_at_its_minutes(spark: SparkSession, tmp_path: Path) -> None:
     messages = [Message(f"k{number % 20}", number // 20 + 1, 1.0 + number, 1.5 + number) for number in range(100)]
     messages += [Message("big", number + 1, 1.0 + number, 1.5 + number) for number in range(60)]
-    work = work_on(spark, tmp_path, Taped().add(*events_of(messages)).ended(0.0, 200.0))
+    work = work_on(spark, tmp_path, Taped().add(*life_of(messages)).ended(0.0, 200.0))
     assert hot_keys.run(work).line == f"hot-keys {DAY}: PASS, 1 skewed"
     summary = work.reports.summary("hot-keys", DAY)
     (key,) = summary["keys"]

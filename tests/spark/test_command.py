@@ -1,0 +1,124 @@
+"""The command line: exit codes, one line for everything that is wrong, and the same under spark-submit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from prober.core.events import Ended, Event, Opened, Published, PublishInvoked
+from spark_jobs import hot_keys, nightly
+from spark_jobs.__main__ import main
+from spark_jobs.errors import JobError
+from spark_jobs.history import History
+from spark_jobs.reports import Reports
+from spark_jobs.session import find_java
+from spark_jobs.work import Exit, Work
+from tests.commands import ROOT
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
+
+PLACES = ("--history", "h", "--reports", "r")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "the following arguments are required"),
+        (["sing", *PLACES], "invalid choice: 'sing'"),
+        (["nightly", *PLACES, "--date", "yesterday"], "'yesterday' is not a date like 2026-11-20"),
+        (["nightly", *PLACES, "--top", "0"], "'0' is not a whole number from 1"),
+        (["nightly", *PLACES, "--clock-error", "-1"], "'-1' is not a number of seconds"),
+        (["nightly", *PLACES, "--objectives", "nowhere.json"], "nowhere.json: No such file or directory"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: Sequence[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(arguments)
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == Exit.USAGE
+    line = capsys.readouterr().err
+    assert said in line
+    assert line.count("\n") == 1
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(
+        JobError, match=r"^Spark needs Java 17 or newer: none was found in JAVA_HOME and PATH; install it \(.*\) or"
+    ):
+        find_java({"PATH": str(tmp_path)})
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    with pytest.raises(JobError, match=rf"^Spark needs Java 17 or newer: {java} is version 11; install"):
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\" 2023-10-17' >&2\n")
+    assert find_java({"JAVA_HOME": str(tmp_path), "PATH": ""}) == tmp_path
+
+
+def test_a_history_that_is_not_there_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"^.*/nowhere: there is no such folder; give the location of a history$"):
+        History(spark, str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("s3://bucket/history", r"^s3a://bucket/history cannot be used: .*S3AFileSystem"),
+        ("nfs://host/history", r"^nfs://host/history cannot be used: .*nfs"),
+        ("s3://bucket/history?region=eu", r"^s3://bucket/history\?region=eu: what follows the \? is for the service"),
+    ],
+)
+def test_a_place_that_spark_does_not_know_is_one_line(spark: SparkSession, location: str, said: str) -> None:
+    with pytest.raises(JobError, match=said) as raised:
+        History(spark, location)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_damaged_file_leaves_the_other_jobs_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Half an events file: what needs it does not know, and says why in one line."""
+    events: list[Event] = [
+        Opened(1.0, S, "A", "A"),
+        PublishInvoked(1.0, "k", "ordering-1", 1),
+        Published(1.1, "k", "ordering-1", 1, "m1"),
+    ]
+    file = write(tmp_path / "h", Taped().add(*events, Ended(2.0, drained=True)).ended(0.0, 3.0))[0]
+    file.write_bytes(file.read_bytes()[:-20])
+    work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
+    lines: list[str] = []
+    outcome = nightly.run(Work(work.spark, work.history, work.reports, work.day, work.now, say=lines.append))
+    assert outcome.line == f"nightly {DAY}: UNKNOWN, hot-keys UNKNOWN, slo-burn UNKNOWN, reverify UNKNOWN, compact PASS"
+    assert all("\n" not in line for line in lines)
+    assert any(file.name in line for line in lines)
+    assert work.reports.summary(hot_keys.JOB, DAY) == {}
+    assert nightly.inputs_of(work, DAY).are_news_to(work.reports.summary(nightly.JOB, DAY))  # it is tried again the next night
+
+
+def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
+    """By the program that comes with PySpark, with its settings."""
+    write(tmp_path / "h", Taped().ended(0.0, 3.0))
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "512m"]
+    job = [
+        "spark_jobs/__main__.py",
+        "compact",
+        "--history",
+        str(tmp_path / "h"),
+        "--reports",
+        str(tmp_path / "r"),
+        "--date",
+        str(DAY),
+    ]
+    paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}", "JAVA_HOME": str(find_java(os.environ))}
+    done = subprocess.run([*submit, *job], cwd=ROOT, env=os.environ | paths, capture_output=True, text=True, check=False)
+    assert done.stdout == f"compact {DAY}: PASS, 1 files became 1\n", done.stderr[-2000:]
+    assert done.returncode == Exit.PASS
+    assert (tmp_path / "r" / "compact" / f"date={DAY}" / "summary.json").exists()
