@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench screenshots sbom audit lock clean help
+.PHONY: run test check format mutants bench screenshots sbom audit chart lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -34,7 +34,7 @@ format: $(VENV)/dev.stamp  ## Format the code and fix what can be fixed mechanic
 mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time: a test must notice each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges
+bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges; benchmarks/ has more
 	$(BIN)/python benchmarks/checker.py
 
 screenshots: $(VENV)/dev.stamp  ## Make the pictures of the pages in docs/images/
@@ -46,6 +46,10 @@ sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json: what the service is made of (C
 
 audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities of what the service and its jobs are made of
 	$(BIN)/pip-audit --disable-pip --require-hashes --requirement constraints/runtime.txt --requirement constraints/jobs.txt
+
+chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
+	@mkdir -p dist
+	@$(BIN)/python -c "import helm_python; print(helm_python.package('helm/ordering-keys-prober', destination='dist'))"
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev

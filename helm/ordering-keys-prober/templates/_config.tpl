@@ -1,0 +1,54 @@
+{{/* The configuration file: what the user wrote, and what the chart knows by itself laid over it. */}}
+{{- define "prober.config" -}}
+{{- $name := include "prober.fullname" . -}}
+{{- $own := dict "api" (dict "host" "0.0.0.0" "port" 8080) -}}
+{{- if not .Values.status.existingSecret.name -}}
+{{- $_ := set $own "status" (dict "url" "sqlite:////var/lib/ordering-prober/status.db") -}}
+{{- end -}}
+{{- if eq (include "prober.hasHistory" .) "true" -}}
+{{- $history := dict "location" (include "prober.history" .) "spool" "/var/lib/ordering-prober/spool" -}}
+{{- if ne .Values.jobs.mode "none" -}}
+{{- $_ := set $history "reports" (include "prober.reports" .) -}}
+{{- end -}}
+{{- $_ := set $own "history" $history -}}
+{{- end -}}
+{{- if gt (int .Values.prober.replicas) 1 -}}
+{{- $_ := set $own "sharding" (dict "group" $name) -}}
+{{- end -}}
+{{- if .Values.push.enabled -}}
+{{- $push := dict "host" "0.0.0.0" "port" 8090 -}}
+{{- with .Values.push.audience }}{{ $_ := set $push "audience" . }}{{ end -}}
+{{- with .Values.push.serviceAccount }}{{ $_ := set $push "service_account" . }}{{ end -}}
+{{- $_ := set $own "push" $push -}}
+{{- end -}}
+{{- if eq (include "prober.hasDrills" .) "true" -}}
+{{- $_ := set $own "drills" (dict "host" "0.0.0.0" "port" 9096) -}}
+{{- end -}}
+{{- mustMergeOverwrite (deepCopy .Values.config) $own | toYaml -}}
+{{- end }}
+
+{{/* Whether fire drills are on a schedule. */}}
+{{- define "prober.hasDrills" -}}
+{{- if (.Values.config.drills | default dict).cron }}true{{ end -}}
+{{- end }}
+
+{{- define "prober.hasHistory" -}}
+{{- if or .Values.history.location (eq (include "prober.hasVolume" .) "true") }}true{{ end -}}
+{{- end }}
+
+{{- define "prober.hasVolume" -}}
+{{- if or .Values.history.volume.existingClaim .Values.history.volume.size }}true{{ end -}}
+{{- end }}
+
+{{- define "prober.history" -}}
+{{- .Values.history.location | default "/history/events" -}}
+{{- end }}
+
+{{- define "prober.reports" -}}
+{{- .Values.history.reports | default "/history/reports" -}}
+{{- end }}
+
+{{/* A location as Spark reads it: without the options that pyarrow takes, and S3 by Hadoop's name for it. */}}
+{{- define "prober.forSpark" -}}
+{{- regexReplaceAll "\\?.*$" . "" | replace "s3://" "s3a://" -}}
+{{- end }}

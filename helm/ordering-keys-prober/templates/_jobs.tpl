@@ -1,0 +1,49 @@
+{{/* What the nightly jobs are asked, after the program. */}}
+{{- define "prober.jobArguments" -}}
+- nightly
+- --history
+- {{ include "prober.forSpark" (include "prober.history" .) }}
+- --reports
+- {{ include "prober.forSpark" (include "prober.reports" .) }}
+- --objectives
+- /objectives/objectives.json
+{{- end }}
+
+{{/* Writes the objectives of the configuration as the jobs read them. */}}
+{{- define "prober.objectivesContainer" -}}
+name: objectives
+image: {{ include "prober.image" (list . .Values.image .Chart.AppVersion) }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+command:
+  - sh
+  - -c
+  - exec ordering-prober slos --config /etc/ordering-prober/prober.yaml --format json > /objectives/objectives.json
+securityContext:
+  {{- include "prober.containerSecurityContext" . | nindent 2 }}
+resources:
+  requests: {cpu: 100m, memory: 256Mi}
+  limits: {memory: 256Mi}
+volumeMounts:
+  - name: config
+    mountPath: /etc/ordering-prober
+    readOnly: true
+  - name: objectives
+    mountPath: /objectives
+  - name: tmp
+    mountPath: /tmp
+{{- end }}
+
+{{/* Settings of Spark as a properties file. */}}
+{{- define "prober.sparkDefaults" -}}
+{{- range $key, $value := .Values.jobs.sparkConf }}
+{{ $key }} {{ $value }}
+{{- end }}
+{{- end }}
+
+{{/* What the pods of a Spark application may do; the operator makes their memory limits of `memory`. */}}
+{{- define "prober.sparkPod" -}}
+podSecurityContext:
+  {{- include "prober.podSecurityContext" . | nindent 2 }}
+securityContext:
+  {{- include "prober.containerSecurityContext" . | nindent 2 }}
+{{- end }}

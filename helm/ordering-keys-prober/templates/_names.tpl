@@ -1,0 +1,50 @@
+{{/* What things are called. Everything below begins with this name; 40 characters leave room for what follows it. */}}
+{{- define "prober.fullname" -}}
+{{- $name := .Values.fullnameOverride -}}
+{{- if not $name -}}
+{{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+{{- end -}}
+{{- $name | replace "." "-" | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* By which Services, policies and budgets find the pods of a component. Argument: (list $ component). */}}
+{{- define "prober.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Chart.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* The labels of everything. Argument: (list $ component). */}}
+{{- define "prober.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "prober.selector" . }}
+app.kubernetes.io/part-of: {{ $root.Chart.Name }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The service account of a component. Argument: (list $ component). */}}
+{{- define "prober.serviceAccount" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $account := index $root.Values.serviceAccounts $component -}}
+{{- default (ternary (printf "%s-%s" (include "prober.fullname" $root) $component) "default" $account.create) $account.name -}}
+{{- end }}
+
+{{/* An image reference. Argument: (list $ image defaultTag). */}}
+{{- define "prober.image" -}}
+{{- $image := index . 1 -}}
+{{- with $image.registry }}{{ . }}/{{ end -}}
+{{ $image.repository }}:{{ default (index . 2) $image.tag }}
+{{- with $image.digest }}@{{ . }}{{ end -}}
+{{- end }}
+
+{{/* The Service that people and programs ask: of the API where it has its own pods, else of the prober. */}}
+{{- define "prober.front" -}}
+{{- ternary "api" "prober" .Values.api.enabled -}}
+{{- end }}

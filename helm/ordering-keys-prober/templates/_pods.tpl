@@ -1,0 +1,165 @@
+{{/* What every pod has in common: nothing of the cluster's own is told to it, and it may do nothing that it need not do. */}}
+{{- define "prober.podSecurity" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  {{- include "prober.podSecurityContext" . | nindent 2 }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "prober.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "prober.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+privileged: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* Which node. Argument: (list $ component settings). */}}
+{{- define "prober.placement" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- with index . 2 -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if .affinity }}
+affinity:
+  {{- toYaml .affinity | nindent 2 }}
+{{- else if and (ne $component "prober") (eq (include "prober.hasVolume" $root) "true") (eq $root.Values.history.volume.accessMode "ReadWriteOnce") }}
+affinity:
+  podAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "prober.selector" (list $root "prober") | nindent 12 }}
+{{- end }}
+{{- if .topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml .topologySpreadConstraints | nindent 2 }}
+{{- else if hasKey . "topologySpreadConstraints" }}
+topologySpreadConstraints:
+  {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "prober.selector" (list $root $component) | nindent 8 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What a pod is annotated with: another configuration makes other pods. Argument: (list $ settings). */}}
+{{- define "prober.podAnnotations" -}}
+checksum/config: {{ include "prober.config" (index . 0) | sha256sum }}
+{{- with (index . 1).podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The environment of the prober and the API. Secrets come by reference only. Argument: (list $ settings). */}}
+{{- define "prober.env" -}}
+{{- $root := index . 0 -}}
+- name: ORDERING_PROBER_INSTANCE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+{{- with $root.Values.status.existingSecret }}
+{{- if .name }}
+- name: ORDERING_PROBER_STATUS__URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- with $root.Values.api.existingSecret }}
+{{- if .name }}
+- name: ORDERING_PROBER_API__TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- with (index . 1).env }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Started, alive, ready: asked on the port that everything is served on. */}}
+{{- define "prober.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 3
+{{- end }}
+
+{{/* The volumes that prober, API and jobs share. */}}
+{{- define "prober.sharedMounts" -}}
+- name: config
+  mountPath: /etc/ordering-prober
+  readOnly: true
+- name: tmp
+  mountPath: /tmp
+{{- if eq (include "prober.hasVolume" .) "true" }}
+- name: history
+  mountPath: /history
+{{- end }}
+{{- end }}
+
+{{/* Argument: (list $ sizeOfTmp). */}}
+{{- define "prober.sharedVolumes" -}}
+{{- $root := index . 0 -}}
+- name: config
+  configMap:
+    name: {{ include "prober.fullname" $root }}
+- name: tmp
+  emptyDir:
+    sizeLimit: {{ index . 1 }}
+{{- if eq (include "prober.hasVolume" $root) "true" }}
+- name: history
+  persistentVolumeClaim:
+    claimName: {{ default (printf "%s-history" (include "prober.fullname" $root)) $root.Values.history.volume.existingClaim }}
+{{- end }}
+{{- end }}

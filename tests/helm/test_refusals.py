@@ -1,0 +1,157 @@
+"""Values that make no sense are refused before anything is installed, in words that say what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import helm_python as helm
+import pytest
+import yaml
+
+from prober.config.models import Config
+from tests.helm.chart import CASES, CHART, Values, chart, merged, rendered
+
+POSTGRESQL: Values = {"status": {"existingSecret": {"name": "s"}}}
+BUCKET: Values = {"history": {"location": "gs://b/h", "reports": "gs://b/r"}}
+
+
+def at(path: str, value: Any) -> Values:
+    """Values with one thing set: `at("api.replicas", 3)`."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return dict(value)
+
+
+def schema() -> dict[str, Any]:
+    """What values may be, as Helm checks it."""
+    found = chart().schema
+    assert found is not None
+    return found
+
+
+BY_SCHEMA: list[tuple[Values, str]] = [
+    (at("replicas", 3), "additional properties 'replicas' not allowed"),
+    (at("prober.replica", 3), "additional properties 'replica' not allowed"),
+    (at("prober.replicas", 0), "at '/prober/replicas': minimum: got 0, want 1"),
+    (at("prober.replicas", "3"), "at '/prober/replicas': got string, want integer"),
+    (at("prober.terminationGracePeriodSeconds", 5), "at '/prober/terminationGracePeriodSeconds': minimum: got 5, want 45"),
+    (at("prober.persistence.size", "4 GB"), "at '/prober/persistence/size': '4 GB' does not match pattern"),
+    (at("prober.resources.limits", {"cpu": "1", "memory": None}), "at '/prober/resources/limits': missing property 'memory'"),
+    (at("prober.env", [{"name": "A"}]), "at '/prober/env/0': "),
+    (at("prober.env", [{"name": "ORDERING_PROBER_API__TOKEN", "value": "x"}]), "at '/prober/env/0/name': 'not' failed"),
+    (at("config.tragets", []), "at '/config': additional properties 'tragets' not allowed"),
+    (at("config.targets", {"name": "a"}), "at '/config/targets': got object, want array"),
+    (at("image.tag", "latest"), "at '/image/tag': 'not' failed"),
+    (at("image.digest", "sha256:abc"), "at '/image/digest': 'sha256:abc' does not match pattern"),
+    (at("image.pullPolicy", "Sometimes"), "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
+    (at("jobs.mode", "airflow"), "at '/jobs/mode': value must be one of 'none', 'cronjob', 'sparkOperator'"),
+    (at("jobs.schedule", "at night"), "at '/jobs/schedule': 'at night' does not match pattern"),
+    (at("jobs.memory", "2Gi"), "at '/jobs/memory': '2Gi' does not match pattern"),
+    (at("jobs.sparkConf", {"sparks": "1"}), "invalid propertyName 'sparks'"),
+    (at("history.location", "/somewhere"), "at '/history/location': '/somewhere' does not match pattern"),
+    (
+        at("history.location", "s3://key:secret@bucket/x"),
+        "at '/history/location': 's3://key:secret@bucket/x' does not match pattern",
+    ),
+    (at("history.volume.accessMode", "ReadWriteOncePod"), "at '/history/volume/accessMode': value must be one of"),
+    (at("service.type", "ExternalName"), "at '/service/type': value must be one of"),
+    (at("service.port", 70000), "at '/service/port': maximum: got 70,000, want 65,535"),
+    (at("ingress.enabled", True), "at '/ingress/hosts': minItems: got 0, want 1"),
+    (at("ingress.hosts", ["not a host"]), "at '/ingress/hosts/0': 'not a host' does not match pattern"),
+    (at("httpRoute.enabled", True), "at '/httpRoute/hostnames': minItems: got 0, want 1"),
+    (at("push.enabled", True), "at '/push/host': minLength: got 0, want 1"),
+    (at("scrape.interval", "30 sec"), "at '/scrape/interval': '30 sec' does not match pattern"),
+    (at("rules.kind", "PrometheusRules"), "at '/rules/kind': value must be one of 'PrometheusRule', 'Rules'"),
+    (at("links.pages", "prober.example.com"), "at '/links/pages': 'prober.example.com' does not match pattern"),
+    (at("fullnameOverride", "Prober"), "at '/fullnameOverride': 'Prober' does not match pattern"),
+    (at("status.existingSecret.url", "postgresql://u:p@h/d"), "additional properties 'url' not allowed"),
+]
+
+BY_TEMPLATE: list[tuple[Values, str]] = [
+    (at("prober.replicas", 2), "prober.replicas is more than 1, so status.existingSecret.name must name a Secret"),
+    (at("api.enabled", True), "api.enabled needs status.existingSecret.name"),
+    (
+        merged(POSTGRESQL, at("api", {"enabled": True, "autoscaling": {"enabled": True, "minReplicas": 9}})),
+        "minReplicas is more than",
+    ),
+    (at("api.autoscaling.enabled", True), "api.autoscaling.enabled does nothing without api.enabled"),
+    (merged(BUCKET, at("history.volume.size", "1Gi")), "history.location and history.volume are both set"),
+    (at("history", {"reports": "gs://b/r", "volume": {"size": "1Gi"}}), "history.reports must go"),
+    (
+        merged(POSTGRESQL, at("prober.replicas", 2), at("history.volume", {"size": "1Gi", "accessMode": "ReadWriteOnce"})),
+        "with more than one prober write ReadWriteMany",
+    ),
+    (at("jobs.mode", "cronjob"), "jobs.mode needs a history to work on"),
+    (merged(at("history.location", "gs://b/h"), at("jobs.mode", "cronjob")), "jobs.mode needs history.reports"),
+    (merged(BUCKET, at("jobs.mode", "sparkOperator")), "needs jobs.spark.image"),
+    (
+        merged(at("history.volume.size", "1Gi"), at("jobs", {"mode": "sparkOperator", "spark": {"image": "a:1"}})),
+        "executors do not mount history.volume",
+    ),
+    (
+        merged(POSTGRESQL, at("prober.replicas", 2), at("config.drills.cron", "0 9 * * *")),
+        "config.drills.cron needs prober.replicas 1",
+    ),
+    (at("config.drills.port", 1), "config.drills.port must go: the chart sets it"),
+    (at("config.instance", "a"), "config.instance must go: each prober is named after its pod"),
+    (at("config.api.token", "t"), "config.api.token must go: no secret belongs into values; name one in api.existingSecret"),
+    (at("config.api.port", 9090), "config.api.port must go: the chart sets it"),
+    (at("config.status.url", "postgresql://u:p@h/d"), "config.status.url must go: no secret belongs into values"),
+    (at("config.history.location", "gs://b/h"), "config.history.location must go: write history.location"),
+    (at("config.sharding.group", "a"), "config.sharding must go"),
+    (at("config.push.port", 1), "config.push must go: write the values under push"),
+]
+
+
+@pytest.mark.parametrize(("values", "words"), BY_SCHEMA, ids=[words for _, words in BY_SCHEMA])
+def test_the_schema_refuses(values: Values, words: str) -> None:
+    with pytest.raises(helm.HelmValuesError) as refusal:
+        rendered(values)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(("values", "words"), BY_TEMPLATE, ids=[words for _, words in BY_TEMPLATE])
+def test_values_that_contradict_each_other_are_refused(values: Values, words: str) -> None:
+    with pytest.raises(helm.HelmRenderError) as refusal:
+        rendered(values)
+    assert words in str(refusal.value)
+
+
+def test_everything_that_contradicts_is_told_at_once() -> None:
+    with pytest.raises(helm.HelmRenderError) as refusal:
+        rendered(merged(at("prober.replicas", 2), at("api.enabled", True), at("jobs.mode", "cronjob"), at("config.instance", "a")))
+    assert str(refusal.value).count("\n  - ") == 4
+
+
+def test_a_secret_is_not_repeated_in_the_refusal() -> None:
+    with pytest.raises(helm.HelmRenderError) as refusal:
+        rendered(at("config.status.url", "postgresql://u:planted@h/d"))
+    assert "planted" not in str(refusal.value)
+
+
+def test_the_schema_knows_the_keys_of_the_configuration() -> None:
+    known = set(schema()["properties"]["config"]["properties"])
+    assert known == set(Config.model_fields)
+
+
+def test_every_value_is_in_the_schema_and_has_a_default() -> None:
+    definitions = schema()["definitions"]
+
+    def walk(values: Any, part: Any, path: str) -> None:
+        part = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+        if isinstance(values, dict) and part.get("additionalProperties") is False and path != ".config":
+            assert values.keys() == part["properties"].keys() - {"global"}, path
+            for key, value in values.items():
+                walk(value, part["properties"][key], f"{path}.{key}")
+
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    walk(defaults, schema(), "")
+
+
+def test_every_switch_is_thrown_in_some_case() -> None:
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    touched = {f"{section}.{key}" for values in CASES.values() for section, inner in values.items() for key in inner if inner}
+    switches = {
+        f"{section}.{key}" for section, inner in defaults.items() if isinstance(inner, dict) for key in inner if key == "enabled"
+    }
+    assert switches <= touched

@@ -1,0 +1,81 @@
+"""The built images, run: read-only, as their user, with what the chart gives them. Skipped where no image was built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helm.chart import environment
+from tests.helm.standing_in import configure, helm_test, prepared, probed
+from tests.helm.test_for_real import CALM
+from tests.image.container import Image, image, run, running, writable
+
+SERVICE = "localhost/ordering-keys-prober:0.1.0"
+JOBS = "localhost/ordering-keys-prober:0.1.0-jobs"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Image]:
+    """The image of the prober and the API."""
+    with image(SERVICE) as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+def jobs() -> Iterator[Image]:
+    """The image of the nightly jobs."""
+    with image(JOBS) as built:
+        yield built
+
+
+def volumes(of: Image, folder: Path) -> dict[str, Path]:
+    """What an image needs to write to."""
+    return {"/tmp": writable(folder / "tmp", of), "/var/lib/ordering-prober": writable(folder / "data", of)}
+
+
+def test_nothing_else_is_writable_and_nothing_more_is_allowed(service: Image, tmp_path: Path) -> None:
+    touch = "touch /tmp/a /var/lib/ordering-prober/a; touch /a /etc/a /opt/ordering-prober/a"
+    tell = "id -u; grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status"
+    done = run(service, volumes(service, tmp_path), "sh", "-c", f"{touch}; {tell}")
+    assert done.stderr.count("Read-only file system") == 3
+    assert done.stdout.split() == ["10001", "CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
+
+
+@pytest.mark.parametrize("tool", ["gcc", "make", "pip", "pip3", "curl", "wget", "git", "java"])
+def test_no_tool_is_there_that_the_service_does_not_need(service: Image, tmp_path: Path, tool: str) -> None:
+    assert run(service, volumes(service, tmp_path), "sh", "-c", f"command -v {tool}").returncode != 0
+    assert run(service, volumes(service, tmp_path), "python", "-c", "import pip").returncode == 1
+
+
+@pytest.mark.timeout(300)
+def test_the_prober_runs_with_what_the_chart_gives_it(service: Image, tmp_path: Path) -> None:
+    container, place, text = prepared(CALM, "prober", tmp_path)
+    configure(place, text)
+    mounts = {mount["mountPath"]: place.volume(mount["mountPath"]) for mount in container["volumeMounts"]}
+    for path in ("/tmp", "/var/lib/ordering-prober"):
+        writable(mounts[path], service)
+    log = tmp_path / "log"
+    command = [*service.entrypoint, *container["args"]]
+    with running(service, mounts, command, environment(container, {}), log) as ended:
+        probed(container, place)
+        asked = helm_test(CALM, place, {})
+        assert asked.returncode == 0, asked.stderr
+        health = service.about.get("Healthcheck")
+        if health is not None:  # images in OCI's own format have none
+            assert run(service, mounts, *health["Test"][1:], ORDERING_PROBER_API__PORT=str(place.port)).returncode == 0
+    assert ended.code == 0, log.read_text()
+
+
+@pytest.mark.timeout(600)
+def test_the_jobs_judge_a_history(jobs: Image, tmp_path: Path) -> None:
+    mounted = volumes(jobs, tmp_path)
+    place, day = "/var/lib/ordering-prober", "2026-01-05"
+    made = f"ordering-prober history synthesize {place}/history --start {day} --days 1 --events 20000"
+    assert run(jobs, mounted, *made.split()).returncode == 0
+    asked = f"nightly --history {place}/history --reports {place}/reports --date {day}"
+    done = run(jobs, mounted, *jobs.entrypoint, *asked.split())
+    assert done.returncode in {0, 1}, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    assert list((tmp_path / "data" / "reports").rglob("*.parquet"))
