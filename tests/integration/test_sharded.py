@@ -18,7 +18,7 @@ from prober.status.database import Database
 from prober.status.queries import StatusQueries
 from prober.status.records import RunFilter, RunRecord
 from prober.status.store import StatusStore
-from tests.integration.programs import Program, eventually, server, service
+from tests.integration.programs import Program, eventually, program, server, service, status
 from tests.unit.status.postgresql import PostgreSQL, binaries
 
 pytestmark = pytest.mark.timeout(300)
@@ -60,6 +60,11 @@ class Group:
         running, _ = self._processes.enter_context(service(**self._environ, **own))
         return running
 
+    def start_api(self) -> str:
+        """An API in a process of its own, and its address."""
+        api = self._processes.enter_context(program("api", environ=self._environ | {"ORDERING_PROBER_API__PORT": "0"}))
+        return api.said(r"status page: (\S+)/")
+
     def share(self, name: str) -> set[SiteKey]:
         """The sites that a prober says it works at."""
         return {told.site.key for told in self.queries.standings() if told.instance == name}
@@ -86,6 +91,13 @@ class Group:
         eventually(lambda: all(len(by_site(self.runs())[site]) >= before.get(site, 0) + 2 for site in SITES))
 
 
+def shown(url: str) -> list[SiteKey]:
+    """The sites as the API shows them; none of them has failed."""
+    told = status(url)
+    assert told["verdict"] != Verdict.FAIL, told
+    return sorted(SiteKey(site["target"], site["probe"], site["vantage"], site["part"]) for site in told["sites"])
+
+
 def by_site(runs: list[RunRecord]) -> dict[SiteKey, list[RunRecord]]:
     found: dict[SiteKey, list[RunRecord]] = defaultdict(list)
     for run in runs:
@@ -109,6 +121,8 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
         two = group.start("prober-2")
         eventually(lambda: group.divided_among("prober-0", "prober-1", "prober-2"))
         group.run_again_everywhere()
+        api = group.start_api()
+        eventually(lambda: shown(api) == sorted(SITES))
 
         one.kill()
         eventually(lambda: group.share("prober-0") | group.share("prober-2") == SITES)
@@ -117,6 +131,7 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
         assert zero.stop() == 0
         eventually(lambda: group.share("prober-2") == SITES)
         group.run_again_everywhere()
+        eventually(lambda: shown(api) == sorted(SITES))
         assert two.stop() == 0
 
         runs = by_site(group.runs())
