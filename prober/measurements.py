@@ -24,7 +24,7 @@ from prober.core.events import (
     PublishUnknown,
 )
 from prober.core.findings import Finding
-from prober.core.indicators import Indicator
+from prober.core.indicators import DISTURBED, Indicator
 from prober.judgement import Sort
 from prober.metrics import Check, DeliveryKind, Exemplar, Outstanding, Result, SubscriptionMetrics, TopicMetrics
 from prober.results import Durations, RunResult
@@ -58,8 +58,16 @@ class Measurements:
     """Listens to one run. What it remembers goes with it, and is bounded: its keys, what is outstanding, and ids of received messages."""
 
     def __init__(
-        self, topic: TopicMetrics, subscription: SubscriptionMetrics, tallies: Tallies, epoch: str, exemplar: Exemplar
+        self,
+        topic: TopicMetrics,
+        subscription: SubscriptionMetrics,
+        tallies: Tallies,
+        epoch: str,
+        exemplar: Exemplar,
+        probe: str = "",
     ) -> None:
+        """`probe`: its name. What its experiment disturbs itself (`core.indicators.DISTURBED`) is not measured."""
+        self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
         self._topic, self._subscription, self._tallies = topic, subscription, tallies
         self._epoch, self._exemplar = epoch, exemplar
         self.untold = 0
@@ -178,7 +186,7 @@ class Measurements:
             self._forgot = True
 
     def _delivered_after(self, kind: DeliveryKind, indicator: Indicator, latency_s: float | None) -> None:
-        if latency_s is None:
+        if latency_s is None or indicator in self._disturbed:
             self._subscription.delivered(kind)
             return
         self._subscription.delivered(kind, latency_s, self._exemplar_of(indicator, latency_s))

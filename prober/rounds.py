@@ -129,7 +129,7 @@ class Rounds:
         seed = secrets.randbits(32)
         run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed)
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
-        measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar)
+        measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar, post.site.probe)
         run.listen(measurements.listen)
         subscription = self._ground.place.subscription
         self._measurements = measurements

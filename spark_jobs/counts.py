@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.checks import BREACHES
-from prober.core.indicators import Indicator
+from prober.core.indicators import DISTURBED, Indicator
 from prober.core.slo import Objective
 from spark_jobs.messages import messages
 from spark_jobs.parts import FINISHED, Question
@@ -58,7 +58,19 @@ def message_counts(
     )
     counted = _unpivoted(totals, [*(one.name for one in listed), _PUBLISHED])
     decided = counted.where(sf.col("objective") != _PUBLISHED)
+    decided = _undisturbed(decided, runs, listed)
     return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives))
+
+
+def _undisturbed(counts: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
+    """Without what probes disturb themselves (`core.indicators.DISTURBED`)."""
+    for indicator, probes in DISTURBED.items():
+        names = [objective.name for objective in objectives if objective.indicator is indicator]
+        disturbed = runs.where(sf.col("probe").isin(*probes)).select(
+            "run", sf.explode(sf.array(*map(sf.lit, names))).alias("objective")
+        )
+        counts = counts.join(sf.broadcast(disturbed), ["run", "objective"], "left_anti") if names else counts
+    return counts
 
 
 def by_message(objectives: Iterable[Objective]) -> list[Objective]:

@@ -68,3 +68,10 @@ MEANINGS: Final = MappingProxyType(
         Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stood still although something was owed"),
     }
 )
+
+DISTURBED: Final = MappingProxyType({Indicator.END_TO_END_LATENCY: frozenset({"redelivery", "affinity"})})
+"""Probes, by name, that hold back themselves what the indicator measures: it is not counted there.
+
+They keep messages unanswered, break streams and let subscribers go. What comes after that on the same key is late by their own doing: a
+client library, for one, hands out the next message of a key only when the last one is answered.
+"""

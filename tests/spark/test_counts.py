@@ -106,6 +106,14 @@ def test_what_did_not_come_before_the_record_ended_is_undecided(spark: SparkSess
     assert totals(counts_of(spark, [END_TO_END], ended)) == {"end to end": (1, 0, 1)}
 
 
+def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(spark: SparkSession) -> None:
+    late = message(1.0, 1, confirmed=1.1, received=9.0)
+    runs = [
+        Taped(f"{probe}-1", probe=probe).add(*late).ended(0.0, 120.0, "PASS") for probe in ("ordering", "redelivery", "affinity")
+    ]
+    assert totals(counts_of(spark, [PUBLISH, END_TO_END], *runs)) == {"publish": (3, 0, 0), "end to end": (0, 1, 0)}
+
+
 @pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
 def test_a_run_that_cannot_be_trusted_decides_nothing(spark: SparkSession, said: dict[str, Any]) -> None:
     rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **said))

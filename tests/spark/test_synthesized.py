@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Ended, Event, Opened, Published, PublishInvoked
-from prober.core.indicators import Indicator
+from prober.core.indicators import DISTURBED, Indicator
 from prober.core.slo import DAY_S, HOUR_S, Tally
 from prober.core.verdict import Verdict
 from prober.history.reports import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SLO_BURN, ReportReader
@@ -226,6 +226,8 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
                 Indicator.PUBLISH_LATENCY: _soon(at, confirmed.get(name), thresholds[Indicator.PUBLISH_LATENCY]),
                 Indicator.END_TO_END_LATENCY: _soon(at, received.get(name), thresholds[Indicator.END_TO_END_LATENCY]),
             }
+            if run["probe"] in DISTURBED[Indicator.END_TO_END_LATENCY]:
+                del outcomes[Indicator.END_TO_END_LATENCY]
             if name in failed:
                 outcomes = {Indicator.PUBLISH_AVAILABILITY: False}
             for indicator, good in outcomes.items():

@@ -29,11 +29,13 @@ RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 
 class Scrape:
     """The numbers of one run of this history."""
 
-    def __init__(self, line: str, intended_t: float | None = None, result: RunResult | None = None) -> None:
+    def __init__(
+        self, line: str, intended_t: float | None = None, result: RunResult | None = None, probe: str = "ordering"
+    ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
         self.tallies = Tallies(CONFIG.objectives)
-        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, "e1", {"run_id": "e1"})
+        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, "e1", {"run_id": "e1"}, probe)
         verifier = Verifier(Rules(), subscriptions=["s"])
         for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
@@ -100,6 +102,15 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     assert scrape['delivery_checks_total result="bad"'] == 2
     assert scrape['affinity_moves_total outstanding="no"'] == 3
     assert scrape['deliveries_total kind="foreign"'] == 4
+
+
+@pytest.mark.parametrize(("probe", "counted"), [("ordering", 1), ("redelivery", 0), ("affinity", 0)])
+def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(probe: str, counted: int) -> None:
+    scrape = Scrape("P1 A<1@9", probe=probe)
+    assert scrape["end_to_end_latency_seconds_count"] == counted
+    assert scrape["publish_latency_seconds_count"] == 1
+    assert scrape['deliveries_total kind="first"'] == 1
+    assert scrape.tallies.totals.get("end_to_end_latency", Tally()) == Tally(0, counted)
 
 
 @pytest.mark.parametrize("keys", [10, 100_000])
