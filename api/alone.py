@@ -19,7 +19,6 @@ from api.server import serve_until, stop_signals
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.history.reports import ReportReader
 from prober.metrics import Component, Metrics
 from prober.service import own_name
 from prober.snapshot import Readiness, SiteKey, Snapshot
@@ -38,8 +37,7 @@ async def run_alone(config: Config, version: str, announce: Callable[[str], None
     Raises ConfigError, StatusError or HistoryError for what a user can do something about.
     """
     database = Database(config.status.url.get_secret_value())
-    reports = None if config.history.reports is None else ReportReader(str(config.history.reports))
-    archive = Archive(StatusQueries(database), tuple(config.objectives), reports)
+    archive = Archive.of(config, StatusQueries(database))
     with stop_signals() as stop:
         async with Alone(config, database, version) as view:
             app = create_app(view, archive, config.api)

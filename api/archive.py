@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prober.config.models import Config
 from prober.core.slo import Objective
 from prober.history.reports import ReportReader
 from prober.status.queries import StatusQueries
@@ -19,3 +20,9 @@ class Archive:
     queries: StatusQueries
     objectives: tuple[Objective, ...]
     reports: ReportReader | None = None
+
+    @classmethod
+    def of(cls, config: Config, queries: StatusQueries) -> Archive:
+        """What a configuration says there is. Raises HistoryError for a place where no reports can be."""
+        location = config.history.reports
+        return cls(queries, config.objectives, None if location is None else ReportReader(str(location)))

@@ -10,7 +10,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
@@ -25,9 +24,7 @@ from prober.ground import Ground
 from prober.results import RunResult
 from prober.runner import Run
 from prober.sites import Site, is_embedded
-from prober.verify import ExitCode
-
-_CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
+from prober.verify import ExitCode, code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ async def check(
 
 def exit_code(results: Sequence[RunResult]) -> ExitCode:
     """The worst verdict decides."""
-    return _CODE[overall(results)]
+    return code_of(overall(results))
 
 
 def overall(results: Sequence[RunResult]) -> Verdict:

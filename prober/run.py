@@ -9,7 +9,6 @@ from api.archive import Archive
 from api.server import serve_until, stop_signals
 from prober.config.models import Config
 from prober.garbage import collect_between_runs
-from prober.history.reports import ReportReader
 from prober.service import Service
 
 
@@ -19,8 +18,9 @@ async def run(config: Config, environ: Mapping[str, str], version: str, announce
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
     """
     collect_between_runs()
-    reports = None if config.history.reports is None else ReportReader(str(config.history.reports))
     with stop_signals() as stop:
-        async with Service(config, environ, version) as service:
-            app = create_app(service, Archive(service.queries, tuple(config.objectives), reports), config.api)
+        service = Service(config, environ, version)
+        archive = Archive.of(config, service.queries)
+        async with service:
+            app = create_app(service, archive, config.api)
             await serve_until(stop, app, config.api.host, config.api.port, announce=announce)

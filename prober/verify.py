@@ -66,13 +66,18 @@ def verify(paths: Sequence[str], output: Format, *, explain: bool = False, watch
     return worst_code([_verify_one(path, output, explain, watch) for path in paths])
 
 
+def code_of(verdict: Verdict) -> ExitCode:
+    """The exit code that stands for a verdict, for every command that comes to one."""
+    return _CODE[verdict]
+
+
 def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
     """What the caller learns of several; of none it learns nothing."""
     return max(map(_code_of, judgements), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
 
 
 def _code_of(judgement: Judgement) -> ExitCode:
-    return ExitCode.MALFORMED if judgement.malformed else _CODE[judgement.verdict]
+    return ExitCode.MALFORMED if judgement.malformed else code_of(judgement.verdict)
 
 
 def _verify_one(path: str, output: Format, explain: bool, watch: Watch) -> Judgement:

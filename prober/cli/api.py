@@ -5,27 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from api.alone import run_alone
+from prober.cli.version import own_version
 from prober.config.loading import load
 from prober.logs import set_up as set_up_logs
 
 
-def api_command(version: Callable[[], str]) -> Callable[..., None]:
-    """The command, for a program of this version."""
-
-    def api(
-        config: Annotated[
-            str | None, typer.Option(metavar="FILE", help="The configuration of the probers whose store is shown.")
-        ] = None,
-    ) -> None:
-        """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
-        settings = load(config, os.environ)
-        set_up_logs(settings.telemetry, sys.stderr)
-        asyncio.run(run_alone(settings, version(), lambda url: print(f"status page: {url}", flush=True)))
-
-    return api
+def api(
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The configuration of the probers whose store is shown.")
+    ] = None,
+) -> None:
+    """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
+    settings = load(config, os.environ)
+    set_up_logs(settings.telemetry, sys.stderr)
+    asyncio.run(run_alone(settings, own_version(), lambda url: print(f"status page: {url}", flush=True)))

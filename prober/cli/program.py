@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Final
 
 import typer
@@ -21,10 +20,11 @@ from prober.brokers.base import Vantage
 from prober.check import Order, as_json, exit_code
 from prober.check import check as run_check
 from prober.cli.alerts import alerts
-from prober.cli.api import api_command
+from prober.cli.api import api
 from prober.cli.bars import while_probing, while_reading
-from prober.cli.drill import drill_command
+from prober.cli.drill import drill
 from prober.cli.history import Since, Until, history_app, span_of
+from prober.cli.version import own_version
 from prober.config.loading import load, show
 from prober.config.values import duration_s
 from prober.embedded.command import describe_faults, read_faults, serve
@@ -43,7 +43,6 @@ from prober.verify import verify as verify_files
 from prober.verify_history import Question, is_history, verify_history
 
 PROGRAM: Final = "ordering-prober"
-DISTRIBUTION: Final = "ordering-keys-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 
@@ -53,7 +52,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    print(f"{PROGRAM} {_version()}")
+    print(f"{PROGRAM} {own_version()}")
     raise typer.Exit
 
 
@@ -66,13 +65,6 @@ def program(
     """Checks what Google Cloud Pub/Sub promises about ordering keys."""
 
 
-def _version() -> str:
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "not installed"
-
-
 @app.command()
 def run(
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
@@ -80,7 +72,7 @@ def run(
     """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
     settings = load(config, os.environ)
     set_up_logs(settings.telemetry, sys.stderr)
-    asyncio.run(run_service(settings, os.environ, _version(), lambda url: print(f"status page: {url}", flush=True)))
+    asyncio.run(run_service(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
 
 
 @app.command()
@@ -174,8 +166,8 @@ def slos(
 
 
 app.command()(alerts)
-app.command()(api_command(_version))
-app.command()(drill_command(_version))
+app.command()(api)
+app.command()(drill)
 app.add_typer(history_app, name="history")
 
 config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)

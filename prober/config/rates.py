@@ -17,7 +17,7 @@ from typing import Final
 from prober.config.models import Probe, ProbeName, Slo, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.values import write_duration
-from prober.core.indicators import MEANINGS, SLICE_S, Indicator, Unit
+from prober.core.indicators import DISTURBED, MEANINGS, SLICE_S, Indicator, Unit
 from prober.core.slo import HOUR_S, rate_min_per_s
 
 _ROUNDING: Final = 1e-9
@@ -58,7 +58,7 @@ FEEDS: Final[Mapping[Indicator, Feed]] = MappingProxyType(
         Indicator.COMPLETENESS: _MESSAGES,
         Indicator.PUBLISH_AVAILABILITY: _MESSAGES,
         Indicator.PUBLISH_LATENCY: _MESSAGES,
-        Indicator.END_TO_END_LATENCY: _MESSAGES,
+        Indicator.END_TO_END_LATENCY: Feed(ALL - DISTURBED[Indicator.END_TO_END_LATENCY], _messages),
         Indicator.REDELIVERY: _REDELIVERIES,
         Indicator.REDELIVERY_LATENCY: _REDELIVERIES,
         Indicator.AFFINITY: Feed(frozenset({ProbeName.AFFINITY}), _keys),

@@ -15,9 +15,8 @@ from prober.drills.plans import Plan
 from prober.drills.results import DrillResult, Step, StepName
 from prober.errors import ConfigError
 from prober.metrics import Metrics
-from prober.verify import ExitCode
+from prober.verify import ExitCode, code_of
 
-_CODE: Final = {Verdict.PASS: ExitCode.PASS, Verdict.UNKNOWN: ExitCode.UNKNOWN, Verdict.FAIL: ExitCode.FAIL}
 _CELL: Final = 7
 """Characters of the longest cell; so the table fits into a terminal of 80."""
 
@@ -50,7 +49,7 @@ async def drill(
 
 def exit_code(results: Sequence[DrillResult]) -> ExitCode:
     """The worst verdict decides."""
-    return _CODE[overall(results)]
+    return code_of(overall(results))
 
 
 def overall(results: Sequence[DrillResult]) -> Verdict:

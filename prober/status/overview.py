@@ -29,7 +29,7 @@ from prober.snapshot import (
     Snapshot,
 )
 from prober.status.queries import StatusQueries
-from prober.status.records import FindingFilter, FindingRecord, Standing
+from prober.status.records import FindingFilter, FindingRecord, ProberRecord, Standing
 from prober.status.slices import Series, begin_of, definition_of, length_for
 
 SILENT_AFTER_S: Final = 90.0
@@ -47,7 +47,8 @@ class Overview:
 
     def snapshot(self, live: Snapshot) -> Snapshot:
         """How everything stands at the time of `live`, this process's own knowledge. Raises `StoreUnavailable`."""
-        probers = tuple(self._probers(live))
+        others = self._others(live)
+        probers = (*live.probers, *(_seen(told, live.at) for told in others))
         sites = tuple(self._sites(live, {prober.instance for prober in probers if not prober.silent}))
         verdict = worst(site.standing for site in sites if site.standing is not None)
         return replace(
@@ -56,29 +57,14 @@ class Overview:
             since=_since(verdict, sites, live),
             sites=sites,
             slos=tuple(self._slos(live)),
-            troubles=(*live.troubles, *self._troubles(live, probers)),
+            troubles=(*live.troubles, *_troubles(others, live.at)),
             probers=probers,
         )
 
-    # --- probers -------------------------------------------------------------------------------------------------------------
-
-    def _probers(self, live: Snapshot) -> Iterator[ProberSnapshot]:
-        mine = {prober.instance: prober for prober in live.probers}
-        yield from mine.values()
-        for told in self._queries.probers():
-            if told.instance not in mine:
-                silent = live.at - told.told_at > SILENT_AFTER_S
-                yield ProberSnapshot(told.instance, told.version, told.started_at, told.told_at, silent)
-
-    def _troubles(self, live: Snapshot, probers: Iterable[ProberSnapshot]) -> Iterator[str]:
-        """What other probers say of themselves, and which of them say nothing any more."""
+    def _others(self, live: Snapshot) -> tuple[ProberRecord, ...]:
+        """The probers of the store but for this process, which knows itself better."""
         mine = {prober.instance for prober in live.probers}
-        silent = {prober.instance for prober in probers if prober.silent}
-        for told in self._queries.probers():
-            if told.instance in silent:
-                yield f"{told.instance} has told nothing for {write_duration(timedelta(seconds=int(live.at - told.told_at)))}"
-            elif told.instance not in mine:
-                yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
+        return tuple(told for told in self._queries.probers() if told.instance not in mine)
 
     # --- sites ---------------------------------------------------------------------------------------------------------------
 
@@ -175,6 +161,23 @@ class _Told:
             if self.standing is None
             else None
         )
+
+
+def _is_silent(told: ProberRecord, now: float) -> bool:
+    return now - told.told_at > SILENT_AFTER_S
+
+
+def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
+    return ProberSnapshot(told.instance, told.version, told.started_at, told.told_at, _is_silent(told, now))
+
+
+def _troubles(others: Iterable[ProberRecord], now: float) -> Iterator[str]:
+    """What other probers say of themselves, and which of them say nothing any more."""
+    for told in others:
+        if _is_silent(told, now):
+            yield f"{told.instance} has told nothing for {write_duration(timedelta(seconds=int(now - told.told_at)))}"
+        else:
+            yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 
 def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: Snapshot) -> float:
