@@ -31,7 +31,9 @@ class PublishInvoked:
 
     `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
     that a client library makes by itself are invisible here. `intended_t` is when the schedule of the experiment wanted it sent, if
-    that was earlier than `t`: latencies count from there. `size` is that of the data in bytes, 0 if it was not recorded.
+    that was earlier than `t`: latencies count from there. `size` is that of the data in bytes, 0 if it was not recorded. `region` is
+    the region that it is published in, as far as the publisher knows it; order is promised within one region only, and "" is one of
+    them.
     """
 
     t: float
@@ -41,6 +43,7 @@ class PublishInvoked:
     generation: int = 0
     intended_t: float | None = None
     size: int = 0
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +94,29 @@ class PublishAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session began. For unary pull `invoked_t` is when the pull was sent (default: `t`): nothing in it was sent before that."""
+    """A session began. For unary pull `invoked_t` is when the pull was sent (default: `t`): nothing in it was sent before that.
+
+    `max_outstanding_messages` and `max_outstanding_bytes` are the flow control of a stream: the service sends no more while so much is
+    unacknowledged on it. None, or what is not above 0: no limit.
+    """
 
     t: float
     subscription: str
     session: str
     subscriber: str
     invoked_t: float | None = None
+    max_outstanding_messages: int | None = None
+    max_outstanding_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The client noticed that a session ended."""
+    """The client noticed that a session ended. `lost`: a pull that ended without its answer, which may have carried messages."""
 
     t: float
     subscription: str
     session: str
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,9 @@ class Delivered:
 
     `delivery_attempt` is the service's approximate count, 0 without a dead-letter policy. `defect` names what the recorder found
     wrong with the message itself ("checksum", "ordering_key", ...), None when its bytes, attributes and key are those that were
-    published. `matches_filter` is False when the subscription's filter should have kept the message back.
+    published. `matches_filter` is False when the subscription's filter should have kept the message back. `publish_time` is what the
+    service says when it stored the message, compared for equality only: one message id with two publish times is two records.
+    Adapters give whole nanoseconds since 1970; None if it was not recorded.
     """
 
     t: float
@@ -129,6 +141,7 @@ class Delivered:
     delivery_attempt: int = 0
     defect: str | None = None
     matches_filter: bool = True
+    publish_time: int | float | str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 from prober.core.findings import Kind
 
@@ -41,6 +42,8 @@ class Rules:
     attempts_observed       every attempt to publish is an event of its own (no hidden retries), so that more records than
                             attempts are a violation and not a client's retry.
     idle_after_s            a settled key without events for this long gives up its window.
+    message_retention_s     what was published longer ago than this may be gone from the subscription.
+    retry_backoff_max_s     how long the service may wait, by the retry policy, after a refusal or an expired lease.
     """
 
     mode: Mode = Mode.STREAMING
@@ -48,7 +51,7 @@ class Rules:
     clock_error_s: float = 0.0
     ack_deadline_s: float = 60.0
     ack_lag_max_s: float = 10.0
-    close_detection_max_s: float = 0.0
+    close_detection_max_s: float = 30.0
     exactly_once: bool = False
     dead_letter_max_attempts: int = 0
     window: int = 1024
@@ -59,6 +62,8 @@ class Rules:
     filtered: bool = False
     attempts_observed: bool = False
     idle_after_s: float = 900.0
+    message_retention_s: float = inf
+    retry_backoff_max_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.window < 1:

@@ -32,6 +32,10 @@ QUIET_DEFAULTS: Mapping[str, object] = {
     "size": 0,
     "defect": None,
     "matches_filter": True,
+    "region": "",
+    "max_outstanding_messages": None,
+    "max_outstanding_bytes": None,
+    "lost": False,
 }
 
 WORDS: Mapping[type, str] = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}

@@ -99,6 +99,8 @@ RULE_READERS: Mapping[str, Callable[[object], Any]] = {
     "filtered": _switch,
     "attempts_observed": _switch,
     "idle_after_s": _seconds,
+    "message_retention_s": _seconds,
+    "retry_backoff_max_s": _seconds,
 }
 
 HEADER_FIELDS: Final = ("format", "version", "subscription", "key", "mode", "rules", "name", "expect")

@@ -38,8 +38,13 @@ class Case:
         assert found == expected, f"said {sorted(found)}, expected {sorted(expected)}"
 
 
+def rules_of(**rules: Any) -> Rules:
+    """Rules for one-line histories: streams are known to be dead at once, unless a case says otherwise."""
+    return Rules(**{"close_detection_max_s": 0.0} | rules)
+
+
 def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet:
-    return pytest.param(Case(line, expected, Rules(**rules)), id=what)
+    return pytest.param(Case(line, expected, rules_of(**rules)), id=what)
 
 
 def findings(line: str, rules: Rules) -> list[Finding]:
@@ -56,12 +61,12 @@ def words(found: Iterable[Finding], *, times: bool = False, notes: bool = False)
 
 def say(line: str, **rules: Any) -> set[str]:
     """What the checker says about a history, without times."""
-    return words(findings(line, Rules(**rules)))
+    return words(findings(line, rules_of(**rules)))
 
 
 def only(line: str, kind: str, **rules: Any) -> Finding:
     """The one finding of that kind."""
-    (finding,) = (finding for finding in findings(line, Rules(**rules)) if finding.kind == kind)
+    (finding,) = (finding for finding in findings(line, rules_of(**rules)) if finding.kind == kind)
     return finding
 
 
@@ -77,9 +82,9 @@ def merged(*lines: Iterable[Event]) -> list[Event]:
 
 def across(*lines: tuple[str, str], rules: Rules | None = None, by_subscription: dict[str, Rules] | None = None) -> list[Finding]:
     """Judges histories of several subscriptions of one topic, each `(subscription, line)`; publish events in one of them suffice."""
-    verifier = Verifier(rules or Rules(), subscriptions=[name for name, _ in lines], rules_by_subscription=by_subscription)
+    verifier = Verifier(rules or rules_of(), subscriptions=[name for name, _ in lines], rules_by_subscription=by_subscription)
     found = observe(verifier, merged(*(history(line, subscription=name) for name, line in lines)))
     return [*found, *verifier.finish()]
 
 
-__all__ = ["PULL", "PUSH", "SUBSCRIPTION", "Case", "across", "case", "findings", "merged", "observe", "only", "say", "words"]
+__all__ = ["PULL", "PUSH", "SUBSCRIPTION", "Case", "across", "case", "findings", "merged", "observe", "only", "rules_of", "say", "words"]
