@@ -37,6 +37,10 @@ class PullLane(Lane):
     again_from: dict[Line, int] = field(default_factory=dict)
     waits_for: list[Hold] = field(default_factory=list)
 
+    @property
+    def idle(self) -> bool:
+        return not self.again_from and self.at_rest
+
 
 @dataclass(slots=True)
 class Service:
