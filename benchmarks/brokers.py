@@ -61,7 +61,7 @@ class CountingTap:
     def ack_confirmed(self, session: Session, message_id: str) -> None:
         """Nothing to do."""
 
-    def closed(self, session: Session, reason: str) -> None:
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
         """Nothing to do."""
 
     async def until(self, wanted: int) -> None:

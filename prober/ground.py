@@ -82,16 +82,25 @@ class Ground:
         self._made_at = self._now()
         name = f"{self.name}-{int(self._made_at):08x}-{token_hex(3)}"
         project = f"projects/{self._target.project}"
-        ack_deadline_s = int(self._target.rules.ack_deadline_s)
         self.place = Place(
-            f"{project}/topics/{name}", f"{project}/subscriptions/{name}", ack_deadline_s, self._target.publish_timeout_s
+            f"{project}/topics/{name}",
+            f"{project}/subscriptions/{name}",
+            int(self._target.rules.ack_deadline_s),
+            self._target.publish_timeout_s,
+            self._target.publish_region,
         )
         self._there = False
         self.ledger.clear()
 
     async def _create(self, admin: Admin) -> None:
         place = self.place
-        settings = SubscriptionSettings(place.topic, ordering=True, ack_deadline_s=place.ack_deadline_s, labels=OURS)
+        settings = SubscriptionSettings(
+            place.topic,
+            ordering=True,
+            ack_deadline_s=place.ack_deadline_s,
+            message_retention_s=self._target.rules.message_retention_s,
+            labels=OURS,
+        )
         with self._timed(Operation.CREATE_TOPIC):
             await admin.create_topic(place.topic, TopicSettings(labels=OURS))
         with self._timed(Operation.CREATE_SUBSCRIPTION):

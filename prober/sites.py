@@ -27,6 +27,12 @@ through it gets the time that is configured.
 """
 MARGIN_S: Final = 1.0
 
+MESSAGE_RETENTION_S: Final = 7 * 86_400.0
+"""How long a subscription of ours keeps what nobody acknowledges; it is made so.
+
+It is made without a retry policy and without a dead-letter topic: the rules `retry_backoff_max_s` and `dead_letter_max_attempts` are 0.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -87,6 +93,7 @@ class Site:
             stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
             unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
             attempts_observed=True,
+            message_retention_s=MESSAGE_RETENTION_S,
         )
         longest_s = max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.ack_deadline_s + rules.unacked_deadline_s)
         return Target(
@@ -97,6 +104,7 @@ class Site:
             publish_timeout_s=deadlines.publish.total_seconds(),
             drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
             part=self.part_shown,
+            publish_region=endpoint.region,
         )
 
     def ground_name(self, instance: str) -> str:

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from math import ceil
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Publisher, Received, Rejected, Session, Subscriber
+from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Publisher, Received, Rejected, Session, Subscriber, Tap
 from prober.core.events import (
     AckConfirmed,
     Acked,
@@ -74,12 +74,16 @@ Decide = Callable[[Delivery], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take."""
+    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take.
+
+    `region` is the one that it publishes in, empty if that is not known.
+    """
 
     topic: str
     subscription: str
     ack_deadline_s: int
     publish_timeout_s: float
+    region: str = ""
 
 
 class Stage:
@@ -153,8 +157,9 @@ class Stage:
         self, key: str, seqs: Sequence[int], generation: int, batch: Sequence[Outgoing], intended_t: float | None
     ) -> list[int]:
         """One attempt for these sequence numbers; returns those whose outcome is unknown."""
+        region = self.place.region
         for seq, message in zip(seqs, batch, strict=True):
-            self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data)))
+            self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data), region))
         outcomes = await self._publisher.publish(batch, self.place.publish_timeout_s)
         unknown = []
         rejected = False
@@ -181,8 +186,12 @@ class Stage:
         place = self.place
         subscriber = self._broker.subscriber(place.subscription, client_id, flow or Flow(), place.ack_deadline_s)
         self._resources.push_async_callback(subscriber.close)
-        await subscriber.start(_StageTap(self, decide))
+        await subscriber.start(self.tap(decide))
         return subscriber
+
+    def tap(self, decide: Decide) -> Tap:
+        """Records what a consumer of the subscription tells it; `decide` is called for each probe message."""
+        return _StageTap(self, decide)
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
         """Does something on the event loop after about `delay_s`, unless the run is over by then.
@@ -226,11 +235,13 @@ class Stage:
 
     def opened(self, session: Session, invoked_t: float | None) -> None:
         """A session of this run began."""
-        self._record(Opened(self.now(), self.place.subscription, session.name, session.subscriber, invoked_t))
+        flow = session.flow
+        limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
+        self._record(Opened(self.now(), self.place.subscription, session.name, session.subscriber, invoked_t, *limits))
 
-    def closed(self, session: Session) -> None:
+    def closed(self, session: Session, *, lost: bool) -> None:
         """A session of this run ended."""
-        self._record(Closed(self.now(), self.place.subscription, session.name))
+        self._record(Closed(self.now(), self.place.subscription, session.name, lost))
 
     def received(self, session: Session, received: Received, decide: Decide) -> None:
         """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
@@ -255,6 +266,7 @@ class Stage:
                 stamp.generation,
                 attempt,
                 message.defect,
+                publish_time=received.publish_time,
             )
         )
         self._key_of[message_id] = key
@@ -289,6 +301,6 @@ class _StageTap:
     def ack_confirmed(self, session: Session, message_id: str) -> None:
         self._stage.ack_confirmed(session, message_id)
 
-    def closed(self, session: Session, reason: str) -> None:
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
         del reason
-        self._stage.closed(session)
+        self._stage.closed(session, lost=lost)

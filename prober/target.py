@@ -14,6 +14,7 @@ class Target:
     act_timeout_s   how long the experiment itself may take.
     drain_s         how long a run waits at most for what is owed.
     part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
+    publish_region  the region that is published in, empty if nobody knows.
     """
 
     name: str
@@ -24,3 +25,4 @@ class Target:
     act_timeout_s: float = 300.0
     drain_s: float = 150.0
     part: str = ""
+    publish_region: str = ""

@@ -32,7 +32,7 @@ from prober.core.explain import explain
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, decode_rules
+from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, decode_rules, values_of
 
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
@@ -75,7 +75,7 @@ def folding(plans: Mapping[str, Plan]) -> Callable[[Iterable[pa.RecordBatch]], I
         current: _Fold | None = None
         for batch in batches:
             rows: list[dict[str, object]] = []
-            columns = {name: batch.column(name).to_pylist() for name in COLUMNS}
+            columns = {name: values_of(name, batch.column(name).to_pylist()) for name in COLUMNS}
             for at, identity in enumerate(zip(columns["run_id"], columns["shard"], strict=True)):
                 if current is None or current.identity != identity:
                     rows += current.finish() if current is not None else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
@@ -18,10 +19,11 @@ _SeekRequest: Final[Any] = types.SeekRequest.pb()
 
 _NANOSECONDS: Final = 1_000_000_000
 
-# What the service fills in (API reference, Subscription): a policy with a part left out has these.
+# What the service fills in for what is left out (API reference, Subscription).
 _MAX_ATTEMPTS_DEFAULT: Final = 5
 _MINIMUM_BACKOFF_DEFAULT_S: Final = 10.0
 _MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
+_RETENTION_DEFAULT_S: Final = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def subscription_message(name: str, settings: SubscriptionSettings) -> Any:
         _set_seconds(message.retry_policy.minimum_backoff, settings.retry_minimum_backoff_s)
     if settings.retry_maximum_backoff_s is not None:
         _set_seconds(message.retry_policy.maximum_backoff, settings.retry_maximum_backoff_s)
+    if settings.message_retention_s < inf:
+        _set_seconds(message.message_retention_duration, settings.message_retention_s)
     return message
 
 
@@ -165,13 +169,14 @@ def _comparable(message: Any) -> dict[str, object]:
         else 0,
         "minimum backoff": _seconds(retry, "minimum_backoff", _MINIMUM_BACKOFF_DEFAULT_S) if has_retry else None,
         "maximum backoff": _seconds(retry, "maximum_backoff", _MAXIMUM_BACKOFF_DEFAULT_S) if has_retry else None,
+        "message retention": _seconds(message, "message_retention_duration", _RETENTION_DEFAULT_S),
     }
 
 
-def _seconds(policy: Any, field: str, default: float) -> float:
-    if not policy.HasField(field):
+def _seconds(message: Any, field: str, default: float) -> float:
+    if not message.HasField(field):
         return default
-    duration = getattr(policy, field)
+    duration = getattr(message, field)
     return float(duration.seconds + duration.nanos / _NANOSECONDS)
 
 

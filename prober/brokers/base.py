@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from typing import Protocol, TypeAlias
 
 
@@ -64,7 +65,11 @@ Outcome: TypeAlias = Confirmed | Rejected | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One message as it came off the channel. `publish_time` is the service's wall clock, seconds since 1970."""
+    """One message as it came off the channel.
+
+    `publish_time` is when the service says that it stored the message: nanoseconds since 1970 by its wall clock, unrounded, since it
+    tells two messages with one id apart (documentation, "Exactly-once delivery"). None if the service does not say.
+    """
 
     message_id: str
     ack_id: str
@@ -72,7 +77,7 @@ class Received:
     data: bytes
     attributes: Mapping[str, str]
     delivery_attempt: int
-    publish_time: float
+    publish_time: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,10 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSettings:
-    """What a subscription is created with; times in seconds. `dead_letter_topic` empty means no dead-letter policy."""
+    """What a subscription is created with; times in seconds.
+
+    `dead_letter_topic` empty means no dead-letter policy, `message_retention_s` infinite that the service may choose.
+    """
 
     topic: str
     ordering: bool = True
@@ -95,6 +103,7 @@ class SubscriptionSettings:
     dead_letter_max_attempts: int = 0
     retry_minimum_backoff_s: float | None = None
     retry_maximum_backoff_s: float | None = None
+    message_retention_s: float = inf
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -121,6 +130,10 @@ class Session(Protocol):
     def subscriber(self) -> str:
         """Who owns it: the client id of streaming pull, or the session's own name."""
 
+    @property
+    def flow(self) -> Flow | None:
+        """What the service was told may be outstanding on it; None for a pull, which has its own number of messages."""
+
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
 
@@ -144,8 +157,8 @@ class Tap(Protocol):
     def opened(self, session: Session, invoked_t: float | None) -> None:
         """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.
 
-        The service sent nothing on it before that: a stream is told before its first request goes out, or with the time of that
-        request; a pull is told when its response is there, with the time at which it was sent.
+        The service sent nothing on it before that: a session is told before its first request goes out, or with the time of that
+        request.
         """
 
     def received(self, session: Session, received: Received) -> None:
@@ -154,8 +167,8 @@ class Tap(Protocol):
     def ack_confirmed(self, session: Session, message_id: str) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
 
-    def closed(self, session: Session, reason: str) -> None:
-        """A session ended."""
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+        """A session ended. `lost`: it was a pull that ended without its answer, into which messages may have been put."""
 
 
 class Publisher(Protocol):
@@ -199,14 +212,15 @@ class Subscriber(Protocol):
 
 
 class Puller(Protocol):
-    """Consumes one subscription by unary pull. Each response is a session of its own."""
+    """Consumes one subscription by unary pull. Each pull is a session of its own, from its request to its answer."""
 
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
         """Sends one pull and waits for its response; whether it had messages.
 
-        A response with messages is told to the tap: opened, then its messages in order. Its session is never told closed: nothing
-        more can come on it, and it takes acknowledgements until the puller is closed. A pull without a response in time is False;
-        the service may have put messages into a response that was lost. Several pulls may wait at once. Raises BrokerError.
+        The tap is told of every pull, answered or not: opened before it is sent, then its messages in order, then closed. A pull that
+        has no answer in time is False; it, and one that fails or is cancelled, is told as lost, since the service may have put
+        messages into the answer. After the end its session takes acknowledgements until the puller is closed. Several pulls may wait
+        at once. Raises BrokerError.
         """
 
     async def close(self) -> None:

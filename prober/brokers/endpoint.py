@@ -20,7 +20,8 @@ GLOBAL_ADDRESS: Final = "pubsub.googleapis.com:443"
 
 _GOOGLE_PORT: Final = 443
 _PORT_MAX: Final = 65535
-_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
+_REGION = re.compile(r"[a-z]+(?:-[a-z]+)+[0-9]+")
+_REGIONAL_HOST = re.compile(rf"(?:({_REGION.pattern})-pubsub|pubsub\.({_REGION.pattern})\.rep)\.googleapis\.com")
 _GOOGLE_HOST = re.compile(r"([a-z0-9-]+\.)+googleapis\.com")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
 
@@ -34,6 +35,16 @@ class Endpoint:
 
     def __str__(self) -> str:
         return self.address
+
+    @property
+    def region(self) -> str:
+        """The region that publishes to this address are received in, empty where the address does not say.
+
+        The global address goes to "a nearby available region", which may change (documentation, "Service APIs overview"), and what
+        lies behind an address that is not Google's nobody knows.
+        """
+        found = _REGIONAL_HOST.fullmatch(self.address.partition(":")[0]) if self.secure else None
+        return found[1] or found[2] if found is not None else ""
 
 
 def parse_endpoint(text: str) -> Endpoint:

@@ -8,11 +8,13 @@ us the two things that the library has no call for: to cut a stream as a network
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import grpc
 from google.pubsub_v1 import types
+
+from prober.brokers.wire_messages import publish_time_of
 
 
 class CallEnded(grpc.RpcError):
@@ -82,8 +84,11 @@ class StreamWatcher(Protocol[Tag]):
     def stream_answered(self) -> None:
         """The other side has answered for the first time."""
 
-    def stream_delivered(self, tag: Tag, ack_ids: list[str]) -> None:
-        """These messages came, in this order; the library has not seen them yet."""
+    def stream_delivered(self, tag: Tag, publish_times: Mapping[str, int | None]) -> None:
+        """These messages came, by acknowledgement id, in this order; the library has not seen them yet.
+
+        The library rounds what the service says about when it stored a message; here is the time as it came, in nanoseconds.
+        """
 
     def stream_failed(self, error: grpc.RpcError) -> None:
         """A stream failed; told before the library hears of it."""
@@ -130,7 +135,8 @@ class WatchedCall(Generic[Tag]):
             self._watcher.stream_answered()
         raw = types.StreamingPullResponse.pb(response)
         if raw.received_messages:
-            self._watcher.stream_delivered(self.tag, [delivery.ack_id for delivery in raw.received_messages])
+            times = {delivery.ack_id: publish_time_of(delivery.message) for delivery in raw.received_messages}
+            self._watcher.stream_delivered(self.tag, times)
         return response
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, Final, Protocol, cast
 
 import grpc
@@ -67,10 +66,6 @@ class Message(Protocol):
     @property
     def delivery_attempt(self) -> int | None:
         """None without a dead-letter policy."""
-
-    @property
-    def publish_time(self) -> datetime:
-        """Of the service, with a time zone."""
 
     @property
     def exactly_once_enabled(self) -> bool:

@@ -18,7 +18,7 @@ What has to be known about that client, and what is done about it:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -76,6 +76,11 @@ class LibrarySession:
         """Our name for the client id that the client made for itself."""
         return self._subscriber
 
+    @property
+    def flow(self) -> Flow:
+        """What the client was given, and tells the service with each stream."""
+        return self._pull.flow
+
     def ack(self, received: Received) -> None:
         """Acknowledges through the client, with a response where that means something."""
         self._pull.ack(self, received)
@@ -104,7 +109,7 @@ class LibraryPull:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscription, self._subscriber, self._tap = subscription, subscriber, tap
-        self._flow, self._ack_deadline_s = flow, ack_deadline_s
+        self.flow, self._ack_deadline_s = flow, ack_deadline_s
         self._news: Mailbox[Callable[[], None]] = Mailbox(_run, 2 * flow.messages_max + MAILBOX_SLACK)
         self._streams = Streams(self)
         self._channel = connection.open_threaded_channel()
@@ -113,7 +118,7 @@ class LibraryPull:
         self._error: BaseException | None = None
         self._stream_error: grpc.RpcError | None = None
         self._open: dict[str, LibrarySession] = {}
-        self._origin: dict[str, LibrarySession] = {}
+        self._origin: dict[str, tuple[LibrarySession, int | None]] = {}
         self._held: dict[str, Message] = {}
         self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
         self._closed = False
@@ -192,10 +197,10 @@ class LibraryPull:
         """The first response has come."""
         in_loop(self._loop, self.answered.set)
 
-    def stream_delivered(self, session: LibrarySession, ack_ids: list[str]) -> None:
-        """Remembers which stream these came on, before the client can give them out."""
-        session.undelivered.update(ack_ids)
-        self._origin.update(dict.fromkeys(ack_ids, session))
+    def stream_delivered(self, session: LibrarySession, publish_times: Mapping[str, int | None]) -> None:
+        """Remembers which stream these came on and when they were stored, before the client can give them out."""
+        session.undelivered.update(publish_times)
+        self._origin.update({ack_id: (session, publish_time) for ack_id, publish_time in publish_times.items()})
 
     def stream_failed(self, error: grpc.RpcError) -> None:
         """A stream failed; what the library makes of it comes later."""
@@ -219,7 +224,7 @@ class LibraryPull:
         if self._closed:
             return
         channel = grpc.intercept_channel(self._channel, self._streams)
-        self._future = subscribe(channel, self._subscription, self._callback, self._flow, self._ack_deadline_s)
+        self._future = subscribe(channel, self._subscription, self._callback, self.flow, self._ack_deadline_s)
         self._future.add_done_callback(lambda future: in_loop(self._loop, self._given_up, future))
 
     def _cancel(self) -> bool:
@@ -246,9 +251,10 @@ class LibraryPull:
 
     def _deliver(self, message: Message) -> None:
         ack_id = message.ack_id
-        session = self._origin.pop(ack_id, None)
-        if session is None or self._closed:
+        origin = self._origin.pop(ack_id, None)
+        if origin is None or self._closed:
             return  # closed while this was on its way: it was never given out
+        session, publish_time = origin
         if session.told_closed:
             session = self._opened_late(session, ack_id)
         self._held[ack_id] = message
@@ -259,7 +265,7 @@ class LibraryPull:
             message.data,
             dict(message.attributes),
             message.delivery_attempt or 0,
-            message.publish_time.timestamp(),
+            publish_time,
         )
         self._tap.received(session, received)
         session.undelivered.discard(ack_id)

@@ -31,6 +31,8 @@ HEARTBEAT: Final[bytes] = _StreamingPullRequest().SerializeToString()
 NACK_S: Final = 0
 """The lease that means "I do not want this message"."""
 
+_NANOSECONDS: Final = 1_000_000_000
+
 _IDS_PER_REQUEST: Final = 1000
 """A request may have 512 KiB (documentation, "Quotas"), and an acknowledgement id about 200 bytes."""
 
@@ -143,7 +145,6 @@ def _received(response: Any) -> Sequence[Received]:
     received = []
     for delivery in response.received_messages:
         message = delivery.message
-        time = message.publish_time
         received.append(
             Received(
                 message.message_id,
@@ -152,7 +153,15 @@ def _received(response: Any) -> Sequence[Received]:
                 message.data,
                 dict(message.attributes),
                 delivery.delivery_attempt,
-                time.seconds + time.nanos * 1e-9,
+                publish_time_of(message),
             )
         )
     return received
+
+
+def publish_time_of(message: Any) -> int | None:
+    """When the service says that it stored a PubsubMessage: nanoseconds since 1970, None if it does not say."""
+    if not message.HasField("publish_time"):
+        return None
+    time = message.publish_time
+    return int(time.seconds * _NANOSECONDS + time.nanos)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,6 +17,7 @@ from prober.brokers.routing import routing
 from prober.brokers.session_names import session_name
 from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
 from prober.brokers.wire_messages import NACK_S, Sending
+from prober.errors import BrokerError
 
 PULL: Final = "/google.pubsub.v1.Subscriber/Pull"
 ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
@@ -26,7 +28,7 @@ GOODBYE_S: Final = 1.0
 
 
 class PulledSession:
-    """One response with messages."""
+    """One pull, from its request to its answer, and what is said about its messages afterwards."""
 
     def __init__(self, puller: WirePuller) -> None:
         self._puller = puller
@@ -39,8 +41,13 @@ class PulledSession:
 
     @property
     def subscriber(self) -> str:
-        """Each response is a subscriber of its own."""
+        """Each pull is a subscriber of its own."""
         return self._name
+
+    @property
+    def flow(self) -> None:
+        """A pull says how many messages it wants, and leaves the rest to the service."""
+        return None
 
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
@@ -80,15 +87,31 @@ class WirePuller:
         doing = f"pulling from {self._subscription}"
         if self._closed:
             raise let_go(doing)
-        invoked_t = asyncio.get_running_loop().time()
+        session = PulledSession(self)
+        lost, reason = True, "cancelled"
+        tap.opened(session, None)
+        try:
+            received = await self._answer(messages_max, timeout_s, doing)
+            for one in received or ():
+                tap.received(session, one)
+            lost, reason = received is None, "no answer in time" if received is None else "answered"
+        except BrokerError as error:
+            reason = str(error)
+            raise
+        finally:
+            tap.closed(session, reason, lost=lost)
+        return bool(received)
+
+    async def _answer(self, messages_max: int, timeout_s: float, doing: str) -> Sequence[Received] | None:
+        """What one pull is answered with, None if there is no answer in time. Raises BrokerError."""
         request = wire_messages.pull_request(self._subscription, messages_max)
         call = self._pull(request, timeout=timeout_s, metadata=self._metadata)
         self._waiting.add(call)
         try:
-            reply = await call
+            return wire_messages.pulled(await call)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                return False
+                return None
             raise translated(error, doing) from error
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
@@ -96,13 +119,6 @@ class WirePuller:
             raise let_go(doing) from None
         finally:
             self._waiting.discard(call)
-        received = wire_messages.pulled(reply)
-        if received:
-            session = PulledSession(self)
-            tap.opened(session, invoked_t)
-            for one in received:
-                tap.received(session, one)
-        return bool(received)
 
     def send(self, sending: Sending) -> None:
         """Queues what is to be sent; never blocks."""

@@ -43,6 +43,7 @@ class WireStream:
         self._metadata = routing("subscription", subscription)
         self._first_request = wire_messages.open_request(subscription, client_id, ack_deadline_s, flow)
         self._client_id = client_id
+        self._flow = flow
         self._name = session_name(client_id)
         self._tap = tap
         self._unsent: list[Sending] = []
@@ -68,6 +69,11 @@ class WireStream:
     def subscriber(self) -> str:
         """The client id that the service was told."""
         return self._client_id
+
+    @property
+    def flow(self) -> Flow:
+        """What the service was told in the first request."""
+        return self._flow
 
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""

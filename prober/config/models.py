@@ -377,10 +377,4 @@ def region_of(endpoint: str) -> str:
     if endpoint == EMBEDDED:
         return "local"
     parsed = parse_endpoint(endpoint)
-    host = parsed.address.partition(":")[0]
-    if not parsed.secure:
-        return "local"
-    if host.endswith("-pubsub.googleapis.com"):
-        return host.removesuffix("-pubsub.googleapis.com")
-    regional = host.removeprefix("pubsub.").removesuffix(".rep.googleapis.com")
-    return regional if host == f"pubsub.{regional}.rep.googleapis.com" else "global"
+    return parsed.region or ("global" if parsed.secure else "local")

@@ -87,6 +87,10 @@ _FAULTS: Final = (
     (Sort.BENIGN, _ORDERING, Fault("stream_break", key=_SOME, count=5)),
     (Sort.BENIGN, _ORDERING, Fault("jitter", key=_SOME)),
     (Sort.BENIGN, _ORDERING, Fault("ack_lost", key=_SOME, probability=0.2)),
+    (Sort.BENIGN, _ORDERING, Fault("duplicate_publish_same_id", key=_SOME, probability=0.3)),
+    (Sort.BENIGN, _ORDERING, Fault("early_redelivery", key=_SOME, count=5)),
+    (Sort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
+    (Sort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REFUSED)),
 )
 
 PLANS: Final = MappingProxyType(

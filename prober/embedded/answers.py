@@ -14,6 +14,7 @@ from typing import Final
 from prober.embedded import errors, limits
 from prober.embedded.feed import Feed
 from prober.embedded.lanes import Entry
+from prober.embedded.subscribers import LateAnswer
 
 _ACK_ID: Final = re.compile(r"ack-[0-9a-f]{1,32}")
 _CONFIRMED_KEPT_MAX: Final = 10_000
@@ -33,7 +34,7 @@ def acknowledge(feed: Feed, ack_ids: Sequence[str], now: float) -> dict[str, str
             failed[ack_id] = errors.TEMPORARY_FAILURE
         elif exactly_once and entry.lane.key and not _is_first(entry):
             failed[ack_id] = errors.UNORDERED_ACK_ID
-        else:
+        elif not _put_off(feed, entry, None, now):
             feed.settle(entry, now)
             if exactly_once:
                 _remember(feed, ack_id)
@@ -60,11 +61,37 @@ def modify(feed: Feed, ack_ids: Sequence[str], seconds: int, now: float) -> dict
         feed.fail(dict.fromkeys(found), now, expired=False)
     else:
         for entry in found:
-            sooner = now + seconds < entry.deadline
-            entry.deadline = now + seconds
-            if sooner:
-                feed.engine.leases.watch(feed, entry)
+            if now + seconds <= entry.deadline or not _put_off(feed, entry, seconds, now):
+                _set_deadline(feed, entry, now + seconds)
     return failed if feed.settings.enable_exactly_once_delivery else {}
+
+
+def _set_deadline(feed: Feed, entry: Entry, deadline: float) -> None:
+    sooner = deadline < entry.deadline
+    entry.deadline = deadline
+    if sooner:
+        feed.engine.leases.watch(feed, entry)
+
+
+def _put_off(feed: Feed, entry: Entry, seconds: int | None, now: float) -> bool:
+    """Whether an acknowledgement or a further deadline takes effect later. With exactly-once delivery it was confirmed by then."""
+    if feed.settings.enable_exactly_once_delivery:
+        return False
+    late_s = feed.engine.conduct.delay_answer(feed.name, entry, now)
+    if late_s > 0.0:
+        feed.engine.set_timer(now + late_s, feed, LateAnswer(entry.ack_id, seconds))
+    return late_s > 0.0
+
+
+def take_effect(feed: Feed, late: LateAnswer, now: float) -> None:
+    """What was put off has its effect now, as if it had been said now."""
+    entry = feed.leases.get(late.ack_id)
+    if entry is None:
+        return
+    if late.seconds is None:
+        feed.settle(entry, now)
+    else:
+        _set_deadline(feed, entry, now + late.seconds)
 
 
 def _find(feed: Feed, ack_ids: Sequence[str], harmless: Iterable[str]) -> tuple[list[Entry], dict[str, str]]:
@@ -92,7 +119,7 @@ def push_answered(feed: Feed, push: str, *, accepted: bool, now: float) -> None:
     feed.pushes.discard(push)
     if not accepted:
         feed.fail([entry], now, expired=False)
-    elif not feed.engine.conduct.lose_ack(feed.name, entry, now):
+    elif not feed.engine.conduct.lose_ack(feed.name, entry, now) and not _put_off(feed, entry, None, now):
         feed.settle(entry, now)
     if feed.ready:
         feed.engine.dirty[feed] = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prober.embedded.errors import ServiceError
 from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Draft, Message
+from prober.embedded.messages import Delivery, Draft, Message
 from prober.embedded.subscribers import Stream
 
 
@@ -38,6 +38,13 @@ class Run:
 HONEST_RUN = Run()
 
 
+@dataclass(frozen=True, slots=True)
+class LostAnswer:
+    """An answer to a pull that never arrives. error: what the client gets instead; None: nothing at all."""
+
+    error: ServiceError | None = None
+
+
 class Conduct:
     """The honest service."""
 
@@ -48,6 +55,10 @@ class Conduct:
     def store(self, topic: str, messages: list[Message], now: float) -> list[Message]:
         """Messages of one request have their ids: what is stored, in this order. The publisher gets the ids of all."""
         return messages
+
+    def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
+        """These were just stored: what is stored once more after them, of these or of before, under its id with a new publish time."""
+        return ()
 
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
         """A stored message passed a subscription's filter: whether the subscription ever gets to see it."""
@@ -65,9 +76,25 @@ class Conduct:
         """A lane whose messages are outstanding at its stream gets more: another stream to send it to, or None."""
         return None
 
+    def lose_track(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
+        """As for `stray`: a stream on which the lane starts again, from the lowest outstanding message on, or None."""
+        return None
+
     def breaks(self, subscription: str, lane: Lane, now: float) -> bool:
         """A stream is about to get messages of this lane: whether it breaks instead."""
         return False
+
+    def lose_tail(self, subscription: str, lane: Lane, now: float) -> bool:
+        """What follows in a redelivery had all been acknowledged before: whether it is sent into a stream that is about to break."""
+        return False
+
+    def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
+        """A pull is about to be answered with these messages, which are outstanding from now on: whether the answer is lost."""
+        return None
+
+    def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
+        """A message is acknowledged, or its deadline moved further away: by how many seconds that takes effect later."""
+        return 0.0
 
     def lose_ack(self, subscription: str, entry: Entry, now: float) -> bool:
         """A valid acknowledgement has arrived: whether it is forgotten."""

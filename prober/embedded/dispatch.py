@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from prober.embedded import errors
-from prober.embedded.effects import AnswerPull, EndStream, Push, Send
+from prober.embedded.effects import AnswerPull, EndStream, Lost, Push, Send
 from prober.embedded.feed import Feed
 from prober.embedded.lanes import Entry, Lane
 from prober.embedded.messages import Delivery
@@ -19,6 +19,7 @@ _TURN_MESSAGES: Final = 100  # what one lane gets before the next one
 _SEND_MESSAGES: Final = 500  # what one response holds at most, in messages and in bytes
 _SEND_BYTES: Final = 2_000_000
 _PUSHES_MAX: Final = 1_000  # outstanding requests per push subscription
+_BREAKS_AFTER_S: Final = 0.3  # long enough for a client to acknowledge what reached it
 BREAK_MESSAGE: Final = "The service was unable to fulfill your request. Please try again. [stream reset]"
 
 
@@ -57,10 +58,20 @@ def _serve_bound(feed: Feed, stream: Stream, now: float) -> None:
     if not lane.held or feed.waits(lane, now):
         feed.schedule(lane, now)  # it is free to go elsewhere, or has to wait
         return
-    target = feed.engine.conduct.stray(feed.name, lane, feed.streams.values(), now)
+    target = feed.engine.conduct.stray(feed.name, lane, feed.streams.values(), now) or _forgetting(feed, lane, now)
     if target is not None:
         bind(lane, target)
     _serve(feed, lane, target or stream, now)
+
+
+def _forgetting(feed: Feed, lane: Lane, now: float) -> Stream | None:
+    """Where a lane starts again although messages of it are outstanding, if it does; exactly-once delivery rules that out."""
+    if feed.settings.enable_exactly_once_delivery:
+        return None
+    target = feed.engine.conduct.lose_track(feed.name, lane, feed.streams.values(), now)
+    if target is not None:
+        feed.rewind(lane, lane.lowest_held)
+    return target
 
 
 def _serve_free(feed: Feed, clients: list[Client], now: float) -> bool:
@@ -92,10 +103,28 @@ def _serve(feed: Feed, lane: Lane, stream: Stream, now: float) -> None:
         entry = _next(lane, now)
         if entry is None:
             break
+        if entry.position == lane.acked_from < lane.acked_to and feed.engine.conduct.lose_tail(feed.name, lane, now):
+            _lose_tail(feed, lane, stream, now)
+            break
         stream.outbox.append(feed.lease(entry, stream, deadline))
         if not stream.has_room:
             break
     feed.schedule(lane, now)
+
+
+def _lose_tail(feed: Feed, lane: Lane, stream: Stream, now: float) -> None:
+    """Send the rest of a redelivery into a stream that breaks a moment later: acknowledged before, it need not come again."""
+    _send(feed, stream)
+    feed.engine.effects.append(Lost(stream.id, [entry.message for entry in lane.pass_acked()]))
+    stream.breaking = True
+    feed.engine.set_timer(now + _BREAKS_AFTER_S, feed, stream)
+    feed.after(lane, now)
+
+
+def break_breaking(feed: Feed, stream: Stream, now: float) -> None:
+    """End a stream that was about to break, if its client has not ended it."""
+    if stream.open:
+        break_stream(feed, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now)
 
 
 def break_stream(feed: Feed, stream: Stream, error: errors.ServiceError, now: float) -> None:
@@ -145,7 +174,13 @@ def _to_pulls(feed: Feed, now: float) -> None:
             return
         feed.pulls.popleft()
         pull.open = False
-        feed.engine.effects.append(AnswerPull(pull.id, deliveries))
+        lost = feed.engine.conduct.lose_answer(feed.name, deliveries, now)
+        if lost is None:
+            feed.engine.effects.append(AnswerPull(pull.id, deliveries))
+            continue
+        feed.engine.effects.append(Lost(pull.id, [delivery.message for delivery in deliveries]))
+        if lost.error is not None:
+            feed.engine.effects.append(AnswerPull(pull.id, [], lost.error))
 
 
 def _fill(feed: Feed, pull: PullCall, now: float) -> list[Delivery]:

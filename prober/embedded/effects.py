@@ -69,6 +69,14 @@ class CancelPush:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Messages were sent on a stream or in the answer to a pull and never arrive. Nothing is to be done."""
+
+    holder: str
+    messages: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLettered:
     """A message went to the dead-letter topic and will not be delivered on the subscription again. Nothing is to be done."""
 
@@ -78,4 +86,4 @@ class DeadLettered:
     copy_id: str
 
 
-Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | DeadLettered
+Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | Lost | DeadLettered

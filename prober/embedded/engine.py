@@ -11,12 +11,12 @@ from prober.embedded.conduct import Conduct
 from prober.embedded.effects import Effect
 from prober.embedded.lanes import Entry, Lane
 from prober.embedded.leases import LeaseClock
-from prober.embedded.subscribers import PullCall
+from prober.embedded.subscribers import LateAnswer, PullCall, Stream
 
 if TYPE_CHECKING:
     from prober.embedded.feed import Feed
 
-Timed: TypeAlias = Lane | PullCall
+Timed: TypeAlias = Lane | PullCall | Stream | LateAnswer
 Forward: TypeAlias = "Callable[[Feed, Entry, float], bool]"
 
 
@@ -45,7 +45,7 @@ class Engine:
         return self.serial
 
     def set_timer(self, at: float, feed: Feed, what: Timed) -> None:
-        """Have a lane or a pull looked at again at this time."""
+        """Have something looked at again at this time."""
         heapq.heappush(self._timers, (at, self.next_serial(), feed, what))
 
     def take_timers(self, now: float) -> list[tuple[Feed, Timed]]:

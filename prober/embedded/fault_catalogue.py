@@ -126,6 +126,36 @@ _DESCRIPTIONS: Final = (
         benign=True,
         shows="redeliveries",
     ),
+    Description(
+        "duplicate_publish_same_id",
+        "A publish request is stored twice under the same ids with other publish times, at once or after the next one of its key.",
+        benign=True,
+        shows="service-side duplicates (SERVICE_DUP, info)",
+    ),
+    Description(
+        "early_redelivery",
+        "A key of which messages are outstanding starts again at another streaming subscriber, from the lowest of them on.",
+        benign=True,
+        shows="redeliveries, affinity moves",
+    ),
+    Description(
+        "lost_pull_answer",
+        "The answer to a pull is lost with its messages: the client gets UNAVAILABLE, or nothing until its own deadline.",
+        benign=True,
+        shows="redeliveries",
+    ),
+    Description(
+        "lost_tail",
+        "A redelivery is cut off by a break of its stream; what had been acknowledged before is lost, and does not come again.",
+        benign=True,
+        shows="redeliveries, streams that break",
+    ),
+    Description(
+        "slow_ack_extension",
+        "An acknowledgement, or a longer lease, takes effect up to 2 s late; batches are held for longer.",
+        benign=True,
+        shows="redeliveries",
+    ),
 )
 
 CATALOGUE: Final = {description.name: description for description in _DESCRIPTIONS}

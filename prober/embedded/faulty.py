@@ -10,15 +10,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from prober.embedded import errors
-from prober.embedded.conduct import HONEST_RUN, Admission, Conduct, Run
+from prober.embedded.conduct import HONEST_RUN, Admission, Conduct, LostAnswer, Run
 from prober.embedded.faults import Armed, Faults
 from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Draft, Message
+from prober.embedded.messages import Delivery, Draft, Message
 from prober.embedded.subscribers import Stream
 
 SLOW_S: Final = 2.0
 JITTER_MAX_S: Final = 0.5
-_LAST_IDS_MAX: Final = 100_000
+LATE_MAX_S: Final = 2.0
+_LATE_MIN_S: Final = 0.1
+_PLACES_MAX: Final = 100_000  # topics with a key of which something is remembered
 
 
 class FaultyConduct(Conduct):
@@ -27,6 +29,7 @@ class FaultyConduct(Conduct):
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self._last_ids: dict[tuple[str, str], str] = {}
+        self._stored_once: dict[tuple[str, str], Sequence[Message]] = {}
         self._stall: Armed | None = None
 
     def admit(self, topic: str, drafts: Sequence[Draft], now: float) -> Admission:
@@ -57,7 +60,7 @@ class FaultyConduct(Conduct):
         last = self._last_ids.get(place)
         if message.ordering_key and last and self.faults.strike("duplicate_id", topic, message.ordering_key, now, last):
             message.id = last
-        if len(self._last_ids) >= _LAST_IDS_MAX:
+        if len(self._last_ids) >= _PLACES_MAX:
             self._last_ids.clear()
         self._last_ids[place] = message.id
 
@@ -68,6 +71,21 @@ class FaultyConduct(Conduct):
             earlier, later = stored[at], stored[at + 1]
             earlier.sequence, later.sequence = later.sequence, earlier.sequence  # so that a seek replays the wrong order too
             stored[at], stored[at + 1] = later, earlier
+
+    def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
+        """duplicate_publish_same_id: these, and every other time those of the request of their key before; each message once."""
+        if not stored or not self.faults.has("duplicate_publish_same_id"):
+            return ()
+        key, once = stored[0].ordering_key, self._stored_once
+        if len(once) >= _PLACES_MAX:
+            once.clear()
+        late = self.faults.ledger.counts["duplicate_publish_same_id"] % 2 == 1
+        before = once.pop((topic, key), ())
+        chosen = before if late else stored
+        struck = bool(chosen) and self.faults.strike("duplicate_publish_same_id", topic, key, now, chosen[0].id)
+        if late or not struck:
+            once[topic, key] = stored
+        return chosen if struck else ()
 
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
         """Drop."""
@@ -112,9 +130,35 @@ class FaultyConduct(Conduct):
         armed = self.faults.strike("split_holder", subscription, lane.key, now, entry.message.id) if entry else None
         return armed.dice.choice(others) if armed else None
 
+    def lose_track(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
+        """early_redelivery, if there is another subscriber that has room, and not of what is only being sent."""
+        if not self.faults.has("early_redelivery") or lane.stream is None or lane.stream.outbox:
+            return None
+        others = [stream for stream in streams if stream.open and stream.client is not lane.client and stream.has_room]
+        lowest = lane.at(lane.lowest_held).message
+        armed = self.faults.strike("early_redelivery", subscription, lane.key, now, lowest.id) if others else None
+        return armed.dice.choice(others) if armed else None
+
     def breaks(self, subscription: str, lane: Lane, now: float) -> bool:
         """stream_break."""
         return bool(self.faults.strike("stream_break", subscription, lane.key, now))
+
+    def lose_tail(self, subscription: str, lane: Lane, now: float) -> bool:
+        """lost_tail."""
+        return bool(self.faults.strike("lost_tail", subscription, lane.key, now, lane.at(lane.acked_from).message.id))
+
+    def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
+        """lost_pull_answer: half of the time the client gets an error."""
+        first = deliveries[0].message
+        armed = self.faults.strike("lost_pull_answer", subscription, first.ordering_key, now, first.id)
+        if armed is None:
+            return None
+        return LostAnswer(errors.unavailable() if armed.dice.random() < 0.5 else None)
+
+    def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
+        """slow_ack_extension."""
+        armed = self.faults.strike("slow_ack_extension", subscription, entry.lane.key, now, entry.message.id)
+        return armed.dice.uniform(_LATE_MIN_S, LATE_MAX_S) if armed else 0.0
 
     def lose_ack(self, subscription: str, entry: Entry, now: float) -> bool:
         """ack_lost."""

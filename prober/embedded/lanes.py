@@ -64,6 +64,7 @@ class Lane:
     wake_at  nothing is sent before this time: back-off, or a fault.
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
     halt_at  a fault stops the lane before this position until `halt_until`.
+    acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
 
     key: str
@@ -83,6 +84,8 @@ class Lane:
     decided: int = 1
     halt_at: int = 0
     halt_until: float = 0.0
+    acked_from: int = 0
+    acked_to: int = 0
 
     @property
     def end(self) -> int:
@@ -138,14 +141,30 @@ class Lane:
     def rewind(self, position: int) -> list[Entry]:
         """Send everything from this position on again. The entries whose holds end with that, in order; the caller ends them."""
         freed = []
+        self.acked_from, self.acked_to = position, self.cursor
         for index in range(position - self.offset, self.cursor - self.offset):
             entry = self.entries[index]
             if entry.ack_id:
                 freed.append(entry)
+            if not entry.settled:
+                self.acked_from = entry.position + 1
             entry.settled = entry.removed
         self.cursor = min(self.cursor, position)
         self.again = None
         return freed
+
+    def pass_acked(self) -> list[Entry]:
+        """Passes what the last rewind took back although it had been acknowledged: it counts as acknowledged again."""
+        passed = [entry for entry in self.entries[self.acked_from - self.offset : self.acked_to - self.offset] if not entry.removed]
+        for entry in passed:
+            entry.settled = True
+        self.cursor = self.acked_to
+        return passed
+
+    @property
+    def lowest_held(self) -> int:
+        """The lowest position that is outstanding, of which there is one."""
+        return next(entry.position for entry in self.entries[self.floor - self.offset :] if entry.ack_id)
 
     def trim(self) -> None:
         """Give up what is settled at the front."""

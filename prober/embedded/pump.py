@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Push, Send
+from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Lost, Push, Send
 from prober.embedded.errors import Code, ServiceError
 from prober.embedded.messages import Delivery
 from prober.embedded.state import State
@@ -129,7 +129,7 @@ class Pump:
                     self._outlets[stream].end(error)
             case Push() | CancelPush():
                 self._push(effect)
-            case DeadLettered():
+            case Lost() | DeadLettered():
                 pass
 
     def _answer(self, pull: str, deliveries: list[Delivery], error: ServiceError | None) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from prober.embedded import answers, dispatch, errors, limits
@@ -25,14 +25,15 @@ from prober.embedded.administration import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE
 from prober.embedded.conduct import Conduct
 from prober.embedded.deadletter import dead_letter
 from prober.embedded.effects import Confirm, DeadLettered, Effect
-from prober.embedded.engine import Engine
+from prober.embedded.engine import Engine, Timed
 from prober.embedded.feed import Feed
 from prober.embedded.lanes import Entry, Lane
 from prober.embedded.messages import Draft, Message
-from prober.embedded.subscribers import Client, PullCall, Stream
+from prober.embedded.subscribers import Client, LateAnswer, PullCall, Stream
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
 _HOUSEKEEPING_S: Final = 60.0
+_REPEATED_AFTER_S: Final = 0.001  # between two records of one message, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class State:
         topic = self.admin.topics[name]
         messages = [self._message(draft, now) for draft in drafts]
         stored = self.conduct.store(name, messages, now)
+        stored = [*stored, *(self._repeated(message, now) for message in self.conduct.repeat(name, stored, now))]
         topic.remember(stored, now)
         for feed in topic.feeds.values():
             for message in stored:
@@ -102,6 +104,11 @@ class State:
     def _message(self, draft: Draft, now: float) -> Message:
         serial = self._engine.next_serial()
         return Message(serial, str(serial), now, draft.ordering_key, draft.data, draft.attributes, draft.size)
+
+    def _repeated(self, message: Message, now: float) -> Message:
+        """A second record of a message under its id, with a later publish time (documentation, "Exactly-once delivery")."""
+        later = max(now, message.publish_time + _REPEATED_AFTER_S)
+        return replace(message, sequence=self._engine.next_serial(), publish_time=later, encoded=None)
 
     def _forward(self, feed: Feed, entry: Entry, now: float) -> bool:
         """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
@@ -253,16 +260,21 @@ class State:
         if now >= self._housekeeping_at:
             self._keep_house(now)
 
-    def _look_at(self, feed: Feed, what: Lane | PullCall, now: float) -> None:
-        if isinstance(what, Lane):
-            if what.timer_at <= now:
-                what.timer_at = 0.0
-            feed.schedule(what, now)
-        else:
-            self._pulls.pop(what.id, None)
-            if self._silent_until <= now:
-                dispatch.dispatch(feed, now)  # a pull that does not want to wait gets what there is
-            dispatch.answer_late_pull(feed, what)
+    def _look_at(self, feed: Feed, what: Timed, now: float) -> None:
+        match what:
+            case Lane():
+                if what.timer_at <= now:
+                    what.timer_at = 0.0
+                feed.schedule(what, now)
+            case PullCall():
+                self._pulls.pop(what.id, None)
+                if self._silent_until <= now:
+                    dispatch.dispatch(feed, now)  # a pull that does not want to wait gets what there is
+                dispatch.answer_late_pull(feed, what)
+            case Stream():
+                dispatch.break_breaking(feed, what, now)
+            case LateAnswer():
+                answers.take_effect(feed, what, now)
 
     def _keep_house(self, now: float) -> None:
         """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""

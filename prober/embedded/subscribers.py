@@ -36,6 +36,7 @@ class Stream:
     deadline_s               how long each message sent on it may stay unanswered.
     ready                    lanes with something to send that are bound to this stream.
     outbox                   what this round of dispatching sends.
+    breaking                 a fault will end it soon, and what would be sent on it meanwhile would be lost: nothing is.
     """
 
     id: str
@@ -48,10 +49,13 @@ class Stream:
     bytes: int = 0
     ready: deque[Lane] = field(default_factory=deque)
     outbox: list[Delivery] = field(default_factory=list)
+    breaking: bool = False
 
     @property
     def has_room(self) -> bool:
         """Whether flow control lets at least one more message pass."""
+        if self.breaking:
+            return False
         return (self.messages < self.messages_max or self.messages_max <= 0) and (
             self.bytes < self.bytes_max or self.bytes_max <= 0
         )
@@ -65,6 +69,14 @@ class PullCall:
     messages_max: int
     deadline: float
     open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LateAnswer:
+    """An acknowledgement (`seconds` None) or a further deadline that takes effect later, unless the delivery is over by then."""
+
+    ack_id: str
+    seconds: int | None
 
 
 def roomiest(streams: Iterable[Stream]) -> Stream | None:

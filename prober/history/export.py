@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -119,4 +119,4 @@ def _cut(earlier: Iterable[Event], t: float) -> Iterator[Event]:
             sessions.pop(event.session, None)
     if event is not None:
         yield Interrupted(t)
-        yield from (Opened(t, opened.subscription, opened.session, opened.subscriber) for opened in sessions.values())
+        yield from (replace(opened, t=t, invoked_t=None) for opened in sessions.values())

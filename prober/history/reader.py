@@ -20,7 +20,7 @@ from prober.history.arrow import schema_of, version_in
 from prober.history.encoding import micros
 from prober.history.records import StoredFinding, StoredRun, finding_of, run_of
 from prober.history.retention import end_of
-from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, EVENTS, FINDINGS, RUNS, Table, check_version
+from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
 from prober.history.store import HistoryError, Store
 
 ROWS_AT_ONCE_MAX: Final = 250_000
@@ -214,7 +214,7 @@ def _windows(dataset: ds.Dataset, question: pc.Expression) -> Iterator[pc.Expres
 
 
 def _events_of(rows: pa.Table) -> Iterator[Recorded]:
-    columns = {name: rows.column(name).to_pylist() for name in _EVENT_COLUMNS}
+    columns = {name: values_of(name, rows.column(name).to_pylist()) for name in _EVENT_COLUMNS}
     makers = {name: (EVENT_TYPES[name], [columns[column] for column in fields.values()]) for name, fields in EVENT_FIELDS.items()}
     latest: tuple[str, int] | None = None
     for at, (run_id, number, name) in enumerate(zip(columns["run_id"], columns["number"], columns["event"], strict=True)):

@@ -119,6 +119,13 @@ EVENTS: Final = Table(
         Column("message_bytes", Type.INT64, "size of the data of a publish; 0 if not recorded"),
         Column("settle_s", Type.FLOAT64, "how long after a seek or filter change the past may still be delivered"),
         Column("drained", Type.BOOL, "an end: publishing had stopped and deliveries were waited for"),
+        Column("publish_region", Type.STRING, "where a message is published; empty if nobody knows"),
+        Column(
+            "publish_time_ns", Type.INT64, "of a delivered message as the service states it, nanoseconds since 1970, if it does"
+        ),
+        Column("max_outstanding_messages", Type.INT64, "flow control of a stream that opened; null or not above 0: no limit"),
+        Column("max_outstanding_bytes", Type.INT64, "likewise in bytes"),
+        Column("lost", Type.BOOL, "the end of a pull: it had no answer"),
     ),
     sorted_by=("subscription", "key", "run_id", "number"),
     hourly=True,
@@ -200,21 +207,35 @@ EVENT_TYPES: Final[Mapping[str, type[Event]]] = MappingProxyType(
 )
 """The events by the name that they have on disk, in the history and in trace files."""
 
-_COLUMN_OF_FIELD: Final = {"size": "message_bytes"}
+_COLUMN_OF_FIELD: Final = {
+    ("publish", "size"): "message_bytes",
+    ("publish", "region"): "publish_region",
+    ("delivered", "publish_time"): "publish_time_ns",
+}
+"""Where a field's own name says too little, or is taken."""
 
 EVENT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        name: MappingProxyType({field.name: _COLUMN_OF_FIELD.get(field.name, field.name) for field in fields(event_type)})
+        name: MappingProxyType({field.name: _COLUMN_OF_FIELD.get((name, field.name), field.name) for field in fields(event_type)})
         for name, event_type in EVENT_TYPES.items()
     }
 )
 """For each event the columns that hold its fields, by field, in the order of its constructor."""
 
+_UNWRITTEN: Final[Mapping[str, object]] = MappingProxyType({"publish_region": "", "lost": False})
+"""Columns that the first files do not have, and what an event has where they are null, if that is not None."""
+
 
 def event_of(row: Mapping[str, Any]) -> Event:
     """The event of a row of `EVENTS`, equal to the recorded one."""
     name = row["event"]
-    return EVENT_TYPES[name](*[row[column] for column in EVENT_FIELDS[name].values()])
+    return EVENT_TYPES[name](*[values_of(column, [row[column]])[0] for column in EVENT_FIELDS[name].values()])
+
+
+def values_of(column: str, values: list[Any]) -> list[Any]:
+    """The values of a column of `EVENTS` as events have them, whichever version of the program wrote them."""
+    unwritten = _UNWRITTEN.get(column)
+    return values if unwritten is None else [unwritten if value is None else value for value in values]
 
 
 # --- rules -------------------------------------------------------------------------------------------------------------------

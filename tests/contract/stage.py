@@ -53,6 +53,7 @@ class AckConfirmed:
 class Closed:
     session: Session
     reason: str
+    lost: bool
 
 
 class Notebook:
@@ -74,8 +75,8 @@ class Notebook:
     def ack_confirmed(self, session: Session, message_id: str) -> None:
         self._write(AckConfirmed(session, message_id))
 
-    def closed(self, session: Session, reason: str) -> None:
-        self._write(Closed(session, reason))
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+        self._write(Closed(session, reason, lost))
 
     def _write(self, what: Opened | Got | AckConfirmed | Closed) -> None:
         assert threading.get_ident() == self._loop_thread, "the tap is called on the event loop"

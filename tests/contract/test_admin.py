@@ -46,6 +46,7 @@ async def test_a_topic_of_others_is_not_ours(service: Service, vantage: Vantage)
         {"filter": 'attributes.a = "b"'},
         {"labels": OTHER_LABELS},
         {"retry_minimum_backoff_s": 1.0},
+        {"message_retention_s": 86_400.0},
         {"dead_letter_topic": f"{PROJECT}/topics/letters"},
         {"topic": f"{PROJECT}/topics/letters"},
     ],
@@ -73,6 +74,7 @@ async def test_every_setting_is_taken_and_found_again(service: Service) -> None:
             dead_letter_max_attempts=7,
             retry_minimum_backoff_s=1.5,
             retry_maximum_backoff_s=20,
+            message_retention_s=86_400.0,
             labels=LABELS,
         )
         for _ in range(2):

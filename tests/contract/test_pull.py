@@ -1,4 +1,4 @@
-"""Unary pull: each response a session of its own."""
+"""Unary pull: each pull a session of its own, told from its request to its end, answered or not."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
-from tests.contract.places import dead_server
-from tests.contract.stage import PROJECT, WAIT_S, Got, Notebook, Opened
+from tests.contract.places import dead_server, silent_server
+from tests.contract.stage import PROJECT, WAIT_S, Closed, Got, Notebook, Opened
 
 
 async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> None:
@@ -21,22 +21,23 @@ async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> No
         await stage.publish("k", ["1", "2", "3"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
         puller = stage.broker.puller(stage.subscription)
-        began = asyncio.get_running_loop().time()
         assert await puller.pull(notebook, 2, WAIT_S)
-        assert [type(what) for what in notebook.told] == [Opened, Got, Got]
-        opened = notebook.told[0]
-        assert isinstance(opened, Opened)
-        assert opened.invoked_t is not None
-        assert began <= opened.invoked_t <= asyncio.get_running_loop().time()
-        assert opened.session.name == opened.session.subscriber
+        assert [type(what) for what in notebook.told] == [Opened, Got, Got, Closed]
+        assert not notebook.closings[0].lost
+        (session,) = notebook.sessions
+        assert session.name == session.subscriber
+        assert session.flow is None
         assert notebook.texts("k") == ["1", "2"]
-        # Of a key only one batch may be outstanding.
+        # Of a key only one batch may be outstanding. Some services answer with nothing, others not at all.
         assert not await puller.pull(notebook, 2, 0.5)
+        assert len(notebook.closings) == 2
         for session, received in held:
             session.ack(received)
         assert await puller.pull(notebook, 2, WAIT_S)
         assert notebook.texts("k") == ["1", "2", "3"]
-        assert len({session.name for session in notebook.sessions}) == 2
+        assert len({session.name for session in notebook.sessions}) == 3
+        assert [closing.session for closing in notebook.closings] == notebook.sessions
+        assert not notebook.closings[2].lost
 
 
 async def test_what_is_refused_comes_again_by_pull(service: Service, vantage: Vantage) -> None:
@@ -62,25 +63,58 @@ async def test_what_was_acknowledged_before_closing_is_sent(service: Service, va
 
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
+        notebook = Notebook()
         with pytest.raises(NotThere):
-            await stage.broker.puller(f"{PROJECT}/subscriptions/nowhere").pull(Notebook(), 1, WAIT_S)
+            await stage.broker.puller(f"{PROJECT}/subscriptions/nowhere").pull(notebook, 1, WAIT_S)
+        assert told_lost(notebook) == 1
+
+
+def told_lost(notebook: Notebook) -> int:
+    """How many pulls there were, of which each ended without an answer."""
+    assert [type(what) for what in notebook.told] == [Opened, Closed] * len(notebook.sessions)
+    assert all(closing.lost and closing.reason for closing in notebook.closings)
+    return len(notebook.sessions)
 
 
 async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage) -> None:
     async with service.stage(vantage) as stage:
         puller = stage.broker.puller(stage.subscription)
-        waiting = asyncio.create_task(puller.pull(Notebook(), 1, 30))
+        notebook = Notebook()
+        waiting = asyncio.create_task(puller.pull(notebook, 1, 30))
         await asyncio.sleep(0.1)
         await puller.close()
         with pytest.raises(BrokerUnavailable, match="closed on our side"):
             await asyncio.wait_for(waiting, 10)
         with pytest.raises(BrokerUnavailable, match="closed on our side"):
-            await puller.pull(Notebook(), 1, 30)
+            await puller.pull(notebook, 1, 30)
+        assert told_lost(notebook) == 1  # the second was never sent
+
+
+async def test_a_pull_that_its_caller_gives_up_is_told_as_lost(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        notebook = Notebook()
+        waiting = asyncio.create_task(stage.broker.puller(stage.subscription).pull(notebook, 1, 30))
+        await notebook.until(lambda: bool(notebook.sessions))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert told_lost(notebook) == 1
+
+
+async def test_a_pull_that_is_not_answered_in_time_is_told_as_lost(vantage: Vantage) -> None:
+    async with silent_server() as address:
+        broker = await connect(Endpoint(address, secure=False), vantage)
+        notebook = Notebook()
+        assert not await broker.puller(f"{PROJECT}/subscriptions/any").pull(notebook, 1, 0.3)
+        assert told_lost(notebook) == 1
+        await broker.close()
 
 
 async def test_nobody_answers(vantage: Vantage) -> None:
     async with dead_server() as address:
         broker = await connect(Endpoint(address, secure=False), vantage)
+        notebook = Notebook()
         with pytest.raises(BrokerUnavailable):
-            await broker.puller(f"{PROJECT}/subscriptions/any").pull(Notebook(), 1, WAIT_S)
+            await broker.puller(f"{PROJECT}/subscriptions/any").pull(notebook, 1, WAIT_S)
+        assert told_lost(notebook) == 1
         await broker.close()

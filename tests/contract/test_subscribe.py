@@ -42,7 +42,33 @@ async def test_a_message_arrives_as_it_was_published(service: Service, vantage: 
         assert outcome == Confirmed(received.message_id)
         assert (received.ordering_key, received.data, dict(received.attributes)) == ("schlüssel", data, {"a": "ä", "b": ""})
         assert received.ack_id
-        assert 1_600_000_000 < received.publish_time < 10_000_000_000
+        assert received.publish_time is not None
+        assert 1_600_000_000 * 10**9 < received.publish_time < 10_000_000_000 * 10**9
+
+
+async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_vantage(service: Service, vantage: Vantage) -> None:
+    """Two messages with one id are told apart by it."""
+    async with service.stage(vantage) as stage:
+        other_vantage = await connect(Endpoint(stage.address, secure=False), next(other for other in Vantage if other != vantage))
+        refused = Notebook(lambda session, received: session.nack(received))
+        subscriber = await stage.subscribe(refused)
+        ids = await stage.publish("k", [str(n) for n in range(10)])
+        await refused.until(lambda: len(refused.messages) > 20)
+        await subscriber.close()
+        acked = Notebook()
+        await other_vantage.subscriber(stage.subscription, "two", Flow(), 10).start(acked)
+        await acked.until(lambda: {message.message_id for message in acked.messages} == set(ids))
+        await other_vantage.close()
+        times = {(message.message_id, message.publish_time) for message in (*refused.messages, *acked.messages)}
+        assert len(times) == len(ids), times
+        assert None not in {publish_time for _, publish_time in times}
+
+
+async def test_a_session_tells_how_much_may_be_outstanding_on_it(service: Service, vantage: Vantage) -> None:
+    async with service.stage(vantage) as stage:
+        notebook = Notebook()
+        await stage.subscribe(notebook, flow=Flow(messages_max=3, bytes_max=5_000))
+        assert [session.flow for session in notebook.sessions] == [Flow(3, 5_000)]
 
 
 async def test_what_is_acknowledged_does_not_come_again(service: Service, vantage: Vantage) -> None:

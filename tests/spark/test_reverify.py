@@ -25,6 +25,7 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.history.schema import EVENTS, RUNS
+from prober.history.trace import read_trace
 from spark_jobs import reverify
 from spark_jobs.fold import CLOCKS
 from spark_jobs.history import History
@@ -32,7 +33,10 @@ from spark_jobs.reports import Reports
 from spark_jobs.reverify import extents, judged, of_day, plans_of
 from spark_jobs.runs import runs_of
 from spark_jobs.work import DAY_US, Exit, Work, collected
+from tests.commands import VECTORS
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
+from tests.unit.history.older import make_older
+from tests.unit.history.recording import as_recorded
 
 R = "ordering-1"
 RULES = Rules(delivery_deadline_s=60.0, unacked_deadline_s=60.0, stall_deadline_s=60.0)
@@ -220,6 +224,27 @@ def test_the_same_as_online_makes_no_difference(spark: SparkSession, tmp_path: P
     assert outcome.line == f"reverify {DAY}: FAIL, 1 runs judged again, 1 broken promises, 0 differences from the online judgement"
     summary = work.reports.summary("reverify", DAY)
     assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1}, {"REDELIVERY_SKIP": 1}, {})
+
+
+def test_every_vector_is_judged_as_online(spark: SparkSession, tmp_path: Path) -> None:
+    """Each as a run of its own, with all that recorders know: publish times, regions, flow control, pulls."""
+    runs = []
+    for path in sorted(VECTORS.glob("*.jsonl")):
+        with read_trace(path) as trace:
+            events = [as_recorded(event) for event in trace]
+        run = online(Taped(path.stem, {trace.header.subscription: trace.header.rules}), events)
+        runs.append(run.ended(0.0, events[-1].t + 1.0, "PASS", finding_counts=run.counts))
+    work = work_on(spark, tmp_path, *runs)
+    reverify.run(work)
+    summary = work.reports.summary("reverify", DAY)
+    assert (sum(summary["runs"].values()), summary["differences"], summary["crashes"]) == (len(runs), {}, 0)
+
+
+def test_files_without_the_columns_that_were_added_are_judged_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    run = online(Taped(R, {S: RULES}), drained())
+    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
+    assert make_older(tmp_path / "h")
+    assert reverify.run(work).line.endswith("1 broken promises, 0 differences from the online judgement")
 
 
 def test_every_difference_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prober.core import events
-from prober.core.events import Delivered, Event, PublishInvoked
+from prober.core.events import Closed, Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.history.trace import LINE_BYTES_MAX, TraceError, read_trace, write_trace
 from prober.history.trace_codec import EVENT_TYPES
@@ -65,6 +65,9 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "seconds": NUMBERS,
     "settle_s": NUMBERS,
     "publish_time": st.none() | NUMBERS,
+    "max_outstanding_messages": st.none() | COUNTS,
+    "max_outstanding_bytes": st.none() | COUNTS,
+    "lost": st.booleans(),
     "invoked_t": st.none() | NUMBERS,
     "intended_t": st.none() | NUMBERS,
     "size": COUNTS,
@@ -77,9 +80,15 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+OWN_FIELDS: dict[type[Event], dict[str, st.SearchStrategy[Any]]] = {
+    Delivered: {"publish_time": st.none() | st.integers(min_value=0, max_value=2**63 - 1)},
+}
+
+
 def built(event_type: type[Event]) -> st.SearchStrategy[Event]:
+    fields = FIELDS | OWN_FIELDS.get(event_type, {})
     names = event_type.__dataclass_fields__
-    return st.fixed_dictionaries({name: FIELDS.get(name, TEXTS) for name in names}).map(lambda values: event_type(**values))
+    return st.fixed_dictionaries({name: fields.get(name, TEXTS) for name in names}).map(lambda values: event_type(**values))
 
 
 HISTORIES = st.lists(st.tuples(NUMBERS, st.one_of(*map(built, EVENT_TYPES.values())))).map(
@@ -93,6 +102,8 @@ RULES = st.builds(
     idle_after_s=NUMBERS | st.just(inf),
     window=st.integers(min_value=1, max_value=2**53),
     dead_letter_max_attempts=COUNTS,
+    message_retention_s=NUMBERS | st.just(inf),
+    retry_backoff_max_s=NUMBERS | st.just(inf),
     exactly_once=st.booleans(),
     attempts_observed=st.booleans(),
 )
@@ -132,6 +143,30 @@ def test_a_written_file_leaves_out_what_the_header_says(tmp_path: Path) -> None:
     _, first, second = map(json.loads, path.read_text().splitlines())
     assert first == {"t": 0.5, "event": "publish", "epoch": "e", "seq": 1, "generation": 0}
     assert second == {"t": 1.5, "event": "publish", "key": "other", "epoch": "e", "seq": 1, "generation": 0}
+
+
+@pytest.mark.parametrize("publish_time", [1_767_323_045_123_456_789, 1767323045.25, "2026-01-02T03:04:05.123456789Z", None])
+def test_when_a_delivered_message_was_stored_stands_in_a_file_as_the_recorder_wrote_it(publish_time: object) -> None:
+    (event,) = read(trace(DELIVERED | {"publish_time": publish_time}))
+    assert isinstance(event, Delivered)
+    assert event.publish_time == publish_time
+    assert type(event.publish_time) is type(publish_time)
+
+
+def test_what_goes_without_saying_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    quiet: list[Event] = [Opened(0.0, "s", "A", "a"), PublishInvoked(0.5, "k", "e", 1), Closed(1.0, "s", "A")]
+    telling: list[Event] = [
+        Opened(2.0, "s", "B", "b", max_outstanding_messages=5, max_outstanding_bytes=6),
+        PublishInvoked(2.5, "k", "e", 2, region="europe-west1"),
+        Closed(3.0, "s", "B", lost=True),
+    ]
+    write_trace(path, TraceHeader("s", "k"), [*quiet, *telling])
+    new = {"max_outstanding_messages": 5, "max_outstanding_bytes": 6, "region": "europe-west1", "lost": True}
+    rows = list(map(json.loads, path.read_text().splitlines()))[1:]
+    assert all(not new.keys() & row.keys() for row in rows[:3])
+    assert {name: value for row in rows[3:] for name, value in row.items() if name in new} == new
+    assert read(path.read_bytes()) == [*quiet, *telling]
 
 
 @pytest.mark.parametrize("t", [nan, inf])

@@ -34,6 +34,26 @@ def test_what_names_an_endpoint(text: str, address: str, secure: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ("europe-west1", "europe-west1"),
+        ("us-east1-pubsub.googleapis.com", "us-east1"),
+        ("pubsub.europe-west3.rep.googleapis.com:443", "europe-west3"),
+        ("global", ""),
+        ("staging-pubsub.googleapis.com", ""),
+        ("localhost:8085", ""),
+        ("us-east1-pubsub.googleapis.com.example:443", ""),
+    ],
+)
+def test_which_region_is_published_in_is_known_only_where_the_address_names_it(text: str, region: str) -> None:
+    assert parse_endpoint(text).region == region
+
+
+def test_an_emulator_is_in_no_region_whatever_its_name() -> None:
+    assert resolve_endpoint("global", {EMULATOR_VARIABLE: "us-east1-pubsub.googleapis.com:443"}).region == ""
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("", "is not an address"),

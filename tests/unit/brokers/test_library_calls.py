@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
 import pytest
+from google.pubsub_v1 import types
 
-from prober.brokers.library_calls import Attempts, CallEnded
+from prober.brokers.library_calls import Attempts, CallEnded, WatchedCall
 
 
 class ClosesMeanwhile(grpc.UnaryUnaryClientInterceptor):
@@ -57,3 +58,49 @@ def test_other_errors_pass() -> None:
     with grpc.insecure_channel("127.0.0.1:1") as channel, pytest.raises(grpc.RpcError) as caught:
         call_through(channel, PassesOn(), Attempts())
     assert "UNAVAILABLE" in str(caught.value)
+
+
+class Told:
+    """Keeps what it is told of the messages of a stream."""
+
+    def __init__(self) -> None:
+        self.delivered: list[dict[str, int | None]] = []
+
+    def stream_began(self, call: WatchedCall[str]) -> str:
+        return "tag"
+
+    def stream_answered(self) -> None:
+        """Not looked at."""
+
+    def stream_delivered(self, tag: str, publish_times: Mapping[str, int | None]) -> None:
+        self.delivered.append(dict(publish_times))
+
+    def stream_failed(self, error: grpc.RpcError) -> None:
+        """Not looked at."""
+
+    def stream_ended(self, tag: str, reason: str) -> None:
+        """Not looked at."""
+
+
+def test_when_messages_were_stored_is_seen_before_the_library_rounds_it() -> None:
+    response = types.StreamingPullResponse()
+    for ack_id, nanos in (("a", 123_456_789), ("b", 123_456_788)):
+        delivery = types.StreamingPullResponse.pb(response).received_messages.add(ack_id=ack_id)
+        delivery.message.publish_time.seconds, delivery.message.publish_time.nanos = 1_767_323_045, nanos
+    told = Told()
+    call: Any = Responses([response])
+    assert list(WatchedCall(told).attach(call)) == [response]
+    assert told.delivered == [{"a": 1_767_323_045_123_456_789, "b": 1_767_323_045_123_456_788}]
+
+
+class Responses:
+    """A stream that has these responses, and ends."""
+
+    def __init__(self, responses: list[types.StreamingPullResponse]) -> None:
+        self._responses = iter(responses)
+
+    def __next__(self) -> types.StreamingPullResponse:
+        return next(self._responses)
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """It never fails."""

@@ -31,7 +31,8 @@ class Reasons:
     def ack_confirmed(self, session: Session, message_id: str) -> None:
         """Nothing is confirmed."""
 
-    def closed(self, session: Session, reason: str) -> None:
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+        assert not lost
         self.reasons.append(reason)
 
 

@@ -52,6 +52,15 @@ def test_unary_requests_have_one_kind_and_one_deadline() -> None:
     assert (acknowledged.subscription, list(acknowledged.ack_ids)) == ("s", ["1"])
 
 
+def test_when_a_message_was_stored_is_told_to_the_nanosecond_and_only_if_the_service_says_so() -> None:
+    response = types.PullResponse.pb()()
+    said = response.received_messages.add(ack_id="a").message.publish_time
+    said.seconds, said.nanos = 1_767_323_045, 123_456_789
+    response.received_messages.add(ack_id="b").message.message_id = "7"
+    times = [received.publish_time for received in wire_messages.pulled(response.SerializeToString())]
+    assert times == [1_767_323_045_123_456_789, None]
+
+
 def test_what_comes_off_a_stream() -> None:
     response = types.StreamingPullResponse.pb()()
     response.subscription_properties.exactly_once_delivery_enabled = True
@@ -62,8 +71,8 @@ def test_what_comes_off_a_stream() -> None:
     delivery = response.received_messages.add(ack_id="a", delivery_attempt=3)
     delivery.message.message_id, delivery.message.ordering_key, delivery.message.data = "7", "k", b"x"
     delivery.message.attributes["p"] = "q"
-    delivery.message.publish_time.seconds, delivery.message.publish_time.nanos = 1000, 500_000_000
+    delivery.message.publish_time.seconds, delivery.message.publish_time.nanos = 1000, 500_000_001
     reply = wire_messages.stream_reply(response.SerializeToString())
-    assert list(reply.received) == [Received("7", "a", "k", b"x", {"p": "q"}, 3, 1000.5)]
+    assert list(reply.received) == [Received("7", "a", "k", b"x", {"p": "q"}, 3, 1_000_500_000_001)]
     assert (reply.exactly_once, reply.confirmed, reply.failed) == (True, ("good",), ("invalid", "unordered", "temporary"))
     assert wire_messages.stream_reply(b"") == wire_messages.StreamReply([], False, (), ())

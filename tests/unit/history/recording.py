@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from prober.config.models import History
-from prober.core.events import Event
+from prober.core.events import Delivered, Event
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.history.encoding import RunContext
@@ -135,3 +136,11 @@ def numbered(location: Path, key: str = "k") -> Iterator[tuple[str, int, Event]]
     """The events of a key with their runs and numbers."""
     for recorded in HistoryReader(str(location)).events(key):
         yield recorded.run_id, recorded.number, recorded.event
+
+
+def as_recorded(event: Event) -> Event:
+    """A trace file may say in words when a message was stored; recorders say it in nanoseconds."""
+    if not isinstance(event, Delivered) or not isinstance(event.publish_time, str):
+        return event
+    since_1970 = datetime.fromisoformat(event.publish_time) - datetime(1970, 1, 1, tzinfo=UTC)
+    return replace(event, publish_time=since_1970 // timedelta(microseconds=1) * 1000)

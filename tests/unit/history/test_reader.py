@@ -11,14 +11,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from prober.core.events import Acked, Closed, Ended, Event, Opened, PublishInvoked
+from prober.core.events import Acked, Closed, Delivered, Ended, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
+from prober.history import encoding
 from prober.history import reader as reader_module
 from prober.history.arrow import ROW_GROUP_ROWS, schema_of
 from prober.history.reader import HistoryReader, Recorded, Span
-from prober.history.schema import EVENTS, VERSION_KEY
+from prober.history.schema import EVENT_FIELDS, EVENTS, VERSION_KEY
 from prober.history.store import HistoryError
 from tests.notation import history
+from tests.unit.history.older import ADDED, make_older
 from tests.unit.history.recording import BEGAN_AT, Recorder, numbered, parquet_files, result
 
 GAP = "P1,2,3 A<1@1 A<3@1.2 A<2@1.4 end @500"
@@ -40,6 +42,58 @@ def acked(t: float, key: str = "k", subscription: str = "s") -> Event:
 
 
 # --- events ------------------------------------------------------------------------------------------------------------------
+
+TELLING: list[Event] = [
+    Opened(0.0, "s", "A", "a", max_outstanding_messages=5, max_outstanding_bytes=600),
+    PublishInvoked(1.0, "k", "e", 1, size=3, region="europe-west1"),
+    Published(1.1, "k", "e", 1, "m", publish_time=1_767_323_045.25),
+    Delivered(2.0, "s", "k", "A", "e", 1, "m", publish_time=1_767_323_045_123_456_789),
+    Delivered(2.1, "s", "k", "A", "e", 1, "m", publish_time=1_767_323_045_123_456_788),
+    Closed(3.0, "s", "A", lost=True),
+    Ended(4.0, True),
+]
+
+
+def test_what_was_recorded_comes_back_to_the_last_nanosecond(recorder: Recorder) -> None:
+    recorder.record(TELLING)
+    recorder.save()
+    assert [event for _, _, event in numbered(recorder.location)] == TELLING
+
+
+def test_files_without_the_columns_that_were_added_stay_readable(recorder: Recorder) -> None:
+    """Also next to newer files, whose columns they do not have."""
+    recorder.record(TELLING, "old")
+    recorder.save()
+    assert make_older(recorder.location) == 1
+    later = [replace(event, t=event.t + 10.0) for event in TELLING]
+    recorder.record(later, "new")
+    recorder.save()
+    told = [event for run_id, _, event in numbered(recorder.location) if run_id == "old"]
+    assert told == [
+        Opened(0.0, "s", "A", "a"),
+        PublishInvoked(1.0, "k", "e", 1, size=3),
+        Published(1.1, "k", "e", 1, "m", publish_time=1_767_323_045.25),
+        Delivered(2.0, "s", "k", "A", "e", 1, "m"),
+        Delivered(2.1, "s", "k", "A", "e", 1, "m"),
+        Closed(3.0, "s", "A"),
+        Ended(4.0, True),
+    ]
+    assert [event for run_id, _, event in numbered(recorder.location) if run_id == "new"] == later
+
+
+def test_what_an_older_program_left_in_the_spool_is_brought_home(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        fields = {
+            name: {field: column for field, column in columns.items() if column not in ADDED}
+            for name, columns in EVENT_FIELDS.items()
+        }
+        older.setattr(encoding, "EVENT_FIELDS", fields)
+        recorder.record(TELLING)
+        assert recorder.writer.flush()
+    recorder.save()
+    events = [event for _, _, event in numbered(recorder.location)]
+    assert events[:2] == [Opened(0.0, "s", "A", "a"), PublishInvoked(1.0, "k", "e", 1, size=3)]
+    assert events[-2] == Closed(3.0, "s", "A")
 
 
 def test_a_key_comes_with_what_concerns_all_keys_and_without_the_others(recorder: Recorder) -> None:

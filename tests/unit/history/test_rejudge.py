@@ -21,7 +21,8 @@ from prober.history.trace import read_trace
 from prober.judgement import judge
 from tests.commands import VECTORS
 from tests.notation import history
-from tests.unit.history.recording import BEGAN_AT, Recorder, result
+from tests.unit.history.older import make_older
+from tests.unit.history.recording import BEGAN_AT, Recorder, as_recorded, result
 
 GAP = "P1,2,3 A<1@1 A<3@1.2 A<2@1.4 end @500"
 RIGHT = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 end @500"
@@ -56,7 +57,7 @@ def verdicts(judged: Iterator[Rejudged]) -> dict[str, Verdict]:
 @pytest.mark.parametrize("vector", sorted(path.name for path in VECTORS.glob("*.jsonl")))
 def test_every_vector_is_judged_as_online(vector: str, recorder: Recorder) -> None:
     with read_trace(VECTORS / vector) as trace:
-        events = list(trace)
+        events = [as_recorded(event) for event in trace]
         rules = replace(trace.header.rules)
     online = recorder.record(events, rules=rules)
     recorder.save()
@@ -65,6 +66,14 @@ def test_every_vector_is_judged_as_online(vector: str, recorder: Recorder) -> No
     assert {one.run_id for one in again} == {"run-1"}
     made = [made for one in again for made in one.judgement.findings]
     assert sorted(map(repr, made)) == sorted(map(repr, online.findings))
+
+
+def test_a_file_without_the_columns_that_were_added_is_judged_as_it_was(recorder: Recorder) -> None:
+    online = recorder.record(history(GAP))
+    recorder.save()
+    make_older(recorder.location)
+    (judged,) = rejudge(reader(recorder), "k")
+    assert judged.judgement.findings == online.findings
 
 
 def test_witnesses_are_numbers_in_the_run(recorder: Recorder) -> None:
@@ -176,6 +185,17 @@ def test_several_runs_make_several_files(recorder: Recorder, tmp_path: Path) -> 
     assert sorted(one.path for one in written) == [str(tmp_path / "trace-a.jsonl"), str(tmp_path / "trace-b_.._c.jsonl")]
     (only,) = export(reader(recorder), "k", tmp_path / "trace.jsonl", run_id="a")
     assert only.path == str(tmp_path / "trace.jsonl")
+
+
+def test_a_trace_that_begins_in_a_run_keeps_what_streams_may_have_outstanding(recorder: Recorder, tmp_path: Path) -> None:
+    opened = Opened(0.0, "s", "A", "a", max_outstanding_messages=5, max_outstanding_bytes=600)
+    recorder.record([opened, *(event for event in history("P1 A<1@1 A ack 1@2") if not isinstance(event, Opened))])
+    recorder.save()
+    (written,) = export(reader(recorder), "k", tmp_path / "cut.jsonl", span=Span(BEGAN_AT + 1.5))
+    with read_trace(written.path) as trace:
+        events = list(trace)
+    assert isinstance(events[0], Interrupted)
+    assert events[1] == replace(opened, t=events[0].t)
 
 
 CUT = "P1,2,3,4,5,6 A<1@1 A ack 1@1.1 A<2@2 A ack 2@2.1 A<3@3 A ack 3@3.1 A<4@4 A ack 4@4.1 A<5,6@5 A ack 5,6@5.5 end @500"

@@ -64,6 +64,11 @@ events intended_t float64
 events message_bytes int64
 events settle_s float64
 events drained bool
+events publish_region string
+events publish_time_ns int64
+events max_outstanding_messages int64
+events max_outstanding_bytes int64
+events lost bool
 runs time timestamp[us, UTC], required
 runs run_id string, required
 runs process string, required
