@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prober.core.events import Event
 from prober.core.findings import Finding, Kind, Status
@@ -13,9 +13,10 @@ SUBSCRIPTION = "s"
 FAILURES = (Status.VIOLATION, Status.LIVENESS)
 
 
-def judge(rules: Rules, events: Iterable[Event]) -> list[Finding]:
-    """Everything that is found in a record of the one subscription, what was on hold at its end included."""
-    verifier = Verifier(rules, subscriptions=(SUBSCRIPTION,))
+def judge(rules: Rules, events: Iterable[Event], rules_by_subscription: Mapping[str, Rules] | None = None) -> list[Finding]:
+    """Everything that is found in a record of one subscription, or of those that are named, what was on hold at its end included."""
+    names = rules_by_subscription or (SUBSCRIPTION,)
+    verifier = Verifier(rules, subscriptions=names, rules_by_subscription=rules_by_subscription)
     findings = [finding for event in events for finding in verifier.observe(event)]
     findings.extend(verifier.finish())
     return findings

@@ -17,13 +17,19 @@ from prober.core.rules import Rules, assumptions_behind
 WITNESSES_MAX = 16
 SEQS_SHOWN = 20
 
-AMNESTY = "a seek, a purge or a hole in the record may explain it"
+SEEK = "a seek or purge"
+FILTER_CHANGE = "a change of the filter"
+HOLE = "a hole in the record"
 
 
 class Docket:
-    """Collects the findings of one key on one subscription; `amnesty_until_t` is when the last control operation has settled."""
+    """Collects the findings of one key on one subscription.
 
-    __slots__ = ("_file", "amnesty_until_t", "counters", "key", "rules", "subscription")
+    amnesty_until_t     when the last control operation has settled, and `amnesty_cause` which that was.
+    ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
+    """
+
+    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counters", "ids_alone", "key", "rules", "subscription")
 
     def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: Counter[str]) -> None:
         self.subscription = subscription
@@ -31,12 +37,20 @@ class Docket:
         self.rules = rules
         self.counters = counters
         self.amnesty_until_t = LONG_AGO
+        self.amnesty_cause = ""
+        self.ids_alone = True
         self._file = file
+
+    def excuse(self, until_t: float, cause: str) -> None:
+        """A control operation: until it has settled nothing is certain. Of several the one that lasts longest counts."""
+        if until_t > self.amnesty_until_t:
+            self.amnesty_until_t = until_t
+            self.amnesty_cause = cause
 
     def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
         """Files a definite finding; a `doubt` makes it indeterminate, and so does an amnesty at `t`."""
         if not doubt and t <= self.amnesty_until_t:
-            doubt = AMNESTY
+            doubt = f"{self.amnesty_cause} may explain it"
         self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
 
     def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
@@ -49,5 +63,5 @@ class Docket:
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
         proof = tuple(sorted({number for number in witnesses if number > 0})[:WITNESSES_MAX])
-        assumed = assumptions_behind(kind, self.rules) if status is not Status.INFO else {}
+        assumed = assumptions_behind(kind, self.rules, ids_alone=self.ids_alone) if status is not Status.INFO else {}
         self._file(Finding(kind, status, self.subscription, self.key, t, proof, facts, doubt, assumed))

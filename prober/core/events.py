@@ -13,19 +13,31 @@ Three families:
 A *session* is a first-in-first-out channel from the service to the recorder: one StreamingPull stream, one PullResponse or one push
 request. A *subscriber* is what owns sessions: the `client_id` of streaming pull (the service keeps affinity across reconnects of one
 client id); for pull and push every session is its own subscriber.
+
+That events do not change is what mypy proves. `frozen=True` would check it once more at run time, and for that assign each field through
+`object.__setattr__`: an event would take five times as long to make, which is longer than to judge it (docs/performance.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as fact
+else:
+    from dataclasses import dataclass
+
+    def fact(*, frozen, slots):
+        """A dataclass that is hashed by value as a frozen one is."""
+        return dataclass(slots=slots, unsafe_hash=frozen)
+
 
 LONG_AGO: Final = -inf
 """Before every event: the time of what has not happened yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class PublishInvoked:
     """A publish is about to be handed to the client or sent: recorded *before* the call.
 
@@ -46,7 +58,7 @@ class PublishInvoked:
     region: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Published:
     """The service confirmed the publish and named the record: `message_id` is the primary record of this sequence number."""
 
@@ -59,7 +71,7 @@ class Published:
     publish_time: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class PublishFailed:
     """The publish certainly stored nothing (the key was paused, the batch was cancelled, or the only attempt was refused)."""
 
@@ -70,7 +82,7 @@ class PublishFailed:
     generation: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class PublishUnknown:
     """Nobody knows whether the publish stored anything (deadline, lost reply, any error after a retry)."""
 
@@ -81,7 +93,7 @@ class PublishUnknown:
     generation: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class PublishAbandoned:
     """The prober gave this sequence number up after an unknown outcome and will not publish it again."""
 
@@ -92,7 +104,7 @@ class PublishAbandoned:
     generation: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Opened:
     """A session began. For unary pull `invoked_t` is when the pull was sent (default: `t`): nothing in it was sent before that.
 
@@ -109,7 +121,7 @@ class Opened:
     max_outstanding_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Closed:
     """The client noticed that a session ended. `lost`: a pull that ended without its answer, which may have carried messages."""
 
@@ -119,7 +131,7 @@ class Closed:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Delivered:
     """A message reached the recorder: recorded before its acknowledgement can be sent.
 
@@ -144,7 +156,7 @@ class Delivered:
     publish_time: int | float | str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Acked:
     """An acknowledgement is about to be sent (for push: the endpoint answers with success)."""
 
@@ -155,7 +167,7 @@ class Acked:
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Nacked:
     """A negative acknowledgement is about to be sent (a lease modification to 0; for push: the endpoint answers with failure)."""
 
@@ -166,7 +178,7 @@ class Nacked:
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class AckConfirmed:
     """The service confirmed an acknowledgement (exactly-once delivery)."""
 
@@ -177,7 +189,7 @@ class AckConfirmed:
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class LeaseModified:
     """A lease modification to `seconds` from now is about to be sent."""
 
@@ -189,7 +201,7 @@ class LeaseModified:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class DeadLettered:
     """A message was seen to leave the subscription for its dead-letter topic."""
 
@@ -199,7 +211,7 @@ class DeadLettered:
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Sought:
     """The subscription was sought or purged; for `settle_s` the service may still deliver from before."""
 
@@ -208,7 +220,7 @@ class Sought:
     settle_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class FilterChanged:
     """The subscription's filter changed; for `settle_s` messages of the old filter may still arrive."""
 
@@ -217,14 +229,14 @@ class FilterChanged:
     settle_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Interrupted:
     """The record may have a hole here: events before `t` may be missing (the recorder crashed, or dropped events)."""
 
     t: float
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Ended:
     """The history ends. `drained`: publishing and faults had stopped and deliveries were waited for."""
 

@@ -55,7 +55,7 @@ class Status(StrEnum):
     INFO = "info"
 
 
-Fact: TypeAlias = str | int | float | tuple[int, ...]
+Fact: TypeAlias = str | int | float | tuple[int, ...] | tuple[str, ...]
 Facts: TypeAlias = Mapping[str, Fact]
 
 

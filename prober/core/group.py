@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prober.core.divergence import DivergenceCheck
+from prober.core.events import PublishInvoked
 from prober.core.key import KeyChecker
 from prober.core.publications import Publications
 from prober.core.sessions import Arrival
@@ -18,6 +19,14 @@ class KeyGroup(Publications):
         self.key = key
         self.checkers: tuple[KeyChecker, ...] = ()
         self.divergence: DivergenceCheck | None = None
+
+    def invoked(self, event: PublishInvoked, number: int) -> None:
+        """A publish was handed over; see `Publications.invoke`."""
+        size, region = event.size, event.region
+        crowded = self.invoke(event.epoch, event.seq, event.generation, event.t, number, len(self.checkers), region, size)
+        if crowded is not None:
+            for checker in self.checkers:
+                checker.given_up(crowded)
 
     @property
     def at_rest(self) -> bool:

@@ -9,55 +9,76 @@ unseen, a stream dies before its client notices. So the rule is three-valued. A 
 recorded, no acknowledgement or refusal was sent, no later rewind dropped it, its lease certainly runs, and its stream is open and
 stays open for Delta_close.
 
-A rewind to r drops only holds at or above r, and the new run starts at or below r. So when a key appears at a new holder at
-position q there is no legal explanation if
+What a delivery of position q to another subscriber than the holder means is the first row of this table that fits (`TABLE`):
 
-    something below q is certainly held elsewhere, or something is certainly held and q is above everything that may have been
-    released by now (refused, lease possibly over, delivered on a broken stream).
+    row                                                             finding          the key is now
+    a late copy, sent before the key moved, and something is held   indeterminate    where it was
+    a late copy, and nothing is held                                none             where it was
+    its run may have begun before the holder's period               indeterminate    there, or not
+    something below q is certainly held elsewhere                   violation        there
+    something at or above q is certainly held elsewhere             indeterminate    there: redelivered early
+    something may be held elsewhere                                 indeterminate    there
+    nothing is held                                                 a move           there
 
-    AFFINITY_SPLIT / PULL_OVERLAP / PUSH_OVERLAP   violation in these two cases; indeterminate when a release may explain the move.
-    AFFINITY_MOVE                                  informational: nothing was outstanding. Idle affinity is best effort.
+    AFFINITY_SPLIT / PULL_OVERLAP / PUSH_OVERLAP   the findings; AFFINITY_MOVE is informational: idle affinity is best effort.
 
-Copies that an earlier holder's stream still delivers after the key has moved are recognised and do not move it back.
+Why only what is held *below* q proves a violation: delivery is at least once, so the service may start a key again from the lowest
+message held, or below, at another subscriber before any lease is over (it "lost track"). It may not go on above something that is
+held: that is neither a redelivery nor in the holder's hands. With exactly-once delivery starting again is forbidden as well:
+
+    EOD_REDELIVERY_WHILE_OUTSTANDING   a message comes again while it is certainly held, and nothing up to it can have been released.
+
+A violation is put on hold until it can no longer be explained: by a stream that breaks within Delta_close, by a rewind that was sent
+before and arrives later, by an answer whose recorder's clock is behind.
+
+An excuse is judged too. When a skip is explained by a copy that was sent to another subscriber in between (`redelivery`), then that
+copy was held there when the skipped-to message was sent: unless an acknowledgement of an earlier delivery can have ended that hold, it
+is a split itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
+from itertools import islice
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import ACKED, LearnedLog
+from prober.core.positions import LearnedLog
+from prober.core.releases import Acknowledgements, Releases
 from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Session, Track
+from prober.core.sessions import Arrival, Session, Track, Tracks
+from prober.core.subscription import Subscription
 
-OVERLAP = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
+OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
 
-RELEASED = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
-LATE_COPY = "it may be a late copy, sent before the key moved"
-EARLIER_RUN = "its run may have begun before the other subscriber's"
-BROKEN = "a stream concerned broke within the time in which that may go unnoticed"
+EARLY: Final = "the service may redeliver from the lowest message held, or below, before its lease is over"
+RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+LATE_COPY: Final = "it may be a late copy, sent before the key moved"
+EARLIER_RUN: Final = "its run may have begun before the other subscriber's"
+BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
+REWOUND: Final = "a rewind that arrived later may have dropped what was held"
+RESET: Final = "{} may have released what was held"
 
-REWOUND = "a rewind that arrived later may have dropped what was held"
-
-SHORT_LEASES_MAX = 64
-SPLITS_MAX = 256
+SPLITS_MAX: Final = 256
+"""Violations on hold per key; beyond that the oldest is decided at once."""
 
 
 class Certain(NamedTuple):
-    """One message that another subscriber certainly holds."""
+    """One message that a subscriber certainly holds."""
 
     position: int
     number: int
-    track: Track
+    session: Session
+    highest: int
 
 
 class Split(NamedTuple):
-    """A split on hold: its streams have to prove that they were alive, and a rewind sent before it may still arrive."""
+    """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`."""
 
+    kind: Kind
     due_t: float
     t: float
     position: int
@@ -68,266 +89,378 @@ class Split(NamedTuple):
     facts: Facts
 
 
-class HolderCheck:
-    """Judges who holds one key; see the head of this file.
+class Scene:
+    """What is to be known of a delivery to another subscriber than the holder, gathered once for all rows of the table.
 
-    `owner` holds the key since some time between `start_lo` and `start_t`, beginning at `start_position`; `contested` after a late
-    copy elsewhere that may have been a move. `released` is the highest position that a refusal, a broken stream or a control
-    operation may have released; `acked_t` when an acknowledgement was last sent.
+    held        what others certainly hold, the lowest of each session first.
+    perhaps     whether others hold something, certainly or not.
+    """
+
+    __slots__ = ("arrival", "held", "late", "perhaps", "run_start", "run_start_t")
+
+    def __init__(self, arrival: Arrival, held: list[Certain], *, perhaps: bool, late: bool) -> None:
+        self.arrival = arrival
+        self.held = held
+        self.perhaps = perhaps
+        self.late = late
+        self.run_start = 0
+        self.run_start_t = LONG_AGO
+
+    @property
+    def below(self) -> list[Certain]:
+        """What is certainly held below the delivery."""
+        return [held for held in self.held if held.position < self.arrival.position]
+
+
+class HolderCheck:
+    """Judges who holds one key; see the head of this file. It owns what that takes:
+
+    owner               who holds the key: since some time between `_start_lo` and `_start_t`, beginning at `_start_position`.
+    _contested          after a late copy elsewhere that may have been a move.
+    acks, releases      what may have been let go.
+    pending             the violations on hold.
     """
 
     __slots__ = (
+        "_contested",
         "_docket",
         "_log",
-        "_short_leases",
-        "acked_t",
-        "contested",
+        "_start_lo",
+        "_start_number",
+        "_start_position",
+        "_start_t",
+        "_subscription",
+        "_tracks",
+        "acks",
         "owner",
         "pending",
-        "released",
-        "start_lo",
-        "start_number",
-        "start_position",
-        "start_t",
-        "unsettled_until_t",
+        "releases",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription) -> None:
         self._docket = docket
         self._log = log
-        self._short_leases: tuple[tuple[float, int], ...] = ()
+        self._tracks = tracks
+        self._subscription = subscription
+        self.acks = Acknowledgements(log, docket.rules)
+        self.releases = Releases(log, docket.rules)
         self.pending: tuple[Split, ...] = ()
-        self.acked_t = LONG_AGO
-        self.contested = False
+        self._contested = False
         self.owner: str | None = None
-        self.start_t = self.start_lo = LONG_AGO
-        self.start_position = 0
-        self.start_number = 0
-        self.released = 0
-        self.unsettled_until_t = LONG_AGO
-        """As in `Track`, for sessions that are no longer tracked."""
+        self._start_t = self._start_lo = LONG_AGO
+        self._start_position = 0
+        self._start_number = 0
 
-    def judge(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
-        """Judges a delivery to a subscriber that is not the holder, and moves the key there unless it is a late copy.
+    # --- deliveries ----------------------------------------------------------------------------------------------------------
 
-        `last_closed_t` is when a session of the subscription was last closed. True when the key is certainly there now.
-        """
-        if self.owner is None:
-            self._move(arrival, (), arrival.position, arrival.lo)
+    def judge(self, arrival: Arrival) -> bool:
+        """Judges a delivery and moves the key where it belongs; True when the key is certainly at the subscriber now."""
+        if self.pending:
+            self._explain_pending(arrival)
+        if self._docket.rules.exactly_once and not arrival.new:
+            self._judge_outstanding(arrival)
+        if self.owner == arrival.track.session.subscriber:
+            if self._contested:
+                self._resume(arrival)
             return True
-        others = [track for track in tracks if track.session.subscriber != arrival.track.session.subscriber]
-        self._notice_closed(others, arrival.t)
-        certain = self._certainly_held(others, arrival.t)
-        if self._is_late_copy(arrival, tracks, last_closed_t):
-            if certain or self._maybe_held(others, arrival.t):
-                self._file(arrival, certain, LATE_COPY)
-            self.contested = True
-            return False
-        run_start, run_start_t = self._run_of(arrival)
-        if run_start and run_start_t + self._docket.rules.clock_error_s >= self.start_lo:
-            self._file(arrival, certain, EARLIER_RUN)
-            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
-            run_lo = max(run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
-            self._move(arrival, others, min(run_start, arrival.position), run_lo)
-            for track in tracks:
-                track.doubt_all()
-            return False
-        self._judge_move(arrival, others, certain)
-        self._move(arrival, others, arrival.position, arrival.lo)
-        return True
+        if self.owner is None:
+            self._move(arrival, arrival.position, arrival.lo)
+            return True
+        scene = self._look(arrival)
+        outcome = next(outcome for applies, outcome in TABLE if applies(self, scene))
+        return outcome(self, scene)
 
-    def resume(self, arrival: Arrival) -> None:
-        """The holder is delivered to after what may have been a late copy elsewhere, or a move there: then it begins anew."""
-        self.contested = False
-        self.start_t = arrival.t
-        self.start_position = min(self.start_position, arrival.position)
-
-    def unplaced(self, arrival: Arrival, tracks: Collection[Track]) -> None:
+    def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
-        self.released = max(self.released, self._log.frontier)
-        for track in tracks:
-            track.let_go(0, inf)
-        self._move(arrival, (), 0, arrival.lo)
+        self.releases.release(self._log.frontier)
+        for track in self._tracks:
+            track.drop_from(0)
+        self._move(arrival, 0, arrival.lo)
 
-    def ack_under_way(self, arrival: Arrival) -> bool:
-        """Whether an acknowledgement of an earlier delivery of the message may be applied after this one was sent, and so end it."""
-        applied_t = self.acked_t + self._docket.rules.ack_lag_max_s
-        return applied_t >= arrival.lo and bool(self._log.flags(arrival.position) & ACKED)
+    def lets_go(self, track: Track, position: int, t: float) -> None:
+        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen."""
+        eps = self._docket.rules.clock_error_s
+        self.pending = tuple(
+            split._replace(held=tuple(h for h in split.held if h.position != position or h.session is not track.session))
+            if t <= split.t + eps
+            else split
+            for split in self.pending
+        )
 
-    def release(self, position: int) -> None:
-        """The service may have released everything up to a position."""
-        self.released = max(self.released, position)
+    def judge_excuse(
+        self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
+    ) -> None:
+        """A copy explains a skip to `position`, seen at `t`: then it was held where it was sent when the skipped-to message was sent."""
+        holder = copy.track.session
+        if holder.subscriber == session.subscriber or copy.position >= position:
+            return
+        if self.acks.may_end(copy.position, LONG_AGO) or self._docket.rules.clock_error_s:
+            return
+        held = Certain(copy.position, copy.number, holder, copy.track.highest)
+        told: Facts = {
+            "seq": facts["seq"],
+            "epoch": facts["epoch"],
+            "subscriber": session.subscriber,
+            "holder": holder.subscriber,
+            "held": (copy.seq,),
+        }
+        proof = (*witnesses, copy.number)
+        self._put_on_hold(Split(self._overlap, copy.t, t, position, session, (held,), 0, proof, told))
 
-    def shorten(self, position: int, lease_end_t: float, now: float) -> None:
-        """A lease modification may let a position go earlier than its first lease would."""
-        self._expire_short_leases(now)
-        leases = [*self._short_leases, (lease_end_t, position)]
-        if len(leases) > SHORT_LEASES_MAX:
-            leases.sort()
-            odd = leases[len(leases) // 2 * 2 :]
-            pairs = zip(leases[::2], leases[1::2], strict=False)
-            leases = [(earlier[0], max(earlier[1], later[1])) for earlier, later in pairs] + odd
-        self._short_leases = tuple(leases)
+    # --- time and control ----------------------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
-        """Decides the splits on hold whose time has passed."""
+        """Decides what is on hold and whose time has passed."""
         while self.pending and (self.pending[0].due_t < now or now == inf):
             split, *rest = self.pending
             self.pending = tuple(rest)
             self._decide(split)
 
     def reset(self, frontier: int) -> None:
-        """A seek: all holds are gone and everything may have been released."""
+        """A control operation: all holds are gone and everything may have been released."""
         for split in self.pending:
-            self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, RELEASED)
+            self._docket.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._docket.amnesty_cause))
         self.pending = ()
-        self._short_leases = ()
-        self.released = max(self.released, frontier)
+        self.releases.release(frontier)
         self.owner = None
 
-    def _judge_move(self, arrival: Arrival, others: Collection[Track], certain: list[Certain]) -> None:
-        released = self._released_by(arrival.t) if certain else 0
-        if _unexplained(arrival.position, certain, released) and not self.ack_under_way(arrival):
-            self._split(arrival, certain, released)
-        elif certain or self._maybe_held(others, arrival.t):
-            self._file(arrival, certain, RELEASED)
-            self._docket.counters["affinity_moves_outstanding_unknown"] += 1
-        else:
-            self._idle_move(arrival)
+    def rest(self, frontier: int) -> None:
+        """The key is idle and settled: nothing is held, and everything may have been released."""
+        self.releases.release(frontier)
+        self.acks.rest()
 
-    def _is_late_copy(self, arrival: Arrival, tracks: Collection[Track], last_closed_t: float) -> bool:
+    # --- the rows of the table -----------------------------------------------------------------------------------------------
+
+    def _look(self, arrival: Arrival) -> Scene:
+        subscriber = arrival.track.session.subscriber
+        others = [track for track in self._tracks if track.session.subscriber != subscriber]
+        held = self._certainly_held(others, arrival.t)
+        now = arrival.t - self._docket.rules.clock_error_s
+        perhaps = bool(held) or self._tracks.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
+        scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
+        if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
+            scene.run_start, scene.run_start_t = arrival.track.run_start, arrival.track.run_start_t
+        return scene
+
+    def _is_late_copy(self, arrival: Arrival) -> bool:
         """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away.
 
         If it was, then it was let go before the key moved: by a rewind to where the new period began, or by an acknowledgement of an
-        earlier delivery. What a session delivered before a seek had settled is forgotten, so its first delivery after that may
-        continue anything.
+        earlier delivery. What a session delivered before a control operation had settled is forgotten, so its first delivery after
+        that may continue anything.
         """
-        if arrival.lo > self.start_t:
+        rules, session = self._docket.rules, arrival.track.session
+        if arrival.lo - rules.clock_error_s > self._start_t:
             return False
-        if self.ack_under_way(arrival):
+        if self.acks.may_end(arrival.position, arrival.lo):
             return True
-        for track in tracks:
-            if track.session.subscriber == arrival.track.session.subscriber:
-                own = arrival.own if track is arrival.track else track.last
-                rewound_to_it = self.start_position <= max(own, arrival.position)
-                if own and rewound_to_it and self._log.may_follow(arrival.position, own):
-                    return True
+        for last in self._tracks.lasts_of(session.subscriber, arrival):
+            if last and self._start_position <= max(last, arrival.position) and self._log.may_follow(arrival.position, last):
+                return True
         if arrival.own:
             return False
-        forgotten = arrival.track.session.opened_t < self._docket.amnesty_until_t
-        return forgotten or last_closed_t >= arrival.lo - self._docket.rules.delivery_delay_max_s
+        forgotten = session.opened_t < self._docket.amnesty_until_t or self._tracks.forgetful
+        return forgotten or self._subscription.last_closed_t >= arrival.lo - rules.delivery_delay_max_s - rules.clock_error_s
 
-    def _run_of(self, arrival: Arrival) -> tuple[int, float]:
-        """Where and when the run that this delivery continues on its own session began; (0, ...) when it continues none."""
-        if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
-            return arrival.track.run_start, arrival.track.run_start_t
-        return 0, LONG_AGO
+    def _late_while_held(self, scene: Scene) -> bool:
+        return scene.late and scene.perhaps
 
-    def _notice_closed(self, others: Collection[Track], now: float) -> None:
-        """A stream that is gone holds nothing; a response or request that is over does until its messages are settled."""
-        if self._docket.rules.mode is not Mode.STREAMING:
-            return
-        for track in others:
-            if track.session.closed_t <= now and not track.closed_seen:
-                track.closed_seen = True
-                self.released = max(self.released, track.highest)
-                track.let_go(0, inf)
+    def _late(self, scene: Scene) -> bool:
+        return scene.late
 
-    def _certainly_held(self, others: Collection[Track], now: float) -> list[Certain]:
-        return [
-            Certain(position, held.number, track)
-            for track in others
-            for position, held in track.held.items()
-            if held.lease_end_min_t > now and position > self._log.floor
-        ]
+    def _in_an_earlier_run(self, scene: Scene) -> bool:
+        return scene.run_start > 0 and scene.run_start_t + self._docket.rules.clock_error_s >= self._start_lo
 
-    def _maybe_held(self, others: Collection[Track], now: float) -> bool:
-        return self.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
+    def _above_what_is_held(self, scene: Scene) -> bool:
+        return bool(scene.below) and not self.acks.may_end(scene.arrival.position, scene.arrival.lo)
 
-    def _released_by(self, now: float) -> int:
-        """The highest position that the service may have released by now."""
-        rules = self._docket.rules
-        self._expire_short_leases(now)
-        leased = self._log.frontier_at(now + rules.delivery_delay_max_s - rules.ack_deadline_s)
-        while self._log.confirmation(leased) is not None:
-            leased -= 1
-        released = max(self.released, leased)
-        while self._log.holds(released) and self._log.may_be_gone(released):
-            released += 1  # a run that restarts at a dead-lettered message begins with the next one
-        return released
+    def _at_or_below_what_is_held(self, scene: Scene) -> bool:
+        return bool(scene.held) and not scene.below
 
-    def _expire_short_leases(self, now: float) -> None:
-        over = [position for end_t, position in self._short_leases if end_t <= now and self._log.confirmation(position) is None]
-        self._short_leases = tuple(lease for lease in self._short_leases if lease[0] > now)
-        self.released = max(self.released, *over, 0)
+    def _perhaps_held(self, scene: Scene) -> bool:
+        return scene.perhaps
 
-    def _split(self, arrival: Arrival, certain: list[Certain], released: int) -> None:
-        rules = self._docket.rules
-        witnesses, facts = self._proof(arrival, certain)
+    def _nothing_held(self, scene: Scene) -> bool:
+        return not scene.perhaps
+
+    # --- what follows from them ----------------------------------------------------------------------------------------------
+
+    def _doubt_late_copy(self, scene: Scene) -> bool:
+        self._file(scene, LATE_COPY)
+        return self._ignore_late_copy(scene)
+
+    def _ignore_late_copy(self, scene: Scene) -> bool:
+        self._contested = True
+        return False
+
+    def _doubt_order_of_runs(self, scene: Scene) -> bool:
+        arrival = scene.arrival
+        self._file(scene, EARLIER_RUN)
+        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        run_lo = max(scene.run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
+        self._move(arrival, min(scene.run_start, arrival.position), run_lo)
+        for track in self._tracks:
+            track.drop_from(0)
+        return False
+
+    def _split(self, scene: Scene) -> bool:
+        rules, arrival = self._docket.rules, scene.arrival
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
-        due_t = arrival.t + max(close_s, rules.delivery_delay_max_s)
-        split = Split(due_t, arrival.t, arrival.position, arrival.track.session, tuple(certain), released, witnesses, facts)
+        due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
+        witnesses, facts = self._proof(scene)
         self._docket.counters["affinity_moves_outstanding_yes"] += 1
-        self.pending += (split,)
-        if len(self.pending) > SPLITS_MAX:
-            self._decide(self.pending[0])
-            self.pending = self.pending[1:]
+        session = arrival.track.session
+        self._put_on_hold(
+            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), 0, witnesses, facts)
+        )
+        return self._move(arrival, arrival.position, arrival.lo)
 
-    def explain_pending(self, arrival: Arrival) -> None:
+    def _redelivered_early(self, scene: Scene) -> bool:
+        self._file(scene, EARLY)
+        self._docket.counters["early_redeliveries"] += 1
+        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+
+    def _perhaps_released(self, scene: Scene) -> bool:
+        self._file(scene, RELEASED)
+        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+
+    def _idle_move(self, scene: Scene) -> bool:
+        arrival = scene.arrival
+        if self._docket.rules.mode is Mode.STREAMING:
+            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
+            self._docket.counters["affinity_moves_outstanding_no"] += 1
+            self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
+        return self._move(arrival, arrival.position, arrival.lo)
+
+    # --- the state -----------------------------------------------------------------------------------------------------------
+
+    def _move(self, arrival: Arrival, position: int, lo: float) -> bool:
+        """The key is now at the arrival's subscriber; its period began at `position`, not before `lo` and not after this delivery.
+
+        What the others hold at or above `position` is dropped.
+        """
+        subscriber = arrival.track.session.subscriber
+        if self.owner is not None:
+            for track in self._tracks:
+                if track.session.subscriber != subscriber:
+                    track.drop_from(position)
+        self.owner = subscriber
+        self._contested = False
+        self._start_position = position
+        self._start_t = arrival.t
+        self._start_lo = lo
+        self._start_number = arrival.number
+        return True
+
+    def _resume(self, arrival: Arrival) -> None:
+        """The holder is delivered to after what may have been a late copy elsewhere, or a move there: then it begins anew."""
+        self._contested = False
+        self._start_t = arrival.t
+        self._start_position = min(self._start_position, arrival.position)
+
+    # --- exactly once --------------------------------------------------------------------------------------------------------
+
+    def _judge_outstanding(self, arrival: Arrival) -> None:
+        """Exactly-once: a message that is certainly held must not come again, unless something up to it may have been released."""
+        rules, position = self._docket.rules, arrival.position
+        now = arrival.t + rules.clock_error_s
+        held = [
+            Certain(position, track.held[position][0], track.session, track.highest)
+            for track in self._tracks
+            if position in track.held and track.held[position][1] > now
+        ]
+        released = self.releases.by(arrival.t)
+        if not held or position <= released or self.acks.may_end(position, arrival.lo):
+            return
+        session = arrival.track.session
+        alone = self._subscription.is_alone(session)
+        due_t = (
+            arrival.t if alone else arrival.t + max(rules.close_detection_max_s, rules.delivery_delay_max_s) + rules.clock_error_s
+        )
+        facts: Facts = {
+            "seq": arrival.seq,
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "subscriber": session.subscriber,
+            "holder": held[0].session.subscriber,
+        }
+        witnesses = (*(one.number for one in held), arrival.number)
+        kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
+        self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), released, witnesses, facts))
+
+    # --- on hold -------------------------------------------------------------------------------------------------------------
+
+    def _put_on_hold(self, split: Split) -> None:
+        waiting = [*self.pending, split]
+        waiting.sort(key=lambda one: one.due_t)
+        if len(waiting) > SPLITS_MAX:
+            self._decide(waiting.pop(0))
+        self.pending = tuple(waiting)
+
+    def _explain_pending(self, arrival: Arrival) -> None:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
+        sent_t = arrival.lo - self._docket.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(held for held in split.held if held.position < arrival.position))
-            if arrival.lo <= split.t and arrival.track.session is not split.session
+            if sent_t <= split.t and arrival.track.session is not split.session
             else split
             for split in self.pending
         )
 
     def _decide(self, split: Split) -> None:
-        """Files a split whose time is over; a stream concerned that broke meanwhile may have been dead already."""
-        streaming = self._docket.rules.mode is Mode.STREAMING
-        alive_t = split.t + self._docket.rules.close_detection_max_s if streaming else LONG_AGO
-        alive = [held for held in split.held if held.track.session.closed_t > alive_t]
-        released = max([split.released, *(held.track.highest for held in split.held if held not in alive)])
-        proven = split.session.closed_t > alive_t and _unexplained(split.position, alive, released)
+        """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
+        rules = self._docket.rules
+        streaming = rules.mode is Mode.STREAMING
+        alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
+        alive = [held for held in split.held if held.session.closed_t > alive_t or held.session is split.session]
+        released = max([split.released, *(held.highest for held in split.held if held not in alive)])
+        once = split.kind is Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
+        proven = bool(alive) and (split.position > released if once else split.session.closed_t > alive_t)
         doubt = "" if proven else BROKEN if split.held else REWOUND
-        self._docket.violation(OVERLAP[self._docket.rules.mode], split.t, split.witnesses, split.facts, doubt)
+        self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
 
-    def _file(self, arrival: Arrival, certain: list[Certain], doubt: str) -> None:
-        witnesses, facts = self._proof(arrival, certain)
-        self._docket.violation(OVERLAP[self._docket.rules.mode], arrival.t, witnesses, facts, doubt)
+    # --- words ---------------------------------------------------------------------------------------------------------------
 
-    def _idle_move(self, arrival: Arrival) -> None:
-        if self._docket.rules.mode is Mode.STREAMING:
-            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
-            self._docket.counters["affinity_moves_outstanding_no"] += 1
-            self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self.start_number, arrival.number), facts)
+    @property
+    def _overlap(self) -> Kind:
+        return OVERLAP[self._docket.rules.mode]
 
-    def _proof(self, arrival: Arrival, certain: list[Certain]) -> tuple[tuple[int, ...], Facts]:
-        lowest = sorted(certain, key=lambda held: held.position)[:SEQS_SHOWN]
-        witnesses = (self.start_number, *(held.number for held in lowest[:5]), arrival.number)
+    def _certainly_held(self, others: list[Track], now: float) -> list[Certain]:
+        now += self._docket.rules.clock_error_s
+        held = []
+        for track in others:
+            if track.lowest_held(now, self._log.floor):
+                shown = islice(track.held.items(), SEQS_SHOWN)
+                held += [Certain(position, one[0], track.session, track.highest) for position, one in shown if one[1] > now]
+        held.sort(key=lambda one: one.position)
+        return held
+
+    def _file(self, scene: Scene, doubt: str) -> None:
+        witnesses, facts = self._proof(scene)
+        self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
+
+    def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
+        arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
+        witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
         facts: Facts = {
             "seq": arrival.seq,
+            "epoch": arrival.epoch,
             "subscriber": arrival.track.session.subscriber,
-            "holder": lowest[0].track.session.subscriber if lowest else self.owner or "",
+            "holder": lowest[0].session.subscriber if lowest else self.owner or "",
             "held": tuple(self._log.seq(held.position) for held in lowest),
         }
         return witnesses, facts
 
-    def _move(self, arrival: Arrival, others: Collection[Track], position: int, lo: float) -> None:
-        """The key is now at the arrival's subscriber; its period began at `position`, not before `lo` and not after this delivery.
 
-        What the others hold at or above `position` is dropped.
-        """
-        self.owner = arrival.track.session.subscriber
-        self.contested = False
-        self.start_position = position
-        self.start_t = arrival.t
-        self.start_lo = lo
-        self.start_number = arrival.number
-        for track in others:
-            track.let_go(position, inf)
-
-
-def _unexplained(position: int, certain: Collection[Certain], released: int) -> bool:
-    """Whether no release can explain a start at `position` while these are held."""
-    return bool(certain) and (position > released or any(held.position < position for held in certain))
+TABLE: Final[tuple[tuple[Callable[[HolderCheck, Scene], bool], Callable[[HolderCheck, Scene], bool]], ...]] = (
+    (HolderCheck._late_while_held, HolderCheck._doubt_late_copy),
+    (HolderCheck._late, HolderCheck._ignore_late_copy),
+    (HolderCheck._in_an_earlier_run, HolderCheck._doubt_order_of_runs),
+    (HolderCheck._above_what_is_held, HolderCheck._split),
+    (HolderCheck._at_or_below_what_is_held, HolderCheck._redelivered_early),
+    (HolderCheck._perhaps_held, HolderCheck._perhaps_released),
+    (HolderCheck._nothing_held, HolderCheck._idle_move),
+)
+"""The rows of the table at the head of this file, each with what follows from it."""

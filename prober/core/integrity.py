@@ -1,11 +1,15 @@
 """Promises about single messages: what is delivered was published, unchanged, once, and belongs here.
 
-PHANTOM       a sequence number is delivered that was never invoked in a known epoch.
+PHANTOM       a sequence number is delivered that was never invoked in a known epoch. What is below the first recorded publish of
+              an epoch is unknown instead: the history began in the middle of it.
 GHOST         a message is delivered although every attempt to publish it failed definitely.
-ID_CONFLICT   one message id stands for two messages, or the content or key of a message is not what was published.
+ID_CONFLICT   one message id stands for two messages, be it in two deliveries or in a delivery and a confirmation, or the content or
+              key of a message is not what was published. Content is judged under whatever key it arrives.
 FILTER_LEAK   a message is delivered that the subscription's filter excludes.
 EOD_REDELIVERY_AFTER_ACK   with exactly-once delivery, a message comes again after its acknowledgement was confirmed; certain
               only when the redelivery cannot have been sent before the confirmation.
+EOD_REDELIVERY_WHILE_OUTSTANDING is judged in `holder`.
+SERVICE_DUP   a message id was delivered with another publish time: the service's own retry stored the message twice. Informational.
 PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that retries by itself makes such records, so they
               are informational; they are a violation only where every attempt is on record and there are more records than attempts.
 """
@@ -50,6 +54,36 @@ def judge_known_id(docket: Docket, log: LearnedLog, arrival: Arrival, order: Epo
             docket.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
 
 
+def judge_other_claim(docket: Docket, arrival: Arrival, publication: Publication | None, named: Publication | None) -> None:
+    """A new message id, though the publish of that sequence number is settled or was confirmed with another one.
+
+    Judged against `named`, the publish that was confirmed with this id, if any was.
+    """
+    if named is None or named is publication or named.seq == arrival.seq:
+        return
+    facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": arrival.message_id, "confirmed_seq": named.seq}
+    docket.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
+
+
+def judge_confirmation(docket: Docket, log: LearnedLog, publication: Publication, order: EpochOrder, t: float) -> None:
+    """A confirmation must not name the id of a message that was delivered as another sequence number."""
+    position = log.find(publication.token or 0)
+    if not position or log.seq(position) == publication.seq:
+        return
+    facts: Facts = {
+        "seq": log.seq(position),
+        "epoch": order.record.name,
+        "confirmed_seq": publication.seq,
+    }
+    docket.violation(Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts)
+
+
+def note_service_duplicate(docket: Docket, arrival: Arrival) -> None:
+    """A known message id came with another publish time."""
+    docket.counters["service_duplicates"] += 1
+    docket.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
+
+
 def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
     """Judges a message that comes again against the confirmation of its acknowledgement."""
     confirmation = log.confirmation(arrival.position)
@@ -63,8 +97,8 @@ def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
 
 def judge_origin(
     docket: Docket, arrival: Arrival, publication: Publication | None, early: Sequence[Early], order: EpochOrder
-) -> None:
-    """Judges whether a message id received for the first time can stem from the recorded publishes.
+) -> bool:
+    """Judges whether a message id received for the first time can stem from the recorded publishes; True if it cannot.
 
     `early`: what this subscription received of the same sequence number so far, the primary left out.
     """
@@ -74,15 +108,18 @@ def judge_origin(
         predates = not docket.rules.subscription_predates_first_publish and arrival.seq < record.first
         if not record.was_invoked(arrival.seq) and not predates:
             docket.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
-        elif arrival.seq < (order.next or 0):
+            return True
+        if order.settled and record.first <= arrival.seq <= order.last.seq:
             certain = attempts_observed and record.was_attempted_once(arrival.seq)
             _file_duplicate(docket, arrival, order, certain=certain)
     elif publication.certainly_unsent:
         docket.violation(Kind.GHOST, arrival.t, (publication.invoked_number, arrival.number), _record_of(arrival))
+        return True
     elif early or (publication.confirmed and publication.token != arrival.token):
         records = publication.records_beside(arrival.token) + 1
         certain = attempts_observed and order.record.complete and records > publication.attempts
         _file_duplicate(docket, arrival, order, certain=certain)
+    return False
 
 
 def judge_failure(docket: Docket, publication: Publication, early: Iterable[Early], epoch: str, t: float, number: int) -> None:
@@ -95,7 +132,7 @@ def judge_failure(docket: Docket, publication: Publication, early: Iterable[Earl
 
 
 def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
-    late = order.next is not None and arrival.seq < order.next - 1
+    late = order.settled and arrival.seq < order.last.seq
     kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
     docket.counters["publisher_duplicates"] += 1
     file = docket.violation if certain else docket.info

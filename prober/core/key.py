@@ -1,42 +1,62 @@
 """One key on one subscription: routes its events through the checks, in the order in which they need each other.
 
-A delivery is first placed in the learned log, then judged as a message (integrity), as the next thing sent (redelivery), as a first
-delivery (order), and as something held (holder); last, it is held itself and its redelivery is owed until it is acknowledged. The
-holder is judged before the rewind that this delivery may be takes away what others held: the rewind is what is in question.
+The way of a delivery (`_deliver`): it arrives, is placed in the learned log, and is judged as a message (integrity), as the next thing
+sent (redelivery), as a first delivery (order), and as something held (holder); then it rewinds the key, if it does, and last it is held
+itself and its redelivery is owed until it is acknowledged. The holder is judged before the rewind that this delivery may be takes away
+what others held: the rewind is what is in question.
 
-Messages of an epoch without any recorded publish are *foreign* (another run's): they are counted and not judged. They may rewind the
-key, so everything learned may have been released by them.
+Messages of an epoch without any recorded publish are *foreign* (another run's): their content is judged, and they are counted. They
+may rewind the key, so everything learned may have been released by them.
 """
 
 from __future__ import annotations
 
 from math import inf
-from typing import Protocol
+from typing import Final, Protocol
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import Docket
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
-from prober.core.integrity import judge_content, judge_failure, judge_known_id, judge_origin, judge_redelivery
+from prober.core.integrity import (
+    judge_confirmation,
+    judge_content,
+    judge_failure,
+    judge_known_id,
+    judge_origin,
+    judge_other_claim,
+    judge_redelivery,
+    note_service_duplicate,
+)
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, RACED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EpochRecord, Publication
+from prober.core.racing import PutBack, SessionEvent
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, NO_TRACKS, TRACKS_KEPT, UNARY_TRACKS_KEPT, Arrival, Held, Session, Track, take_over
+from prober.core.sessions import ANCIENT, Arrival, Session, Track, Tracks
 from prober.core.subscription import Subscription
 
-_NO_OTHERS: list[Track] = []
+OVERHEAD_BYTES: Final = 2048
+"""What a message may count for beside its data: attributes, key, id."""
 
 
 class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it: `epochs` is what its publisher recorded."""
+    """The key as all subscriptions of the topic see it.
+
+    epochs      what its publisher recorded.
+    largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
+    """
 
     epochs: dict[str, EpochRecord]
+    largest: float
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A subscription learned a position of the key's log."""
+
+    def primary(self, token: int) -> Publication | None:
+        """The unsettled publication that was confirmed with this token."""
 
 
 class KeyChecker:
@@ -47,11 +67,15 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_claims",
+        "_closed_seen_t",
         "_holder",
+        "_last_arrival",
         "_last_event_t",
         "_last_position",
         "_liveness",
         "_order",
+        "_put_back",
         "_redelivery",
         "_rules",
         "_topic_key",
@@ -64,246 +88,180 @@ class KeyChecker:
     )
 
     def __init__(self, docket: Docket, subscription: Subscription, topic_key: TopicKey) -> None:
+        rules = subscription.rules
         self.docket = docket
         self.subscription = subscription
         self.due_t = inf
-        self.log = LearnedLog(subscription.rules.window, subscription.rules.dead_letter_max_attempts)
+        self.log = LearnedLog(rules.window, rules.dead_letter_max_attempts)
         self._topic_key = topic_key
-        self._rules = subscription.rules
-        self._tracks = NO_TRACKS
+        self._rules = rules
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._redelivery = RedeliveryCheck(docket, self.log)
-        self._order = OrderCheck(docket, self.log, subscription.index, topic_key.epochs)
-        self._holder = HolderCheck(docket, self.log)
-        self._liveness = LivenessCheck(docket, self.log)
+        self._last_arrival: tuple[Session, float] | None = None
+        self._closed_seen_t = LONG_AGO
+        self._claims = False
+        self._put_back: PutBack | None = None
+        self._tracks = Tracks(streaming=subscription.streaming)
+        self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
+        self._holder = HolderCheck(docket, self.log, self._tracks, subscription)
+        self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
+        self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
+
+    # --- what the publisher says ---------------------------------------------------------------------------------------------
 
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch)
-        if order is not None and self._order.confirmed(order, publication, t):
+        order = self._order.of(publication, epoch)
+        if order is None:
+            return
+        if self._order.confirmed(order, publication, t):
             order.record.receive(publication)
+        elif self._claims and publication.token is not None:
+            judge_confirmation(self.docket, self.log, publication, order, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
-        order = self._order.epoch(epoch)
-        if order is not None:
-            judge_failure(self.docket, publication, publication.early_on(self.subscription.index), epoch, t, number)
+        judge_failure(self.docket, publication, publication.early_on(self.subscription.index), epoch, t, number)
 
-    def abandoned(self, epoch: str, seq: int) -> None:
+    def abandoned(self, epoch: str, publication: Publication) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
-        order = self._order.epoch(epoch)
+        order = self._order.of(publication, epoch)
         if order is not None:
-            order.forget(seq)
+            order.overtaken.pop(publication.seq, None)
+
+    def given_up(self, record: EpochRecord) -> None:
+        """The oldest publications of an epoch are not recorded any more."""
+        self._order.give_up(record)
+
+    # --- deliveries ----------------------------------------------------------------------------------------------------------
 
     def delivered(self, event: Delivered, number: int) -> None:
-        """Judges one delivery; see the head of this file for the order of the checks."""
-        t = self._last_event_t = event.t
-        session = self.subscription.session(event.session, t)
-        track = self._track(session, t, number)
-        order = self._order.epoch(event.epoch)
-        if order is None:
-            self._foreign(t)
-            return
-        publication = order.record.open.get(event.seq)
-        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
-        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id)
+        """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
+        if self.subscription.racing:
+            if self._put_back is not None and self._put_back.follows(event, number):
+                return
+            if self._overtakes(event):
+                self._put_back = self._put_back or PutBack()
+                self._put_back.put(event, number, event.t + self._race_s(event))
+                return
+        self._deliver(event, number)
+        if self._put_back:
+            self._let_through(LONG_AGO)
+
+    def _deliver(self, event: Delivered, number: int) -> None:
+        arrival = self._arrive(event, number)
         if event.defect is not None or not event.matches_filter:
             judge_content(self.docket, arrival, event.defect, event.matches_filter)
-        if not self._place(arrival, order, publication):
+        record = self._topic_key.epochs.get(event.epoch)
+        if record is None:
+            self._foreign(arrival)
+            return
+        publication = record.open.get(event.seq)
+        order = self._order.epoch(event.epoch, "" if publication is None else publication.region)
+        if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
         self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
-        if arrival.new and publication is not None and self._order.first_delivery(order, publication, arrival):
-            order.record.receive(publication)
-        certain = self._holder_judges(arrival)
+        if arrival.new and publication is not None:
+            self._order_judges(arrival, order, publication)
+        certain = self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
         self._hold(arrival, certain)
 
-    def acked(self, event: Acked) -> None:
-        """An acknowledgement is on its way: nothing is owed for the message any more."""
-        self._last_event_t = event.t
-        position = self.log.find(hash(event.message_id))
-        if not position:
-            return
-        self.log.mark(position, ACKED)
-        self._holder.acked_t = event.t
-        self._liveness.release(position)
-        acking = self._tracks.get(event.session)
-        if acking is not None:
-            acking.held.pop(position, None)
-            acking.unsettle(event.t + self._rules.ack_settled_s)
-        for track in self._others(acking):
-            track.doubt(position)
+    def _arrive(self, event: Delivered, number: int) -> Arrival:
+        t = event.t
+        if t > self._last_event_t:
+            self._last_event_t = t
+        session = self.subscription.session(event.session, t)
+        if self._closed_seen_t != self.subscription.last_closed_t:
+            self._closed_seen_t = self.subscription.last_closed_t
+            self._holder.releases.release(self._tracks.fold_closed(t))
+        track = self._tracks.of(session, t)
+        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
+        stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
+        if stamp != NO_STAMP:
+            self.docket.ids_alone = False
+        return Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
 
-    def nacked(self, event: Nacked | LeaseModified) -> None:
-        """A refusal is on its way: the service may release the key from this message on."""
-        t = self._last_event_t = event.t
-        position = self.log.find(hash(event.message_id))
-        track = self._tracks.get(event.session)
-        self._holder.release(position or self.log.frontier)
-        if not position or track is None:
-            return
-        held = track.held.pop(position, None)
-        track.unsettle(t + self._rules.ack_settled_s)
-        if held is not None:
-            self._liveness.refuse(position, t)
-            if self._rules.mode is Mode.PUSH:
-                self._redelivery.nacked(position, held.number)
-
-    def lease_modified(self, event: LeaseModified) -> None:
-        """A lease is being changed: it may end earlier, or last longer, than it would have."""
-        if event.seconds <= 0:
-            self.nacked(event)
-            return
-        position = self.log.find(hash(event.message_id))
-        track = self._tracks.get(event.session)
-        if not position or track is None:
-            return
-        end_t = event.t + event.seconds
-        self._holder.shorten(position, end_t, event.t)
-        self._liveness.postpone(position, end_t)
-        held = track.held.get(position)
-        if held is not None:
-            latest_t = max(held.lease_end_max_t, end_t + self._rules.delivery_delay_max_s)
-            track.held[position] = Held(held.number, min(held.lease_end_min_t, end_t), latest_t)
-
-    def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
-        """Exactly-once: the service confirmed an acknowledgement."""
-        position = self.log.find(hash(event.message_id))
-        if position and self._rules.exactly_once and event.t > self.docket.amnesty_until_t:
-            self.log.confirm(position, event.t, number)
-
-    def dead_lettered(self, event: DeadLettered) -> None:
-        """A message left the subscription: runs may pass over it, and nobody holds it."""
-        token = hash(event.message_id)
-        position = self.log.find(token)
-        if not position:
-            return self._order.dismiss(token)
-        self.log.mark(position, REMOVED)
-        self._liveness.release(position)
-        for track in self._tracks.values():
-            track.held.pop(position, None)
-
-    def unsettle(self, until_t: float) -> None:
-        """A seek, purge or filter change settles until `until_t`: until then everything may be explained by it.
-
-        What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
-        same happens once more when it has settled.
-        """
-        self.docket.amnesty_until_t = until_t
-        self._unsettled = True
-        self._start_over()
-        self.due_t = min(self.due_t, until_t)
-
-    def interrupted(self) -> None:
-        """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
-        self.log.forget()
-        self._tracks = NO_TRACKS
-        self._order.interrupt()
-
-    def wake(self, now: float) -> None:
-        """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
-        until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
-        self._redelivery.settle(until_t)
-        self._holder.settle(until_t)
-        if self._unsettled and now > self.docket.amnesty_until_t:
-            self._unsettled = False
-            self._start_over()
-        coming_t = self._liveness.judge(now, self.subscription.up_since_t, self._order)
-        if coming_t == inf:
-            coming_t = self._sleep(now)
-        if self.subscription.up_since_t == inf and self.owes():
-            coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
-        self.due_t = min(coming_t, self._next_hold())
-
-    def next_due(self, t: float) -> float:
-        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
-        due_t = t + self.subscription.shortest_deadline_s
-        return min(due_t, self._next_hold()) if self._redelivery.held or self._holder.pending else due_t
-
-    def finish(self) -> None:
-        """Settles everything on hold as if time went on without further events."""
-        self._redelivery.settle(inf)
-        self._holder.settle(inf)
-
-    def owes(self) -> bool:
-        """Whether the service still owes this subscription a delivery."""
-        return self._liveness.owes() or any(owed or any(order.missing()) for order, owed in self._order.undelivered())
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
-        return not (self._redelivery.held or self._holder.pending or self._liveness.owed or self.owes())
-
-    def _track(self, session: Session, t: float, number: int) -> Track:
-        track = self._tracks.get(session.name)
-        if track is not None and track.session is session:
-            return track
-        if track is not None:
-            self._tracks[f"{session.name} before {number}"] = track
-        if len(self._tracks) >= (TRACKS_KEPT if self._rules.mode is Mode.STREAMING else UNARY_TRACKS_KEPT):
-            self._forget_tracks(t)
-        if not self._tracks:
-            self._tracks = {}
-        track = self._tracks[session.name] = Track(session)
-        return track
-
-    def _others(self, own: Track | None) -> list[Track]:
-        """The sessions that delivered the key, one left out."""
-        return [track for track in self._tracks.values() if track is not own] if len(self._tracks) > 1 else _NO_OTHERS
-
-    def _forget_tracks(self, t: float) -> None:
-        """Forgets sessions, but not what they may still be predecessors with, nor until when they may count as holders."""
-        gone = take_over(self._tracks, t)
-        for track in gone:
-            track.let_go(0, inf)
-            self._holder.unsettled_until_t = max(self._holder.unsettled_until_t, track.unsettled_until_t)
-        self._redelivery.remember(span for track in gone for span in track.spans)
-
-    def _foreign(self, t: float) -> None:
+    def _foreign(self, arrival: Arrival) -> None:
         self.docket.counters["deliveries_foreign"] += 1
-        self._holder.release(self.log.frontier)
-        self._liveness.delivered(0, t, 0)
+        self._holder.releases.release(self.log.frontier)
+        self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
         """Finds or learns the position; False for a record that may have been forgotten."""
         log = self.log
-        position = log.find(arrival.token)
-        if position:
-            arrival.position = position
-            arrival.lo = max(arrival.lo, log.invoked_t(position))
-            count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
-            judge_known_id(self.docket, log, arrival, order, self._order.epochs)
-            judge_redelivery(self.docket, log, arrival)
+        known = log.find(arrival.token)
+        arrival.position = log.find_record(known, arrival.token, arrival.stamp) if known else 0
+        if arrival.position:
+            self._recognise(arrival, order)
             return True
-        primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(arrival.seq)
-        retired = log.is_retired(order.index, arrival.seq) and not primary_awaited
-        if retired or self._order.predates(order, publication, arrival):
-            return False
-        early = publication.early_on(self.subscription.index) if publication is not None else []
+        if not known:
+            primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
+            retired = log.is_retired(arrival.token, order.index, arrival.seq) and not primary_awaited
+            if retired or self._order.predates(order, publication, arrival):
+                return False
+        self._learn(arrival, order, publication)
+        if known:
+            arrival.copies_id = True
+            for position in (known, arrival.position):
+                log.mark(position, SHARED)
+            note_service_duplicate(self.docket, arrival)
+        else:
+            self._judge_origin(arrival, order, publication)
+        return True
+
+    def _recognise(self, arrival: Arrival, order: EpochOrder) -> None:
+        """A record that was received before."""
+        log, position = self.log, arrival.position
+        arrival.lo = max(arrival.lo, log.invoked_t(position))
+        count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
+        judge_known_id(self.docket, log, arrival, order, self._order.epochs)
+        judge_redelivery(self.docket, log, arrival)
+
+    def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
+        """A record that was not received before."""
+        log = self.log
         invoked_t = publication.invoked_t if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
-        arrival.position = log.learn(arrival.token, order.index, arrival.seq, arrival.number, arrival.t, invoked_t)
+        arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
         self.docket.counters["deliveries_first"] += 1
-        judge_origin(self.docket, arrival, publication, early, order)
+        if self.subscription.racing:
+            self._mark_race(arrival, publication)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
-        return True
+
+    def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
+        early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
+        if judge_origin(self.docket, arrival, publication, early, order):
+            self.log.mark(arrival.position, STRANGE)
+        if publication is None or publication.token != arrival.token:
+            self._claims = True
+            if publication is None or publication.token is not None:
+                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+
+    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
+        """A record whose place among its neighbours only its arrival tells, while another session may have been ahead."""
+        session, last = arrival.track.session, self._last_arrival
+        self._last_arrival = (session, arrival.t)
+        if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
+            return
+        if publication is None or (publication.token is not None and publication.token != arrival.token):
+            self.log.mark(arrival.position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
+        self.log.forgotten += 1
         self.docket.counters["deliveries_unplaced"] += 1
-        self._holder.unplaced(arrival, self._tracks.values())
+        self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
-        arrival.track.record(ANCIENT, arrival.t, arrival.number, LONG_AGO)
-        self._last_position = ANCIENT
+        self._record(arrival, ANCIENT)
 
     def _redelivery_judges(self, arrival: Arrival) -> bool:
         """Judges the step to this delivery; the common cases need no look at the predecessors.
@@ -311,37 +269,34 @@ class KeyChecker:
         The latest delivery of all is always a possible predecessor. So a new message right after it is neither a skip nor a rewind,
         and neither is the next message on the only session.
         """
-        check, tracks = self._redelivery, self._tracks
+        check = self._redelivery
         position, own = arrival.position, arrival.own
         if not check.watching:
-            if own == position - 1 and own and len(tracks) == 1:
+            if own == position - 1 and own and len(self._tracks) == 1 and not self._tracks.past:
                 return False
             if arrival.new and self._last_position == position - 1 and own in (0, position - 1):
                 return False
-        return check.judge(arrival, tracks.values(), self.subscription.is_alone(arrival.track.session))
+        return check.judge(arrival)
 
-    def _holder_judges(self, arrival: Arrival) -> bool:
-        holder = self._holder
-        if holder.pending:
-            holder.explain_pending(arrival)
-        if holder.owner == arrival.track.session.subscriber:
-            if holder.contested:
-                holder.resume(arrival)
-            return True
-        return holder.judge(arrival, self._tracks.values(), self.subscription.last_closed_t)
+    def _order_judges(self, arrival: Arrival, order: EpochOrder, publication: Publication) -> None:
+        if arrival.copies_id:
+            order.real_time.learn(publication, arrival.epoch, arrival.number)
+        elif self._order.first_delivery(order, publication, arrival):
+            order.record.receive(publication)
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
+        sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
-        arrival.track.let_go(arrival.position, inf)
-        for track in self._others(arrival.track):
-            track.let_go(arrival.position, inf)
-            after = arrival.lo - self._rules.clock_error_s
-            reached = max([reached, *(span.position for span in track.spans if span.last_t >= after)])
+        arrival.track.drop_from(arrival.position)
+        for track in self._tracks.others(arrival.track):
+            track.drop_from(arrival.position)
+            reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
+        reached = max([reached, *(span.position for span in self._tracks.past if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.track.session, reached)
+            self._liveness.rewound(arrival.number, arrival.t, reached)
 
     def _hold(self, arrival: Arrival, certain: bool) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -349,21 +304,266 @@ class KeyChecker:
         It is also in doubt while an acknowledgement of an earlier delivery may be under way, for applied now it ends this hold too, and
         when it may have been sent before a rewind that was seen on another session, which then has dropped it.
         """
-        rules = self._rules
-        t, number, position = arrival.t, arrival.number, arrival.position
-        lease_end_t = t + rules.ack_deadline_s
-        delay, track = rules.delivery_delay_max_s, arrival.track
+        rules, holder, track = self._rules, self._holder, arrival.track
+        position, delay_s = arrival.position, rules.delivery_delay_max_s
+        lease_end_t = arrival.t + rules.ack_deadline_s
         acked_before = self.log.flags(position) & ACKED
-        if self._holder.ack_under_way(arrival) or any(other.rewound_t >= arrival.lo for other in self._others(track)):
+        if acked_before and holder.acks.may_end(position, arrival.lo):
+            certain = False
+        sent_t = arrival.lo - rules.clock_error_s
+        if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
             certain = False
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1
-        track.held[position] = Held(number, lease_end_t - delay if certain else LONG_AGO, lease_end_t + delay)
-        track.record(position, t, number, t - delay - rules.clock_error_s)
-        self._liveness.delivered(position, t, number)
-        self._last_position = position
+        if certain:
+            track.hold(position, (arrival.number, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
+        else:
+            track.drop_from(position)
+            track.unsettle(lease_end_t + delay_s)
+        holder.releases.lease(position, lease_end_t - delay_s, arrival.t)
+        self._record(arrival, position)
+        self._liveness.delivered(position, arrival.t, arrival.number)
         if not acked_before and position > self._redelivery.sought_frontier:
-            self._liveness.owe(position, lease_end_t, number)
+            self._liveness.owe(position, lease_end_t, arrival.number)
+            self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
+        flow = track.session.flow
+        if flow is not None:
+            flow.take(arrival.token, self._topic_key.largest + OVERHEAD_BYTES, lease_end_t + delay_s)
+            self.subscription.flow_changed(arrival.t)
+
+    def _record(self, arrival: Arrival, position: int) -> None:
+        rules = self._rules
+        arrival.track.record(position, arrival.t, arrival.number, rules.delivery_delay_max_s, rules.clock_error_s)
+        self._last_position = position
+
+    # --- answers -------------------------------------------------------------------------------------------------------------
+
+    def acked(self, event: Acked, number: int) -> None:
+        """An acknowledgement is on its way: nothing is owed for the message any more."""
+        if self._follows(event, number):
+            return
+        t = event.t
+        if t > self._last_event_t:
+            self._last_event_t = t
+        token = hash(event.message_id)
+        newest = self.log.find(token)
+        acking = self._tracks.find(event.session)
+        if newest:
+            for position in self.log.positions_of(newest):
+                self._ack(position, t, acking)
+        if acking is not None and acking.session.flow is not None:
+            acking.session.flow.release(token)
+            self.subscription.flow_changed(t)
+
+    def _ack(self, position: int, t: float, acking: Track | None) -> None:
+        self.log.mark(position, ACKED)
+        self._holder.acks.sent(position, t)
+        self._liveness.release(position)
+        if not self._liveness.owed:
+            self.subscription.freed(self.docket.key)
+        if acking is not None:
+            acking.let_go(position)
+            acking.unsettle(t + self._rules.ack_settled_s)
+            if self._holder.pending:
+                self._holder.lets_go(acking, position, t)
+        if len(self._tracks) > 1:
+            for track in self._tracks:
+                if track is not acking:
+                    track.doubt(position)
+
+    def nacked(self, event: Nacked | LeaseModified, number: int) -> None:
+        """A refusal is on its way: the service may release the key from this message on."""
+        if self._follows(event, number):
+            return
+        t = event.t
+        if t > self._last_event_t:
+            self._last_event_t = t
+        token = hash(event.message_id)
+        newest = self.log.find(token)
+        self._holder.releases.release(newest or self.log.frontier)
+        track = self._tracks.find(event.session)
+        if not newest or track is None:
+            return
+        if track.session.flow is not None:
+            track.session.flow.release(token)
+            self.subscription.flow_changed(t)
+        for position in self.log.positions_of(newest):
+            self._nack(position, t, track)
+
+    def _nack(self, position: int, t: float, track: Track) -> None:
+        held = track.held.get(position)
+        track.let_go(position)
+        track.unsettle(t + self._rules.ack_settled_s)
+        if self._holder.pending:
+            self._holder.lets_go(track, position, t)
+        owed = self._liveness.owed.get(position)
+        self._liveness.refuse(position, t)
+        number = held[0] if held is not None else owed.number if owed is not None else 0
+        if number and self._rules.mode is Mode.PUSH:
+            self._redelivery.nacked(position, number)
+
+    def lease_modified(self, event: LeaseModified, number: int) -> None:
+        """A lease is being changed: it may end earlier, or last longer, than it would have."""
+        if event.seconds <= 0:
+            self.nacked(event, number)
+            return
+        if self._follows(event, number):
+            return
+        token = hash(event.message_id)
+        newest = self.log.find(token)
+        track = self._tracks.find(event.session)
+        if not newest or track is None:
+            return
+        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
+        for position in self.log.positions_of(newest):
+            self._holder.releases.lease(position, end_t, event.t)
+            if position in self._liveness.owed:
+                self._liveness.postpone(position, end_t)
+                self.subscription.held(self.docket.key, event.t, end_t + delay_s)
+                track.unsettle(end_t + delay_s)
+            track.shorten(position, end_t, delay_s)
+        if track.session.flow is not None:
+            track.session.flow.extend(token, end_t + delay_s)
+
+    def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
+        """Exactly-once: the service confirmed an acknowledgement."""
+        if self._follows(event, number):
+            return
+        position = self.log.find(hash(event.message_id))
+        if (
+            position
+            and self._rules.exactly_once
+            and event.t > self.docket.amnesty_until_t
+            and not self.log.flags(position) & SHARED
+        ):
+            self.log.confirm(position, event.t, number)
+
+    def dead_lettered(self, event: DeadLettered) -> None:
+        """A message left the subscription: runs may pass over it, and nobody holds it."""
+        token = hash(event.message_id)
+        newest = self.log.find(token)
+        if not newest:
+            publication = self._topic_key.primary(token)
+            if publication is not None:
+                self._order.dismiss(publication)
+            return
+        for position in self.log.positions_of(newest):
+            self.log.mark(position, REMOVED)
+            self._liveness.release(position)
+            for track in self._tracks:
+                track.let_go(position)
+
+    # --- sessions that race --------------------------------------------------------------------------------------------------
+
+    def _follows(self, event: SessionEvent, number: int) -> bool:
+        return self._put_back is not None and self._put_back.follows(event, number)
+
+    def _race_s(self, event: Delivered) -> float:
+        return self.subscription.race_s(self.subscription.session(event.session, event.t))
+
+    def _overtakes(self, event: Delivered) -> bool:
+        """Whether something that must come before a first delivery has not, and may yet on another session."""
+        record = self._topic_key.epochs.get(event.epoch)
+        publication = record.open.get(event.seq) if record is not None else None
+        if publication is None or self._unsettled or self._race_s(event) <= 0:
+            return False
+        return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
+
+    def _let_through(self, now: float) -> None:
+        """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes)) is not None:
+            event, number = ready
+            waiting, self._put_back = self._put_back, None
+            self._go_on(event, number)
+            self._put_back = waiting
+        if not self._put_back:
+            self._put_back = None
+
+    def _go_on(self, event: SessionEvent, number: int) -> None:
+        if isinstance(event, Delivered):
+            self._deliver(event, number)
+        elif isinstance(event, Acked):
+            self.acked(event, number)
+        elif isinstance(event, Nacked):
+            self.nacked(event, number)
+        elif isinstance(event, LeaseModified):
+            self.lease_modified(event, number)
+        else:
+            self.ack_confirmed(event, number)
+
+    # --- control operations and time -----------------------------------------------------------------------------------------
+
+    def unsettle(self, until_t: float, cause: str) -> None:
+        """A seek, purge or filter change settles until `until_t`: until then everything may be explained by it.
+
+        What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
+        same happens once more when it has settled.
+        """
+        self._let_through(inf)
+        self.docket.excuse(until_t, cause)
+        self._unsettled = True
+        self._start_over()
+        self.due_t = min(self.due_t, self.docket.amnesty_until_t)
+
+    def interrupted(self) -> None:
+        """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
+        self._let_through(inf)
+        self.log.forget()
+        self._tracks.forget()
+        self._order.interrupt()
+
+    def wake(self, now: float) -> None:
+        """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
+        if self._put_back:
+            self._let_through(now)
+        until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
+        self._redelivery.settle(until_t)
+        self._holder.settle(until_t)
+        self._order.settle(until_t)
+        if self._unsettled and now > self.docket.amnesty_until_t:
+            self._unsettled = False
+            self._start_over()
+        if not self.subscription.waiting.running:
+            self.subscription.flow_changed(now)
+        coming_t = self._liveness.judge(now)
+        if coming_t == inf:
+            coming_t = self._sleep(now)
+        if not self.subscription.waiting.running and self.owes():
+            coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
+        self.due_t = min(coming_t, self._next_hold())
+
+    def next_due(self, t: float) -> float:
+        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+        due_t = t + self.subscription.shortest_deadline_s
+        waiting = self._redelivery.held or self._holder.pending or self._put_back or self._order.lost
+        return min(due_t, self._next_hold()) if waiting else due_t
+
+    def finish(self) -> None:
+        """Settles everything on hold as if time went on without further events."""
+        self._let_through(inf)
+        self._redelivery.settle(inf)
+        self._holder.settle(inf)
+        self._order.settle(inf)
+
+    def owes(self) -> bool:
+        """Whether the service still owes this subscription a delivery."""
+        if self._liveness.owes():
+            return True
+        now = self._last_event_t
+        return any(
+            next(owed, None) is not None or any(self._order.missing(order, now)) for order, owed in self._order.undelivered(now)
+        )
+
+    def has_lost_by_age(self, now: float) -> bool:
+        """Whether something published may have grown older than the retention before it was received."""
+        expired_t = self._order.expired_t(now)
+        return any(order.record.latest is not None and order.record.first_t <= expired_t for order in self._order.epochs)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
+        waiting = self._redelivery.held or self._holder.pending or self._order.lost or self._put_back or self._liveness.owed
+        return not (waiting or self.owes())
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
@@ -371,27 +571,28 @@ class KeyChecker:
         self._redelivery.reset(self.log.frontier)
         self._holder.reset(self.log.frontier)
         self._liveness.reset()
-        for track in self._tracks.values():
-            track.held.clear()
-            track.distrust()
+        self.subscription.freed(self.docket.key)
+        self._tracks.distrust()
         self._last_position = ANCIENT
 
     def _next_hold(self) -> float:
-        skip_t = self._redelivery.held[0].due_t if self._redelivery.held else inf
+        skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
         split_t = self._holder.pending[0].due_t if self._holder.pending else inf
-        return min(skip_t, split_t)
+        lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
+        back_t = self._put_back.due_t if self._put_back else inf
+        return min(skip_t, split_t, lost_t, back_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
         idle_t = self._last_event_t + self._rules.idle_after_s
-        if now <= idle_t or not self._tracks:
-            return idle_t if self._tracks else inf
-        busy_until_t = max(track.busy_until_t for track in self._tracks.values())
+        if now <= idle_t or not len(self._tracks):
+            return idle_t if len(self._tracks) else inf
+        busy_until_t = self._tracks.busy_until_t
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
-        self._tracks = NO_TRACKS
-        self._holder.release(self.log.frontier)
+        self._tracks.forget()
+        self._holder.rest(self.log.frontier)
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

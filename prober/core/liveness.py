@@ -5,39 +5,52 @@
     REDELIVERY_STALL  V2: after a rewind, no delivery reaches the frontier of that moment, and the key stood still, for
                       `stall_deadline_s`.
     UNACKED_STALL     V3: a message that was never acknowledged is not delivered again after its refusal or the end of its lease,
-                      and the key stood still, for `unacked_deadline_s`.
+                      and the key stood still, for `unacked_deadline_s`; if it was refused, also when the key moves on without it.
 
 Each is told once per standstill, as of the moment when its first deadline passed, so that it makes no difference when the clock was
 looked at.
 
 "Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not
-stuck. Clocks run only while a subscriber is there to deliver to: for streaming pull an open stream, for pull and push once anything
-was ever delivered or asked for.
+stuck. Only a message that was refused has to come again whatever else comes, once its refusal has certainly been applied.
+
+Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull
+and push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and
+settled. After a refusal or an expired lease the service may wait as long as the retry policy lets it, with the message and with
+those behind it. What is older than the retention is owed no more.
+
+What makes a missed deadline indeterminate:
+
+* Another key of the subscription has been held since before the clock began: "unacknowledged messages of a key can delay other keys".
+* With a dead-letter policy consistent redelivery is not promised.
+* A stream broke or a pull was lost since a run began, and all of its tail had been acknowledged before: it may have been sent and lost.
+  What is really owed shows as UNACKED_STALL.
 
 A rewind obliges the service to reach the frontier again, but copies of the new run may have arrived at another subscriber before the
-delivery that shows the rewind; so what can have been sent after it counts. If the stream that carried the run breaks, its tail may
-have been lost on the way after it was acknowledged earlier: then the stall is indeterminate, and what is really owed shows as
-UNACKED_STALL.
+delivery that shows the rewind; so what can have been sent after it counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
-from prober.core.findings import Kind
-from prober.core.order import EpochOrder, OrderCheck
+from prober.core.findings import Fact, Kind
+from prober.core.holder import HolderCheck
+from prober.core.order import EpochOrder, OrderCheck, Overtaken
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER
-from prober.core.rules import Mode
-from prober.core.sessions import Session
+from prober.core.sessions import Tracks
+from prober.core.subscription import Subscription
 
-_NOTHING: frozenset[str] = frozenset()
+_NOTHING: Final[frozenset[str]] = frozenset()
 
-STREAM_BROKE = "the stream that carried the run broke, and what it lost may have been acknowledged before"
+LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
+HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
 
 class Owed(NamedTuple):
@@ -49,33 +62,56 @@ class Owed(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` on `session`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t`."""
 
     target: int
     reached: int
     number: int
-    session: Session
+    t: float
 
 
 class LivenessCheck:
     """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
 
-    __slots__ = ("_docket", "_log", "_told", "last_delivery_number", "last_delivery_t", "owed", "run")
+    __slots__ = (
+        "_docket",
+        "_holder",
+        "_log",
+        "_orders",
+        "_refused_t",
+        "_subscription",
+        "_told",
+        "_tracks",
+        "last_delivery_number",
+        "last_delivery_t",
+        "owed",
+        "run",
+    )
 
-    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+    def __init__(
+        self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck, holder: HolderCheck
+    ) -> None:
         self._docket = docket
         self._log = log
+        self._tracks = tracks
+        self._subscription = subscription
+        self._orders = orders
+        self._holder = holder
+        self._refused_t = LONG_AGO
+        self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
         self.last_delivery_t = LONG_AGO
         self.last_delivery_number = 0
-        self._told = _NOTHING
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, position: int, t: float, number: int) -> None:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
-        self._told = _NOTHING
+        if self._told:
+            self._told = _NOTHING
         if self.run is not None:
             self._advance(self.run, max(position, self.run.reached), self.run.target)
 
@@ -93,6 +129,7 @@ class LivenessCheck:
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
+        self._refused_t = t
         owed = self.owed.get(position)
         if owed is not None:
             self.owed[position] = Owed(t, owed.number, refused=True)
@@ -103,12 +140,12 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, session: Session, reached: int) -> None:
+    def rewound(self, number: int, t: float, reached: int) -> None:
         """A rewind: everything up to the frontier has to come again. `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, session), reached, self._log.frontier)
+        self._advance(Run(0, 0, number, t), reached, self._log.frontier)
 
     def reset(self) -> None:
-        """A seek: nothing that was owed is owed any more."""
+        """A control operation: nothing that was owed is owed any more."""
         self.run = None
         self.rest()
 
@@ -116,113 +153,198 @@ class LivenessCheck:
         """Gives back the memory of what was owed."""
         self.owed = {}
 
-    def judge(self, now: float, up_since_t: float, orders: OrderCheck) -> float:
-        """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running.
-
-        `up_since_t` says since when a subscriber is there, `inf` if none is.
-        """
-        if now <= self._docket.amnesty_until_t:
-            return self._docket.amnesty_until_t
-        quiet_since_t = max(self.last_delivery_t, up_since_t)
-        if quiet_since_t == inf:
-            return inf
-        coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t))
-        for order, undelivered in orders.undelivered():
-            lost_t = self._judge_lost(now, up_since_t, order)
-            coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
-        return coming_t
-
     def owes(self) -> bool:
         """Whether a redelivery is still owed to a subscriber."""
         return self.run is not None or (self._docket.rules.unacked_deadline_s < inf and bool(self.owed))
+
+    # --- deadlines -----------------------------------------------------------------------------------------------------------
+
+    def judge(self, now: float) -> float:
+        """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running."""
+        if now <= self._docket.amnesty_until_t:
+            return self._docket.amnesty_until_t
+        if self._subscription.up_since_t == inf:
+            return inf
+        ready_t = self._ready_t(now)
+        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(now))
+        coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
+        for order, undelivered in self._orders.undelivered(now):
+            lost_t = self._judge_lost(now, ready_t, order)
+            coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
+        return coming_t
+
+    def _ready_t(self, now: float) -> float:
+        """Since when the service could deliver the key, apart from nobody waiting: a stream is open, nothing keeps the key back."""
+        subscription = self._subscription
+        if not subscription.streaming:
+            return max(subscription.up_since_t, self._tracks.busy_until_t)
+        used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
+        return max(subscription.up_since_t, used_up_t)
+
+    def _backed_off_t(self, now: float) -> float:
+        """Until when the retry policy may keep the key back: after a refusal, or a lease that is over."""
+        backoff_s = self._docket.rules.retry_backoff_max_s
+        if not backoff_s:
+            return LONG_AGO
+        expired_t = max((owed.due_t for owed in self.owed.values() if owed.due_t <= now), default=LONG_AGO)
+        return max(self._refused_t, expired_t) + backoff_s
+
+    def _deadline(self, since_t: float, seconds: float) -> float:
+        """When the service will have been able to deliver for so long since a moment."""
+        return self._subscription.waiting.reaches(since_t, seconds + self._docket.rules.clock_error_s)
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = run._replace(reached=reached, target=target) if reached < target else None
+        self.run = Run(target, reached, run.number, run.t) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
-        deadline_t = quiet_since_t + self._docket.rules.stall_deadline_s
         run = self.run
-        if run is None or now <= deadline_t:
-            return inf if run is None else deadline_t
+        if run is None:
+            return inf
+        deadline_t = self._deadline(quiet_since_t, self._docket.rules.stall_deadline_s)
+        if now <= deadline_t:
+            return deadline_t
         self.run = None
-        if self._log.holds(run.target):
-            facts = {"target": self._log.seq(run.target), "since_t": quiet_since_t}
+        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(now):
+            facts: dict[str, Fact] = {
+                "target": self._log.seq(run.target),
+                "since_t": quiet_since_t,
+                "seconds": deadline_t - quiet_since_t,
+            }
+            facts["epoch"] = self._orders.epoch_name(self._log.epoch(run.target))
             witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
-            self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, self._doubt_of(run))
+            self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, self._doubt_of(run, deadline_t))
         return inf
 
-    def _doubt_of(self, run: Run) -> str:
-        streaming = self._docket.rules.mode is Mode.STREAMING
-        if streaming and run.session.closed_t < inf and self._log.flags(run.target) & ACKED:
-            return STREAM_BROKE
-        return DEAD_LETTER if self._log.may_be_dead_lettered(run.target) else ""
+    def _doubt_of(self, run: Run, deadline_t: float) -> str:
+        if self._docket.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        rules = self._docket.rules
+        began_t = run.t - rules.delivery_delay_max_s
+        missing = self._log.between(run.reached, run.target + 1)
+        acked = all(self._log.flags(position) & ACKED for position in missing)
+        return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
-    def _judge_owed(self, now: float, quiet_since_t: float) -> float:
-        if self._docket.rules.unacked_deadline_s == inf:
+    # --- what is not acknowledged --------------------------------------------------------------------------------------------
+
+    def _judge_owed(self, now: float, quiet_since_t: float, ready_t: float) -> float:
+        rules = self._docket.rules
+        if rules.unacked_deadline_s == inf or not self.owed:
             return inf
         firm: dict[int, float] = {}
         doubtful: dict[int, float] = {}
+        moved_on: dict[int, float] = {}
+        expired_t = self._orders.expired_t(now)
+        settled_s = rules.ack_settled_s + rules.retry_backoff_max_s
         for position, owed in self.owed.items():
-            if position > self._log.floor:
-                group = doubtful if self._log.may_be_dead_lettered(position) else firm
-                group[position] = max(owed.due_t, quiet_since_t)
-        return min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
+            if position <= self._log.floor or self._log.invoked_t(position) <= expired_t < owed.due_t:
+                continue
+            group = doubtful if self._log.may_be_dead_lettered(position) else firm
+            group[position] = max(owed.due_t, quiet_since_t)
+            if owed.refused and not rules.dead_letter_max_attempts and self.last_delivery_t > owed.due_t:
+                moved_on[position] = max(owed.due_t + settled_s, ready_t)
+        coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
+        return min(coming_t, self._judge_moved_on(now, moved_on))
 
     def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
         """The same for a group of positions, by the time since when each is owed."""
-        deadline_s = self._docket.rules.unacked_deadline_s
         since_t = min(since.values(), default=inf)
         told = f"{Kind.UNACKED_STALL} {doubt}"
-        if now <= since_t + deadline_s or told in self._told:
-            return inf if told in self._told else since_t + deadline_s
+        if since_t == inf or told in self._told:
+            return inf
+        deadline_t = self._deadline(since_t, self._docket.rules.unacked_deadline_s)
+        if now <= deadline_t:
+            return deadline_t
         self._told |= {told}
         overdue = sorted(position for position, t in since.items() if t == since_t)
-        self._docket.liveness(
-            Kind.UNACKED_STALL,
-            since_t + deadline_s,
-            [self.owed[position].number for position in overdue[:5]],
-            {"seqs": tuple(map(self._log.seq, overdue[:SEQS_SHOWN])), "count": len(overdue), "since_t": since_t},
-            doubt,
-        )
+        self._file_unacked(overdue, since_t, deadline_t, doubt or self._held_elsewhere(since_t, deadline_t))
         return inf
 
-    def _judge_lost(self, now: float, up_since_t: float, order: EpochOrder) -> float:
-        deadline_s = self._docket.rules.delivery_deadline_s
+    def _judge_moved_on(self, now: float, since: dict[int, float]) -> float:
+        """The same for what was refused although the key moves on: each is told once."""
         coming_t = inf
-        for overtaken in order.missing():
-            since_t = max(overtaken.t, up_since_t)
-            if overtaken.reported_lost:
+        for position, since_t in since.items():
+            deadline_t = self._deadline(since_t, self._docket.rules.unacked_deadline_s)
+            if now <= deadline_t:
+                coming_t = min(coming_t, deadline_t)
                 continue
-            if now <= since_t + deadline_s:
-                coming_t = min(coming_t, since_t + deadline_s)
-                continue
-            overtaken.reported_lost = True
-            publication = overtaken.publication
-            self._docket.liveness(
-                Kind.LOST_OVERTAKEN,
-                since_t + deadline_s,
-                (publication.invoked_number, publication.confirmed_number, overtaken.by.number),
-                {"seq": publication.seq, "by": overtaken.by.seq, "epoch": order.record.name, "since_t": overtaken.t},
-            )
+            self._file_unacked([position], since_t, deadline_t, self._held_elsewhere(since_t, deadline_t))
+            del self.owed[position]
         return coming_t
 
-    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: list[Publication]) -> float:
-        deadline_s = self._docket.rules.delivery_deadline_s
-        if not undelivered or epoch in self._told:
+    def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
+        log, shown = self._log, overdue[:SEQS_SHOWN]
+        self._docket.liveness(
+            Kind.UNACKED_STALL,
+            deadline_t,
+            [self.owed[position].number for position in overdue[:5] if position in self.owed],
+            {
+                "seqs": tuple(map(log.seq, shown)),
+                "count": len(overdue),
+                "epoch": self._orders.epoch_name(log.epoch(overdue[0])),
+                "since_t": since_t,
+                "seconds": deadline_t - since_t,
+            },
+            doubt,
+        )
+
+    # --- what was never delivered --------------------------------------------------------------------------------------------
+
+    def _judge_lost(self, now: float, ready_t: float, order: EpochOrder) -> float:
+        coming_t = inf
+        for overtaken in self._orders.missing(order, now):
+            if overtaken.reported_lost:
+                continue
+            deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
+            if now <= deadline_t:
+                coming_t = min(coming_t, deadline_t)
+            else:
+                self._file_lost(order, overtaken, deadline_t)
+        return coming_t
+
+    def _file_lost(self, order: EpochOrder, overtaken: Overtaken, deadline_t: float) -> None:
+        overtaken.reported_lost = True
+        publication, by = overtaken.publication, overtaken.by
+        facts: dict[str, Fact] = {
+            "seq": publication.seq,
+            "epoch": order.record.name,
+            "by": by.seq,
+            "by_epoch": by.epoch,
+            "since_t": overtaken.t,
+            "seconds": deadline_t - overtaken.t,
+        }
+        witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
+        self._docket.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts)
+
+    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: Iterator[Publication]) -> float:
+        if epoch in self._told:
             return inf
-        first = min(undelivered, key=lambda publication: publication.confirmed_t)
+        first = next(undelivered, None)
+        if first is None:
+            return inf
         since_t = max(first.confirmed_t, quiet_since_t)
-        if now <= since_t + deadline_s:
-            return since_t + deadline_s
+        deadline_t = self._deadline(since_t, self._docket.rules.delivery_deadline_s)
+        if now <= deadline_t:
+            return deadline_t
         self._told |= {epoch}
-        stuck = [publication.seq for publication in undelivered if publication.confirmed_t <= since_t + deadline_s]
+        stuck = [first.seq, *(publication.seq for publication in undelivered if publication.confirmed_t <= deadline_t)]
         self._docket.liveness(
             Kind.STUCK,
-            since_t + deadline_s,
+            deadline_t,
             (first.invoked_number, first.confirmed_number, self.last_delivery_number),
-            {"seqs": tuple(stuck[:SEQS_SHOWN]), "count": len(stuck), "epoch": epoch, "since_t": since_t},
+            {
+                "seqs": tuple(islice(stuck, SEQS_SHOWN)),
+                "count": len(stuck),
+                "epoch": epoch,
+                "since_t": since_t,
+                "seconds": deadline_t - since_t,
+            },
+            self._held_elsewhere(since_t, deadline_t),
         )
         return inf
+
+    def _held_elsewhere(self, since_t: float, deadline_t: float) -> str:
+        """Whether another key was held all the time since the clock began."""
+        return HELD_ELSEWHERE if self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t) else ""

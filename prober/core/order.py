@@ -3,19 +3,24 @@
 What is compared are *primaries*: the records whose ids the publishes returned. Within one epoch the primaries must appear in the
 learned log in the order of their sequence numbers (session order, L3), because one writer handed them over one after the other.
 Across everything, a record whose publish was invoked after another publish had completed must come later in the log (real time, L4).
+Both hold within one publishing region only.
 
-    ORDER_GAP           a primary is received although an earlier, confirmed one has not been.
-    ORDER_INVERSION     a primary is received after a primary of a higher sequence number.
+    ORDER_GAP           a primary is received although an earlier, confirmed one has not been; or any record, although a publish that
+                        had completed before its own was invoked has not been: so the lost tail of an epoch shows when the next one flows.
+    ORDER_INVERSION     a primary is received after one that had to come later.
     REALTIME_INVERSION  a record is received before the primary of a publish that had completed before the record's own publish
                         was even invoked. One comparison decides it: the completion time against the latest invocation learned so far.
 
 What is *not* a violation: other records of the same sequence number (a client's retry puts 1, 2, 1', 2', 3 in the log), and publishes
 whose outcome is unknown, which may be in the log once, several times, late, or never. Session order binds two sequence numbers only
 when the confirmed attempt of the lower one was handed over first: a republication after an unknown outcome is ordered where it was
-republished.
+republished. Nor is it one that what was published longer ago than the retention never comes.
 
 A delivery may arrive before its publish is confirmed. Such ids wait in the record; the verdict is passed when the confirmation
 arrives. That is also when a gap shows that could not be one before.
+
+Each subscription goes through the publications of an epoch once, in the order of their invocations: `behind` is the last that it has
+come past. What it passed without receiving it is `overtaken`. So judging a delivery takes the same time whatever waits behind it.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
@@ -31,52 +36,76 @@ from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
+from prober.core.subscription import Subscription
 
-OVERTAKEN_MAX = 4096
+OVERTAKEN_MAX: Final = 4096
 """Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
-
-GONE_MAX = 256
+FILTERED_MAX: Final = 256
+"""The same where a filter may exclude them: beyond that the oldest is taken to be excluded."""
+GONE_MAX: Final = 256
 """Sequence numbers remembered per epoch that were dead-lettered before they were received."""
 
-_NOTHING: frozenset[int] = frozenset()
+_NOTHING: Final[frozenset[int]] = frozenset()
 
-FILTERED = "the subscription's filter may exclude what is missing"
-SOUGHT = "published before a seek, which may have passed over it"
-
-
-class Latest(NamedTuple):
-    """The latest publish invocation among the records learned so far: whose and when, and which event delivered the record."""
-
-    t: float
-    seq: int
-    number: int
-    invoked_number: int
+SOUGHT: Final = "published before {}, which may have passed over it"
+DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 
 
-NEVER = Latest(LONG_AGO, 0, 0, 0)
+class RealTime:
+    """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
+
+    __slots__ = ("epoch", "invoked_number", "number", "region", "seq", "t")
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+        self.t = LONG_AGO
+        self.seq = 0
+        self.epoch = ""
+        self.number = 0
+        self.invoked_number = 0
+
+    def learn(self, publication: Publication, epoch: str, number: int) -> None:
+        """A record of that publication was delivered by event `number`."""
+        if publication.invoked_t > self.t:
+            self.t = publication.invoked_t
+            self.seq = publication.seq
+            self.epoch = epoch
+            self.number = number
+            self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
-    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over."""
+    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch."""
 
     position: int
     seq: int
     number: int
     confirmed_number: int
     ordered_t: float
+    epoch: str
 
     def inverts(self, other: Primary) -> bool:
-        """Whether the two break session order: the lower one was handed over first, yet stands later in the log."""
+        """Whether the two, of one epoch, break session order: the lower was handed over first, yet stands later in the log."""
         lower, higher = (self, other) if self.seq < other.seq else (other, self)
         return lower.position > higher.position and lower.ordered_t <= higher.ordered_t
 
 
-BEFORE_ALL = Primary(0, 0, 0, 0, inf)
+BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
+
+
+class Lost(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
 
 
 @dataclass(slots=True)
 class Overtaken:
-    """A sequence number that had not been received when a higher primary was, at `t`.
+    """A sequence number that had not been received when `by` was, at `t`.
 
     `bound`: it was confirmed and had to come first. Otherwise its outcome was open then, or it was republished later.
     """
@@ -89,134 +118,229 @@ class Overtaken:
 
 
 class EpochOrder:
-    """How far the primaries of one epoch have been received, in the order of their sequence numbers.
+    """How far the primaries of one epoch, published in one region, have been received on one subscription.
 
-    index       small number that stands for the epoch in the learned log.
-    next        the sequence number expected next; None until an adopted baseline is known.
+    index       small number that stands for the epoch and region in the learned log.
+    behind      the last publication that was passed, None before the first; `passed` is its rank.
+    settled     whether a baseline is known: always, unless it has to be adopted.
     last        the primary that stands furthest in the log.
-    overtaken   sequence numbers below `next` that have not been received.
+    overtaken   publications that were passed and have not been received.
     highest     where the baseline is adopted: the highest sequence number received.
+    lost_rank   up to here it was told that something of a later epoch had come first.
     gone        sequence numbers that were dead-lettered before they were received.
     """
 
-    __slots__ = ("gone", "highest", "index", "last", "next", "overtaken", "record")
+    __slots__ = ("behind", "gone", "highest", "index", "last", "lost_rank", "overtaken", "passed", "real_time", "record", "settled")
 
-    def __init__(self, index: int, record: EpochRecord, baseline: int | None) -> None:
+    def __init__(self, index: int, record: EpochRecord, real_time: RealTime, *, settled: bool) -> None:
         self.index = index
         self.record = record
-        self.next = baseline
+        self.real_time = real_time
+        self.settled = settled
+        self.behind: Publication | None = None
+        self.passed = 0
+        self.lost_rank = 0
         self.last = BEFORE_ALL
         self.overtaken: dict[int, Overtaken] = {}
         self.gone = _NOTHING
         self.highest = 0
 
-    def between(self, low: int, high: int) -> list[Publication]:
-        """The recorded publications from `low` up to, not including, `high`, ascending; settled ones are no longer recorded."""
-        recorded = self.record.open
-        if high - low <= len(recorded):
-            return [recorded[seq] for seq in range(low, high) if seq in recorded]
-        return [recorded[seq] for seq in sorted(recorded) if low <= seq < high]
+    def pending(self) -> Iterator[Publication]:
+        """The publications of the region that were not passed, in order."""
+        region = self.real_time.region
+        publication = self.behind.following if self.behind is not None else self.record.oldest
+        while publication is not None and publication.region != region:
+            self.come_past(publication)
+            publication = publication.following
+        while publication is not None:
+            if publication.region == region:
+                yield publication
+            publication = publication.following
 
-    def awaits(self, seq: int) -> bool:
-        """Whether the primary of `seq` has not been received; False before a baseline is known."""
-        return self.next is not None and (seq >= self.next or seq in self.overtaken)
+    def come_past(self, publication: Publication) -> None:
+        """Everything up to this publication has been passed."""
+        self.behind = publication
+        self.passed = publication.rank
 
-    def undelivered(self, excused_until_t: float) -> list[Publication]:
+    def awaits(self, publication: Publication) -> bool:
+        """Whether the primary has not been received; False before a baseline is known."""
+        return self.settled and (publication.rank > self.passed or publication.seq in self.overtaken)
+
+    def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
         """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
-        return [
-            publication
-            for publication in self.record.open.values()
-            if publication.confirmed
-            and publication.invoked_t > excused_until_t
-            and self.awaits(publication.seq)
-            and publication.seq not in self.gone
-            and not self._is_bound(publication.seq)
-        ]
+        if self.settled and self.record.confirmed_rank > self.passed:
+            for publication in self.pending():
+                owed = publication.token is not None and publication.invoked_t > excused_until_t
+                if owed and publication.seq not in self.gone and publication.seq not in self.overtaken:
+                    yield publication
 
-    def dismiss(self, token: int) -> None:
-        """The record of that token left the subscription before it was received."""
-        for publication in self.record.open.values():
-            if publication.token == token and self.awaits(publication.seq):
-                self.overtaken.pop(publication.seq, None)
-                self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
+    def dismiss(self, publication: Publication) -> None:
+        """Its record left the subscription before it was received."""
+        if self.awaits(publication):
+            self.overtaken.pop(publication.seq, None)
+            self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
 
-    def missing(self) -> Iterator[Overtaken]:
+    def missing(self, excused_until_t: float) -> Iterator[Overtaken]:
         """Confirmed publishes that had to come before what overtook them, and have not come."""
-        return (overtaken for overtaken in self.overtaken.values() if overtaken.bound)
+        for overtaken in self.overtaken.values():
+            if overtaken.bound and overtaken.publication.invoked_t > excused_until_t:
+                yield overtaken
 
     def interrupt(self) -> None:
         """The record has a hole: the baseline is adopted anew, and nobody waits for what was published before."""
-        self.next = None
+        if self.record.latest is not None:
+            self.come_past(self.record.latest)
+        self.settled = False
         self.last = BEFORE_ALL
         self.overtaken.clear()
 
-    def forget(self, seq: int) -> None:
-        """A sequence number was given up: nothing is bound to it."""
-        self.overtaken.pop(seq, None)
-
     def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
-        """Notes that a sequence number was overtaken; beyond `OVERTAKEN_MAX` no more are noted."""
+        """Notes that a publication was overtaken; beyond `OVERTAKEN_MAX` no more are noted."""
         if len(self.overtaken) < OVERTAKEN_MAX:
             self.overtaken[publication.seq] = Overtaken(publication, by, t, bound)
 
-    def _is_bound(self, seq: int) -> bool:
-        overtaken = self.overtaken.get(seq)
-        return overtaken is not None and overtaken.bound
+    def overtake_filtered(self, publication: Publication, by: Primary, t: float) -> None:
+        """The same where the filter may exclude it: beyond `FILTERED_MAX` the oldest is taken to be excluded."""
+        self.overtaken[publication.seq] = Overtaken(publication, by, t, bound=False)
+        if len(self.overtaken) > FILTERED_MAX:
+            oldest = self.overtaken.pop(next(iter(self.overtaken)))
+            self.record.give_up(oldest.publication)
 
 
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
 
     records             the publisher's record by epoch; an epoch that is not in it is foreign.
-    epochs              how far each of them has been received.
+    epochs              how far each of them has been received, by region.
+    lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
-    excused_until_t     publishes invoked up to this time may have been passed over by a seek.
+    excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
-    __slots__ = ("_docket", "_log", "_records", "_subscription", "adopted_t", "epochs", "excused_until_t", "latest")
+    __slots__ = ("_docket", "_log", "_real_times", "_records", "_subscription", "adopted_t", "epochs", "excused_until_t", "lost")
 
-    def __init__(self, docket: Docket, log: LearnedLog, subscription: int, records: Mapping[str, EpochRecord]) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
         self._docket = docket
         self._log = log
         self._subscription = subscription
         self._records = records
+        self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
-        self.latest = NEVER
+        self.lost: tuple[Lost, ...] = ()
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
 
-    def epoch(self, name: str) -> EpochOrder | None:
-        """The state of an epoch, begun when its first publish is on record; None for a foreign epoch."""
+    # --- epochs and regions --------------------------------------------------------------------------------------------------
+
+    def epoch(self, name: str, region: str = "") -> EpochOrder | None:
+        """The state of an epoch in a region, begun when its first publish is on record; None for a foreign epoch."""
         record = self._records.get(name)
         if record is None:
             return None
         for order in reversed(self.epochs):
-            if order.record is record:
+            if order.record is record and order.real_time.region == region:
                 return order
+        return self._begin(record, region)
+
+    def of(self, publication: Publication, epoch: str) -> EpochOrder | None:
+        """The state that a publication of an epoch counts for."""
+        return self.epoch(epoch, publication.region)
+
+    def epoch_name(self, index: int) -> str:
+        """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
+        return next((order.record.name for order in self.epochs if order.index == index), "")
+
+    def shares_region(self, position: int, other: int) -> bool:
+        """Whether two positions inside the window were published in one region, as far as is known."""
+        if len(self._real_times) < 2:
+            return True
+        regions = {order.index: order.real_time.region for order in self.epochs}
+        return regions.get(self._log.epoch(position)) == regions.get(self._log.epoch(other))
+
+    def expired_t(self, now: float) -> float:
+        """What was published up to this time may be older than the retention; long ago if that has no bound."""
+        return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
+
+    def _begin(self, record: EpochRecord, region: str) -> EpochOrder:
         index = self.epochs[-1].index + 1 if self.epochs else 0
-        baseline = 1 if self._docket.rules.subscription_predates_first_publish else None
-        known = (kept for kept in self.epochs if self._records.get(kept.record.name) is kept.record)
-        self.epochs = (*known, EpochOrder(index, record, baseline))
-        return self.epochs[-1]
+        real_time = next((known for known in self._real_times if known.region == region), None)
+        if real_time is None:
+            real_time = RealTime(region)
+            self._real_times += (real_time,)
+        known = []
+        for kept in self.epochs:
+            if self._records.get(kept.record.name) is kept.record:
+                known.append(kept)
+            else:
+                self._log.forget_epoch(kept.index)
+        order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
+        self.epochs = (*known, order)
+        return order
+
+    # --- control operations --------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """The record has a hole: what was published before it can no longer be placed, and every baseline is adopted anew."""
-        for name, record in self._records.items():
-            order = self.epoch(name)
-            if order is not None:
-                order.interrupt()
-                self._log.retire(order.index, record.last)
+        for name in self._records:
+            self.epoch(name)
+        for order in self.epochs:
+            order.interrupt()
+            self._log.retire(order.index, order.record.last)
 
     def excuse(self, until_t: float) -> None:
         """A seek: what was invoked up to `until_t` may have been passed over, and is owed no more."""
         self.excused_until_t = until_t
+        self.lost = ()
         for order in self.epochs:
             order.overtaken.clear()
 
-    def dismiss(self, token: int) -> None:
-        """A record left the subscription before it was received."""
+    def dismiss(self, publication: Publication) -> None:
+        """The record of a publication left the subscription before it was received."""
         for order in self.epochs:
-            order.dismiss(token)
+            if order.record.open.get(publication.seq) is publication:
+                order.dismiss(publication)
+
+    def give_up(self, record: EpochRecord) -> None:
+        """The oldest publications of an epoch are not recorded any more."""
+        oldest = record.oldest
+        for order in self.epochs:
+            if order.record is record and oldest is not None:
+                for publication in order.pending():
+                    if publication.rank >= oldest.rank:
+                        break
+                    order.come_past(publication)
+
+    # --- what is owed --------------------------------------------------------------------------------------------------------
+
+    def undelivered(self, now: float) -> Iterator[tuple[EpochOrder, Iterator[Publication]]]:
+        """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
+        if self._docket.rules.filtered:
+            return
+        for record in list(self._records.values()):
+            if record.confirmed_rank and not any(order.record is record for order in self.epochs):
+                for region in {publication.region for publication in record.open.values()}:
+                    self._begin(record, region)
+        for order in self.epochs:
+            if self._records.get(order.record.name) is order.record:
+                yield order, order.confirmed_pending(max(self.excused_until_t, self.expired_t(now)))
+
+    def missing(self, order: EpochOrder, now: float) -> Iterator[Overtaken]:
+        """What was overtaken and is owed."""
+        return order.missing(self.expired_t(now))
+
+    def waits(self, publication: Publication, epoch: str) -> bool:
+        """Whether something that has not been received must come before the first record of this publication."""
+        order = self.of(publication, epoch)
+        if order is None or not order.settled or publication.rank <= order.passed:
+            return False
+        for earlier in order.pending():
+            if earlier is publication:
+                break
+            if earlier.may_come and earlier.seq not in order.gone and earlier.seq < publication.seq:
+                return True
+        return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+
+    # --- first deliveries ----------------------------------------------------------------------------------------------------
 
     def predates(self, order: EpochOrder, publication: Publication | None, arrival: Arrival) -> bool:
         """Whether an unknown message may belong before what was learned first, or into a hole of the record.
@@ -226,90 +350,133 @@ class OrderCheck:
         """
         if publication is None:
             return not order.record.complete
-        if order.next is not None:
+        if order.settled:
             return False
-        if self.latest == NEVER:
+        if order.real_time.t == LONG_AGO:
             self.adopted_t = arrival.t
         order.highest, highest = max(order.highest, arrival.seq), order.highest
-        overtaken = publication.confirmed_t < self.latest.t or arrival.seq < highest
+        overtaken = publication.confirmed_t < order.real_time.t or arrival.seq < highest
         return publication.invoked_t < self.adopted_t and overtaken
 
-    def undelivered(self) -> Iterator[tuple[EpochOrder, list[Publication]]]:
-        """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
-        if not self._docket.rules.filtered:
-            for order in filter(None, map(self.epoch, tuple(self._records))):
-                yield order, order.undelivered(self.excused_until_t)
-
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
-        """Judges a message id received for the first time; True when it is its sequence number's primary."""
-        before = self.latest
-        if publication.invoked_t > before.t:
-            self.latest = Latest(publication.invoked_t, arrival.seq, arrival.number, publication.invoked_number)
+        """Judges a record received for the first time; True when it is its sequence number's primary."""
+        real_time = order.real_time
+        late = publication.token == arrival.token and publication.confirmed_t + self._docket.rules.clock_error_s < real_time.t
+        if late:
+            self._realtime_inversion(publication, arrival, real_time)
+        real_time.learn(publication, arrival.epoch, arrival.number)
+        if len(self.epochs) > 1:
+            self._judge_other_epochs(order, publication, arrival)
         if publication.token == arrival.token:
-            if publication.confirmed_t + self._docket.rules.clock_error_s < before.t:
-                self._realtime_inversion(publication, arrival.number, before, arrival.t)
             self._primary(order, publication, arrival.position, arrival.number, arrival.t)
             return True
         if not publication.abandoned:
-            publication.delivered_early(Early(self._subscription, arrival.token, arrival.position, arrival.number))
+            publication.delivered_early(Early(self._subscription.index, arrival.token, arrival.position, arrival.number))
         return False
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
         if publication is not None and not publication.confirmed:
-            publication.delivered_early(Early(self._subscription, arrival.token, 0, arrival.number))
+            publication.delivered_early(Early(self._subscription.index, arrival.token, 0, arrival.number))
 
     def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> bool:
         """Judges a confirmation: its record may have been received already (then True), or overtaken."""
-        for seen in publication.early_on(self._subscription):
-            if seen.token == publication.token and not seen.position:
-                order.overtaken.pop(publication.seq, None)
-                return True
-            if seen.token == publication.token:
-                # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
-                self._primary(order, publication, seen.position, seen.number, t)
+        if publication.early:
+            for seen in publication.early_on(self._subscription.index):
+                if seen.token != publication.token:
+                    continue
+                if seen.position:
+                    # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
+                    self._primary(order, publication, seen.position, seen.number, t)
+                else:
+                    order.overtaken.pop(publication.seq, None)
                 return True
         overtaken = order.overtaken.get(publication.seq)
-        if overtaken is not None and publication.ordered_t <= overtaken.by.ordered_t:
+        bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
+        if overtaken is not None and bound:
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
         return False
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         seq = publication.seq
-        this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t)
-        if order.next is None:
-            order.next = seq
+        this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t, order.record.name)
+        if not order.settled:
+            order.settled = True
+            order.come_past(publication)
             self._log.retire(order.index, seq - 1)
-        if seq >= order.next:
-            if order.last.inverts(this):
-                self._inversion(publication, this, order.last, t)
-            if seq > order.next:
-                self._pass_over(order, publication, this, t)
-            order.next = seq + 1
         else:
-            self._late(order, publication, this, t)
+            overtaken = order.overtaken.pop(seq, None) if order.overtaken else None
+            if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
+                self._inversion(publication, this, overtaken.by, t)
+            elif overtaken is None and publication.rank > order.passed and order.last.inverts(this):
+                self._inversion(publication, this, order.last, t)
+            if publication.rank > order.passed + 1:
+                self._pass_over(order, publication, this, t)
+            if publication.rank > order.passed:
+                order.come_past(publication)
         if position > order.last.position:
             order.last = this
 
-    def _late(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
-        """A primary below the expected sequence number: something passed it."""
-        overtaken = order.overtaken.pop(this.seq, None)
-        if overtaken is not None and (overtaken.bound or overtaken.by.inverts(this)):
-            self._inversion(publication, this, overtaken.by, t)
-
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
-        """Sorts what lies between the expected sequence number and the higher one that came instead."""
+        """Sorts what lies between what was passed and the later one that came instead."""
         gap = []
-        for earlier in order.between(order.next or 0, publication.seq):
-            if earlier.seq in order.gone:
+        expired_t = self.expired_t(t)
+        for earlier in order.pending():
+            if earlier is publication:
+                break
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t <= expired_t:
                 continue
-            if earlier.confirmed and earlier.ordered_t <= publication.ordered_t:
+            if self._docket.rules.filtered:
+                order.overtake_filtered(earlier, this, t)
+            elif earlier.token is not None and earlier.ordered_t <= publication.ordered_t and earlier.seq < this.seq:
                 gap.append(earlier)
-            elif not earlier.abandoned:
+            elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
         if gap:
             self._gap(order, gap, this, t)
+
+    def settle(self, now: float) -> None:
+        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
+        waiting = self.lost
+        self.lost = tuple(lost for lost in waiting if lost.due_t >= now and now != inf)
+        for lost in waiting:
+            if lost not in self.lost:
+                gap = [publication for publication in lost.publications if lost.order.awaits(publication)]
+                if gap:
+                    self._gap(lost.order, gap, lost.by, lost.t)
+
+    # --- across epochs -------------------------------------------------------------------------------------------------------
+
+    def _judge_other_epochs(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
+        """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
+        lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
+        for other, earlier in self._lost_before(order, publication, self.expired_t(arrival.t)):
+            lost.setdefault(other.index, (other, []))[1].append(earlier)
+        number = publication.confirmed_number
+        this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
+        due_t = arrival.t + self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
+        for other, gap in lost.values():
+            other.lost_rank = gap[-1].rank
+            self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
+
+    def _lost_before(
+        self, order: EpochOrder, publication: Publication, expired_t: float
+    ) -> Iterator[tuple[EpochOrder, Publication]]:
+        """Publishes of other epochs of the region that completed before this one was invoked, and have not been received."""
+        if self._docket.rules.filtered:
+            return
+        before_t = publication.invoked_t - self._docket.rules.clock_error_s
+        for other in self.epochs:
+            if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
+                continue
+            for earlier in other.confirmed_pending(expired_t):
+                if earlier.invoked_t >= before_t:
+                    break
+                if earlier.confirmed_t < before_t and earlier.rank > other.lost_rank:
+                    yield other, earlier
+
+    # --- findings ------------------------------------------------------------------------------------------------------------
 
     def _gap(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
         certain = [publication for publication in gap if publication.invoked_t > self.excused_until_t]
@@ -319,15 +486,21 @@ class OrderCheck:
             witnesses += [publication.invoked_number, publication.confirmed_number]
         facts: Facts = {
             "seq": this.seq,
+            "epoch": this.epoch,
             "missing": tuple(publication.seq for publication in shown),
             "missing_count": len(certain or gap),
+            "missing_epoch": order.record.name,
         }
-        filtered = self._docket.rules.filtered
-        doubt = FILTERED if filtered else "" if certain else SOUGHT
+        doubt = self._dead_letter_doubt() if certain else SOUGHT.format(self._docket.amnesty_cause)
         self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
-        if t > self._docket.amnesty_until_t and not filtered:
+        if t > self._docket.amnesty_until_t:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
+
+    def _dead_letter_doubt(self) -> str:
+        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
+        attempts = self._docket.rules.dead_letter_max_attempts
+        return DEAD_LETTER if attempts and self._subscription.losses >= attempts - 1 else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)
@@ -335,18 +508,20 @@ class OrderCheck:
             Kind.ORDER_INVERSION,
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
-            {"seq": late.seq, "after": early.seq},
+            {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
             self._doubt(publication),
         )
 
-    def _realtime_inversion(self, publication: Publication, number: int, before: Latest, t: float) -> None:
+    def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
         self._docket.violation(
             Kind.REALTIME_INVERSION,
-            t,
-            (publication.confirmed_number, before.invoked_number, before.number, number),
+            arrival.t,
+            (publication.confirmed_number, before.invoked_number, before.number, arrival.number),
             {
                 "seq": publication.seq,
+                "epoch": arrival.epoch,
                 "after": before.seq,
+                "after_epoch": before.epoch,
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
@@ -354,4 +529,4 @@ class OrderCheck:
         )
 
     def _doubt(self, publication: Publication) -> str:
-        return SOUGHT if publication.invoked_t <= self.excused_until_t else ""
+        return SOUGHT.format(self._docket.amnesty_cause) if publication.invoked_t <= self.excused_until_t else ""

@@ -1,6 +1,8 @@
 """Positions of messages in the service's log, learned from message ids in first-delivery order.
 
-The rule of this file: *the n-th distinct message id that a subscriber receives for a key is the n-th record of that key's log.*
+The rule of this file: *the n-th distinct record that a subscriber receives for a key is the n-th record of that key's log.* A record is
+a message id together with its publish time: the service's own retries store a message twice under one id, and then its two publish
+times tell the records apart. Where publish times are not recorded the id alone decides.
 
 Sequence numbers cannot serve as positions: when a client library retries a batch, the log holds 1, 2, 1', 2', 3, and a redelivery
 has to bring all five. Message ids can: in an allowed history the order in which ids are first received is the order of the log
@@ -10,7 +12,8 @@ not allowed the learned order may differ from the log; then another rule fires a
 Only the last `window` positions are kept. What has left the window is *retired*: a delivery of it can no longer be placed, so it
 begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
 
-A position is kept in 38 bytes (46 once numbers outgrow 32 bits): columns in arrays, and a chained hash table over them. Chains lead
+A position is kept in 30 bytes (38 with publish times, 8 more once numbers outgrow 32 bits): columns in arrays, and a chained hash
+table over them. Chains lead
 from newer to older positions and simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo
 2^16; a link so old that it points to a wrong position leads through records whose tokens do not match, and always downwards.
 """
@@ -18,15 +21,23 @@ from newer to older positions and simply end where the window ends, so nothing i
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from math import inf
 from typing import NamedTuple
 
 ACKED = 1
 """An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
 REMOVED = 2
 """The position left the subscription (dead-lettered): runs may pass over it."""
+SHARED = 4
+"""The message id of the position stands for other records too: an acknowledgement, which names the id alone, may be for any of them."""
+RACED = 8
+"""Received on one of several sessions that race each other: its place among its neighbours is not certain."""
+STRANGE = 16
+"""No recorded publish can have stored it."""
 
-_LOW_8_BITS = 0xFF
+STRANGERS_KEPT = 64
+"""Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
+
 _LOW_16_BITS = 0xFFFF
 _LOW_32_BITS = 0xFFFF_FFFF
 _LOW_63_BITS = 0x7FFF_FFFF_FFFF_FFFF
@@ -36,6 +47,9 @@ _SMALLEST = 8
 _NO_NUMBERS = array("q")
 _NO_SMALL_NUMBERS = array("H")
 _NO_TIMES = array("d")
+
+NO_STAMP = 0
+"""Stands for the publish time of a delivery that does not state one."""
 """Columns of a log that holds nothing, shared by all idle keys; never written to."""
 
 
@@ -49,7 +63,8 @@ class Confirmation(NamedTuple):
 class LearnedLog:
     """The learned log of one key on one subscription: `frontier` is the highest position, positions at or below `floor` are gone.
 
-    Message ids are held as 64-bit tokens (`hash(message_id)`), never as text. Times ascend with positions.
+    Message ids are held as 64-bit tokens (`hash(message_id)`), never as text, and publish times as 64-bit stamps in the same way.
+    `forgotten` counts how often something became unplaceable: what another subscription learned is comparable only from there on.
     """
 
     __slots__ = (
@@ -66,11 +81,13 @@ class LearnedLog:
         "_retired",
         "_room",
         "_seqs",
-        "_times",
+        "_stamps",
+        "_strangers",
         "_tokens",
         "_window",
         "_wrap",
         "floor",
+        "forgotten",
         "frontier",
     )
 
@@ -80,9 +97,13 @@ class LearnedLog:
         self._attempts_max = attempts_max
         self.frontier = 0
         self.floor = 0
+        self.forgotten = 0
         self._seqs: array[int]
         self._numbers: array[int]
-        self._retired: list[int] = []
+        self._epochs: array[int]
+        self._stamps: array[int]
+        self._retired: dict[int, int] = {}
+        self._strangers: dict[int, None] | None = None
         self._attempts: dict[int, int] | None = None
         self._confirmations: dict[int, Confirmation] | None = None
         self._empty()
@@ -92,12 +113,13 @@ class LearnedLog:
         for position in range(self.floor + 1, self.frontier + 1):
             self._retire(position)
         self.floor = self.frontier
+        self.forgotten += 1
         self._attempts = None
         self._confirmations = None
         self._empty()
 
     def find(self, token: int) -> int:
-        """The position of a message id's token, or 0 when it is unknown or has left the window."""
+        """The newest position of a message id's token, or 0 when it is unknown or has left the window."""
         if not self._room:
             return 0
         mask = self._mask
@@ -114,10 +136,35 @@ class LearnedLog:
             position -= back
         return 0
 
-    def learn(self, token: int, epoch: int, seq: int, number: int, t: float, invoked_t: float) -> int:
-        """Appends a message id seen for the first time and returns its position.
+    def find_record(self, position: int, token: int, stamp: int) -> int:
+        """The position, at or below one that `find` returned, of the record with that stamp; 0 if there is none.
 
-        `epoch` is a small index, `number` the event that delivered it, `t` when; `invoked_t` is when its publish was invoked.
+        A delivery or a record that does not state its publish time is taken to be the one that is there.
+        """
+        if stamp == NO_STAMP or not self._stamps:
+            return position
+        mask = self._mask
+        while position > self.floor:
+            slot = position & mask
+            if self._tokens[slot] == token and self._stamps[slot] in (stamp, NO_STAMP):
+                return position
+            back = self._links[slot]
+            if not back:
+                return 0
+            position -= back
+        return 0
+
+    def positions_of(self, position: int) -> list[int]:
+        """All positions that share the message id of one that `find` returned, this one first."""
+        if not self.flags(position) & SHARED:
+            return [position]
+        token = self.token(position)
+        return [other for other in range(position, self.floor, -1) if self.token(other) == token]
+
+    def learn(self, token: int, stamp: int, epoch: int, seq: int, number: int, invoked_t: float) -> int:
+        """Appends a record seen for the first time and returns its position.
+
+        `epoch` is a small index, `number` the event that delivered it; `invoked_t` is when its publish was invoked.
         """
         position = self.frontier + 1
         if position - self.floor > self._room:
@@ -131,15 +178,17 @@ class LearnedLog:
         self._links[slot] = back if back <= mask else 0
         heads[bucket] = position & self._wrap
         self._tokens[slot] = token
-        self._epochs[slot] = epoch & _LOW_8_BITS
         try:
+            self._epochs[slot] = epoch
             self._seqs[slot] = seq
             self._numbers[slot] = number
         except OverflowError:
             self._widen()
+            self._epochs[slot] = epoch
             self._seqs[slot] = seq & _LOW_63_BITS
             self._numbers[slot] = number
-        self._times[slot] = t
+        if stamp != NO_STAMP or self._stamps:
+            self._stamp(slot, stamp)
         self._invoked[slot] = invoked_t
         self._flags[slot] = 0
         return position
@@ -176,25 +225,20 @@ class LearnedLog:
         """Sets a flag on a position inside the window."""
         self._flags[position & self._mask] |= flag
 
-    def frontier_at(self, t: float) -> int:
-        """The highest position first delivered at or before `t`; where the window no longer tells, an upper bound."""
-        low, high = self.floor, self.frontier
-        if low == high or self._times[high & self._mask] <= t:
-            return high
-        return bisect_right(range(low + 1, high + 1), t, key=lambda position: self._times[position & self._mask]) + low
-
     def retire(self, epoch: int, seq: int) -> None:
         """Notes that a record of this sequence number, or of one above it, can no longer be placed."""
-        epoch &= _LOW_8_BITS
-        if len(self._retired) <= epoch:
-            self._retired = self._retired + [-1] * (epoch + 1 - len(self._retired))
-        if seq > self._retired[epoch]:
+        if seq > self._retired.get(epoch, -1):
             self._retired[epoch] = seq
 
-    def is_retired(self, epoch: int, seq: int) -> bool:
+    def is_retired(self, token: int, epoch: int, seq: int) -> bool:
         """Whether an unknown id of this sequence number may be one that has left the window."""
-        epoch &= _LOW_8_BITS
-        return epoch < len(self._retired) and seq <= self._retired[epoch]
+        if self._strangers and token in self._strangers:
+            return True
+        return seq <= self._retired.get(epoch, -1)
+
+    def forget_epoch(self, epoch: int) -> None:
+        """An epoch is not judged any more: what of it has left the window need not be told apart."""
+        self._retired.pop(epoch, None)
 
     def count_attempt(self, position: int, attempt: int) -> None:
         """With a dead-letter policy: notes one more delivery of a position.
@@ -216,10 +260,14 @@ class LearnedLog:
         """Whether a position inside the window left the subscription, or may have."""
         return bool(self.flags(position) & REMOVED) or self.may_be_dead_lettered(position)
 
-    def between(self, after: int, upto: int) -> list[int]:
-        """The positions strictly between two that are still in the subscription, as far as the window reaches."""
+    def between(self, after: int, upto: int, expired_t: float = -inf) -> list[int]:
+        """The positions strictly between two that are still in the subscription, as far as the window reaches.
+
+        What was published up to `expired_t` may be older than the retention, and is not counted.
+        """
         lowest, highest = max(after, self.floor) + 1, min(upto, self.frontier + 1)
-        return [position for position in range(lowest, highest) if not self.flags(position) & REMOVED]
+        there = [position for position in range(lowest, highest) if not self.flags(position) & REMOVED]
+        return there if expired_t == -inf else [position for position in there if self.invoked_t(position) > expired_t]
 
     def may_follow(self, position: int, after: int) -> bool:
         """Whether `position` may be sent right after `after`: it is the next one, an earlier one, or all between may be gone."""
@@ -249,19 +297,34 @@ class LearnedLog:
 
     def _retire(self, position: int) -> None:
         slot = position & self._mask
-        self.retire(self._epochs[slot], self._seqs[slot])
+        if not self._flags[slot] & STRANGE:
+            self.retire(self._epochs[slot], self._seqs[slot])
+            return
+        strangers = self._strangers = self._strangers or {}
+        strangers[self._tokens[slot]] = None
+        if len(strangers) > STRANGERS_KEPT:
+            del strangers[next(iter(strangers))]
 
     def _grow(self) -> None:
-        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._times, self._invoked, self._flags)
-        rows = [[column[p & self._mask] for column in columns] for p in range(self.floor + 1, self.frontier + 1)]
+        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._invoked, self._flags)
+        kept = range(self.floor + 1, self.frontier + 1)
+        rows = [[column[p & self._mask] for column in columns] for p in kept]
+        stamps = [self._stamps[p & self._mask] for p in kept] if self._stamps else [NO_STAMP] * len(rows)
         self._allocate(max(_SMALLEST, 2 * (self._mask + 1)))
         self.frontier = self.floor
-        for token, epoch, seq, number, t, invoked_t, flags in rows:
-            position = self.learn(int(token), int(epoch), int(seq), int(number), t, invoked_t)
+        for (token, epoch, seq, number, invoked_t, flags), stamp in zip(rows, stamps, strict=True):
+            position = self.learn(int(token), stamp, int(epoch), int(seq), int(number), invoked_t)
             self._flags[position & self._mask] = int(flags)
 
+    def _stamp(self, slot: int, stamp: int) -> None:
+        """Keeps a publish time; most histories state all or none."""
+        if not self._stamps:
+            self._stamps = array("q", bytes(8 * len(self._tokens)))
+        self._stamps[slot] = stamp
+
     def _widen(self) -> None:
-        """Makes room for sequence and event numbers beyond 32 bits."""
+        """Makes room for more than 256 epochs, and for sequence and event numbers beyond 32 bits."""
+        self._epochs = array("I", self._epochs)
         self._seqs = array("q", self._seqs)
         self._numbers = array("q", self._numbers)
 
@@ -269,9 +332,9 @@ class LearnedLog:
         self._room = 0
         self._mask = -1
         self._wrap = 0
-        self._tokens = self._seqs = self._numbers = _NO_NUMBERS
+        self._tokens = self._seqs = self._numbers = self._stamps = _NO_NUMBERS
         self._heads = self._links = self._epochs = self._flags = _NO_SMALL_NUMBERS
-        self._times = self._invoked = _NO_TIMES
+        self._invoked = _NO_TIMES
 
     def _allocate(self, slots: int) -> None:
         self._room = min(slots, self._window)
@@ -285,6 +348,6 @@ class LearnedLog:
         self._epochs = array("B", bytes(slots))
         self._seqs = array("I", bytes(4 * slots))
         self._numbers = array("I", bytes(4 * slots))
-        self._times = array("d", bytes(8 * slots))
+        self._stamps = _NO_NUMBERS
         self._invoked = array("d", bytes(8 * slots))
         self._flags = array("B", bytes(slots))

@@ -7,25 +7,30 @@ every attempt failed definitely. Everything else (no answer yet, deadline, lost 
 times, later, or never. An abandoned sequence number has no primary, whatever answer still comes.
 
 The record is shared by all subscriptions of a key. A sequence number is kept until its outcome is settled and every subscription
-has received its primary, so the size follows what is published and undelivered, not the length of the history.
+has received its primary, so the size follows what is published and undelivered, not the length of the history. The publications of an
+epoch are linked in the order in which they were invoked, so that each subscription can go through them once, as far as it has come.
+
+A history may begin in the middle: what was published before its first recorded publish of an epoch is unknown, not unpublished.
 """
 
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-EPOCHS_KEPT = 64
-"""Epochs remembered per key; messages of older ones count as foreign."""
-OPEN_KEPT = 65_536
+EPOCHS_KEPT: Final = 64
+"""Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
+OPEN_KEPT: Final = 65_536
 """Unsettled sequence numbers remembered per epoch; beyond that the oldest are given up and no longer judged."""
-DUPLICATES_KEPT = 16
+DUPLICATES_KEPT: Final = 16
 """Records of one sequence number besides its primary remembered per subscription; beyond that it is no longer judged."""
-EXCEPTIONS_KEPT = 64
+EXCEPTIONS_KEPT: Final = 64
 """Holes in the numbering, and repeated sequence numbers, remembered per epoch; beyond that they prove nothing any more."""
+INDEX_SLACK: Final = 1024
+"""Settled publications that may stay in an index of tokens before it is made anew."""
 
 
-_NOTHING: frozenset[int] = frozenset()
+_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class Early(NamedTuple):
@@ -40,39 +45,61 @@ class Early(NamedTuple):
     number: int
 
 
+class Attempts:
+    """The prober's own attempts to publish one sequence number, where there was more than one or not all of them succeeded.
+
+    invoked_t   when each generation was handed over.
+    open        how many have no outcome yet.
+    unknown     whether one ended without anybody knowing what it stored.
+    """
+
+    __slots__ = ("count", "invoked_t", "open", "unknown")
+
+    def __init__(self, t: float) -> None:
+        self.count = 1
+        self.open = 1
+        self.unknown = False
+        self.invoked_t: dict[int, float] = {0: t}
+
+
 class Publication:
     """One sequence number: its invocations, its outcome, and how many subscriptions still wait for its primary.
 
-    `ordered_t` is when the confirmed attempt was handed over: session order is promised in that order. `received` says whether any
-    subscription received the primary.
+    rank        its place among the invocations of its epoch, and `following` the next.
+    region      where it was published; order is promised within one region.
+    size        of the data in bytes, 0 if it was not recorded.
+    ordered_t   when the confirmed attempt was handed over: session order is promised in that order.
+    received    whether any subscription received the primary.
+    early       deliveries whose meaning depends on the outcome, or that are duplicates.
     """
 
     __slots__ = (
-        "_invocations",
+        "_attempts",
         "abandoned",
-        "attempts",
         "confirmed_number",
         "confirmed_t",
         "early",
+        "following",
         "invoked_number",
         "invoked_t",
-        "open",
         "ordered_t",
+        "rank",
         "received",
+        "region",
         "seq",
+        "size",
         "token",
-        "unknown",
         "waiting",
     )
 
-    def __init__(self, seq: int, t: float, number: int, waiting: int) -> None:
+    def __init__(self, seq: int, t: float, number: int, waiting: int, rank: int, region: str, size: int) -> None:
         self.seq = seq
         self.invoked_t = t
         self.invoked_number = number
         self.waiting = waiting
-        self.attempts = 1
-        self.open = 1
-        self.unknown = False
+        self.rank = rank
+        self.region = region
+        self.size = size
         self.abandoned = False
         self.received = False
         self.token: int | None = None
@@ -80,7 +107,8 @@ class Publication:
         self.confirmed_number = 0
         self.ordered_t = t
         self.early: tuple[Early, ...] = ()
-        self._invocations: dict[int, float] | None = None
+        self.following: Publication | None = None
+        self._attempts: Attempts | None = None
 
     @property
     def confirmed(self) -> bool:
@@ -88,28 +116,50 @@ class Publication:
         return self.token is not None
 
     @property
+    def attempts(self) -> int:
+        """How many attempts of the prober's own were recorded."""
+        return 1 if self._attempts is None else self._attempts.count
+
+    @property
+    def open(self) -> bool:
+        """Whether an attempt has no outcome yet."""
+        return self.token is None if self._attempts is None else self._attempts.open > 0
+
+    @property
+    def unknown(self) -> bool:
+        """Whether an attempt ended without anybody knowing what it stored."""
+        return self._attempts is not None and self._attempts.unknown
+
+    @property
     def certainly_unsent(self) -> bool:
         """Whether every attempt is over and failed definitely."""
-        return not self.open and not self.unknown and self.token is None
+        return self.token is None and not self.open and not self.unknown
+
+    @property
+    def may_come(self) -> bool:
+        """Whether its record may still be delivered, and would be bound to its place: not given up, not certainly unsent."""
+        return not self.abandoned and not self.certainly_unsent
 
     def republish(self, generation: int, t: float) -> None:
         """Notes one more attempt of the prober's own."""
-        self.attempts += 1
-        self.open += 1
-        self._invocations = self._invocations or {}
-        self._invocations[generation] = t
+        attempts = self._several()
+        attempts.count += 1
+        attempts.open += 1
+        attempts.invoked_t[generation] = t
 
     def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
         """Notes a confirmation; True when it names the primary, which only the first one does."""
-        self.open = max(0, self.open - 1)
+        if self._attempts is not None:
+            self._attempts.open = max(0, self._attempts.open - 1)
         if self.abandoned:
-            self.unknown = True
+            self._several().unknown = True
         if self.token is not None or self.abandoned:
             return False
         self.token = token
         self.confirmed_t = t
         self.confirmed_number = number
-        self.ordered_t = (self._invocations or {}).get(generation, self.invoked_t)
+        if self._attempts is not None:
+            self.ordered_t = self._attempts.invoked_t.get(generation, self.invoked_t)
         return True
 
     def delivered_early(self, early: Early) -> None:
@@ -130,40 +180,75 @@ class Publication:
 
     def close_attempt(self, *, unknown: bool) -> None:
         """Notes the end of an attempt without a confirmation."""
-        self.open = max(0, self.open - 1)
-        self.unknown = self.unknown or unknown
+        attempts = self._several()
+        attempts.open = max(0, attempts.open - 1)
+        attempts.unknown = attempts.unknown or unknown
+
+    def _several(self) -> Attempts:
+        if self._attempts is None:
+            self._attempts = Attempts(self.invoked_t)
+            self._attempts.open = 0 if self.token is not None else 1
+        return self._attempts
 
 
 class EpochRecord:
     """The sequence numbers of one incarnation of a writer, the epoch `name`, on one key.
 
-    `complete` is False once the record may have a hole: then an unrecorded sequence number proves nothing.
+    open        those that are not settled, in the order of their invocations.
+    ranks       how many publications were invoked, and `latest` the last of them.
+    confirmed_rank  the highest rank that was confirmed.
+    first_t     when the first of them was invoked.
+    complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
     """
 
-    __slots__ = ("_repeated", "_skipped", "complete", "first", "given_up", "last", "name", "open")
+    __slots__ = (
+        "_repeated",
+        "_skipped",
+        "complete",
+        "confirmed_rank",
+        "first",
+        "first_t",
+        "given_up",
+        "last",
+        "latest",
+        "name",
+        "open",
+        "ranks",
+    )
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
         self.name = name
         self.first = 0
         self.last = 0
+        self.first_t = inf
         self.complete = complete
         self.given_up = 0
+        self.ranks = 0
+        self.confirmed_rank = 0
+        self.latest: Publication | None = None
         self.open: dict[int, Publication] = {}
         self._skipped: tuple[tuple[int, int], ...] = ()
         self._repeated: frozenset[int] = _NOTHING
 
+    @property
+    def oldest(self) -> Publication | None:
+        """The publication that has been open longest."""
+        return next(iter(self.open.values()), None)
+
     def was_invoked(self, seq: int) -> bool:
-        """Whether a publish of `seq` was recorded (True also where the record no longer tells)."""
+        """Whether a publish of `seq` was recorded (True also where the record does not tell)."""
         if seq in self.open or not self.complete:
             return True
+        if 0 < seq < self.first:
+            return True  # the history begins in the middle of the epoch
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
     def was_attempted_once(self, seq: int) -> bool:
         """Whether exactly one attempt to publish a settled `seq` was recorded and nothing speaks for more."""
-        return self.complete and not self.given_up and seq not in self._repeated and self.was_invoked(seq)
+        return self.complete and not self.given_up and seq >= self.first and seq not in self._repeated and self.was_invoked(seq)
 
-    def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int) -> None:
-        """Notes an invocation of `seq`; `waiting` subscriptions will want its primary."""
+    def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int, region: str, size: int) -> bool:
+        """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
         publication = self.open.get(seq)
         if publication is not None:
             publication.republish(generation, t)
@@ -171,10 +256,17 @@ class EpochRecord:
             self._repeat(seq)
         else:
             self._extend(seq)
-            self.open[seq] = Publication(seq, t, number, waiting)
+            self.first_t = min(self.first_t, t)
+            self.ranks += 1
+            publication = self.open[seq] = Publication(seq, t, number, waiting, self.ranks, region, size)
+            if self.latest is not None:
+                self.latest.following = publication
+            self.latest = publication
             if len(self.open) > OPEN_KEPT:
                 del self.open[next(iter(self.open))]
                 self.given_up += 1
+                return True
+        return False
 
     def receive(self, publication: Publication) -> None:
         """Notes that one more subscription received the primary."""
@@ -184,11 +276,18 @@ class EpochRecord:
 
     def settle(self, publication: Publication) -> None:
         """Drops the record of a sequence number when its outcome is known and no subscription waits for it."""
-        if publication.waiting > 0 or publication.open or not publication.received:
+        if publication.waiting > 0 or not publication.received or publication.open:
             return
         if publication.attempts > 1:
             self._repeat(publication.seq)
         self.open.pop(publication.seq, None)
+
+    def give_up(self, publication: Publication) -> None:
+        """One subscription does not wait for the primary any more; it may never have been meant for it."""
+        publication.waiting -= 1
+        self.given_up += 1
+        if publication.waiting <= 0 and not publication.open:
+            self.open.pop(publication.seq, None)
 
     def rest(self) -> None:
         """Gives back the memory of a backlog that is gone."""
@@ -209,6 +308,8 @@ class EpochRecord:
     def _extend(self, seq: int) -> None:
         if not self.last:
             self.first = self.last = seq
+        elif seq == self.last + 1:
+            self.last = seq
         elif seq > self.last:
             self._skip(self.last + 1, seq - 1)
             self.last = seq
@@ -234,25 +335,41 @@ class EpochRecord:
 
 
 class Publications:
-    """The publisher's record of one key, by epoch; the oldest epochs are forgotten beyond `EPOCHS_KEPT`.
+    """The publisher's record of one key, by epoch.
 
-    An epoch is known from its first recorded invocation on. `holed` says that invocations may be missing from the record so far.
+    An epoch is known from its first recorded invocation on. Beyond `EPOCHS_KEPT` the one idle longest is forgotten.
+
+    holed           whether invocations may be missing from the record so far.
+    primaries       the unsettled publications by the token of their primary, kept once it was asked for.
+    largest         the largest size of the data of a publish, `inf` as soon as one was not recorded.
+    forgotten       how many epochs were forgotten.
     """
 
-    __slots__ = ("epochs", "holed")
+    __slots__ = ("_current", "_primaries", "epochs", "forgotten", "holed", "largest")
 
     def __init__(self) -> None:
         self.epochs: dict[str, EpochRecord] = {}
         self.holed = False
+        self.largest = 0.0
+        self.forgotten = 0
+        self._current: EpochRecord | None = None
+        self._primaries: dict[int, Publication] | None = None
 
-    def invoke(self, epoch: str, seq: int, generation: int, t: float, number: int, waiting: int) -> None:
-        """Notes an invocation; see `EpochRecord.invoke`. The first one begins the epoch, which is whole if it is number 1."""
-        record = self.epochs.get(epoch)
-        if record is None:
-            if len(self.epochs) >= EPOCHS_KEPT:
-                del self.epochs[next(iter(self.epochs))]
-            record = self.epochs[epoch] = EpochRecord(epoch, complete=seq == 1 or not self.holed)
-        record.invoke(seq, generation, t, number, waiting)
+    def invoke(
+        self, epoch: str, seq: int, generation: int, t: float, number: int, waiting: int, region: str, size: int
+    ) -> EpochRecord | None:
+        """Notes an invocation; see `EpochRecord.invoke`. The first one begins the epoch, which is whole if it is number 1.
+
+        Returns the epoch's record if its oldest publication was given up for it.
+        """
+        record = self._current
+        if record is None or record.name != epoch:
+            record = self._current = self._turn_to(epoch, seq)
+        if size <= 0:
+            self.largest = inf
+        elif size > self.largest:
+            self.largest = size
+        return record if record.invoke(seq, generation, t, number, waiting, region, size) else None
 
     def find(self, epoch: str, seq: int) -> tuple[EpochRecord, Publication] | None:
         """The record of a sequence number whose outcome is still of interest."""
@@ -260,8 +377,38 @@ class Publications:
         publication = record.open.get(seq) if record is not None else None
         return None if record is None or publication is None else (record, publication)
 
+    def primary(self, token: int) -> Publication | None:
+        """The unsettled publication that was confirmed with this token."""
+        if self._primaries is None:
+            self._primaries = self._index()
+        return self._primaries.get(token)
+
+    def confirmed(self, record: EpochRecord, publication: Publication) -> None:
+        """Notes which publication a token names, for `primary`."""
+        if publication.rank > record.confirmed_rank:
+            record.confirmed_rank = publication.rank
+        if self._primaries is not None and publication.token is not None:
+            self._primaries[publication.token] = publication
+            if len(self._primaries) > INDEX_SLACK + 2 * sum(len(one.open) for one in self.epochs.values()):
+                self._primaries = self._index()
+
+    def _index(self) -> dict[int, Publication]:
+        unsettled = (publication for record in self.epochs.values() for publication in record.open.values())
+        return {one.token: one for one in unsettled if one.token is not None}
+
     def interrupt(self) -> None:
         """The record has a hole: what is open is given up."""
         self.holed = True
+        self._primaries = None
         for record in self.epochs.values():
             record.forget()
+
+    def _turn_to(self, epoch: str, seq: int) -> EpochRecord:
+        record = self.epochs.pop(epoch, None)
+        if record is None:
+            if len(self.epochs) >= EPOCHS_KEPT:
+                del self.epochs[next(iter(self.epochs))]
+                self.forgotten += 1
+            record = EpochRecord(epoch, complete=seq == 1 or not self.holed)
+        self.epochs[epoch] = record
+        return record

@@ -11,70 +11,105 @@ one (its acknowledgement may have been lost); what may not happen is a skip, and
 The order of arrival is the order of sending on one session only. When several sessions deliver a key, a delivery may have been sent
 after any of several others: its *possible predecessors* are those that were not certainly followed by something that certainly came
 before it. And a copy sent in between may arrive up to Delta later on another session, so a skip is then held for Delta and becomes
-indeterminate if such a copy turns up. With one open session there is one predecessor and no hold.
+indeterminate if such a copy turns up (which `holder` judges in its turn). With one open session there is one predecessor and no hold.
+
+What is *not* a violation:
+
+* A message has to be *sent* again, not received. Between the predecessor and the delivery a stream may have broken, or a pull ended
+  without its answer: what was acknowledged before may have gone with it, and need not come a third time. What was not must.
+* With a dead-letter policy consistent redelivery is not promised.
+* What is older than the retention may be gone.
+* Order is promised within one publishing region: leaving out only messages of other regions is no certain skip.
+* Where sessions race, the order of the log itself is not certain.
 
 Also here: what a rewind obliges the service to (everything up to the frontier of that moment), judged in `liveness`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
-from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.findings import Fact, Facts, Kind
+from prober.core.holder import HolderCheck
+from prober.core.order import OrderCheck
+from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track
+from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
+from prober.core.subscription import Subscription
 
-DEAD_LETTER = "the dead-letter policy may have removed what is missing"
-COPY = "a copy that arrived later on another session may have been sent in between"
-SOUGHT = "a seek may have passed over what is missing"
-ACKED_BEFORE = "an acknowledgement was sent for it, which may have been applied"
+DEAD_LETTER: Final = "with a dead-letter policy redelivery need not be consistent"
+COPY: Final = "a copy that arrived later on another session may have been sent in between"
+SOUGHT: Final = "{} may have passed over what is missing"
+LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
+ELSEWHERE: Final = "what is missing was published in another region, and order holds within one"
+RACING: Final = "several sessions raced, so the order of what is missing is not certain"
+ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
+TOO_MANY: Final = "too many skips are on hold"
 
-PAST_MAX = 16
-HELD_MAX = 256
+HELD_MAX: Final = 256
 """Skips held per key; beyond that the oldest are filed as indeterminate."""
+PATIENCE_S: Final = 5.0
+"""How often it is asked whether a pull that waited at the time of a skip has ended, in seconds."""
 
 
-class Predecessors(NamedTuple):
-    """What may have been sent immediately before a delivery: the highest position among it, and which event delivered that."""
+class Predecessor(NamedTuple):
+    """What may have been sent immediately before a delivery, the highest of it: its position and event.
+
+    `sent_after_t`: it was not sent before that.
+    """
 
     position: int
     number: int
+    sent_after_t: float
 
 
-NONE = Predecessors(0, 0)
+NONE: Final = Predecessor(0, 0, LONG_AGO)
 
 
 class Skip(NamedTuple):
-    """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session."""
+    """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
+
+    `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before.
+    """
 
     due_t: float
     t: float
     position: int
     session: Session
+    sent_after_t: float
+    acked: bool
     witnesses: tuple[int, ...]
     facts: Facts
 
 
 class RedeliveryCheck:
-    """Judges the send order of one key; see the head of this file."""
+    """Judges the send order of one key; see the head of this file.
 
-    __slots__ = ("_docket", "_log", "_nacked_push", "_past", "held", "sought_frontier")
+    held                the skips on hold.
+    sought_frontier     positions up to it may have been passed over by a control operation.
+    """
 
-    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+    __slots__ = ("_docket", "_holder", "_log", "_nacked_push", "_orders", "_subscription", "_tracks", "held", "sought_frontier")
+
+    def __init__(
+        self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck, holder: HolderCheck
+    ) -> None:
         self._docket = docket
         self._log = log
+        self._tracks = tracks
+        self._subscription = subscription
+        self._orders = orders
+        self._holder = holder
         self._nacked_push: tuple[int, int] | None = None
-        self._past: tuple[Span, ...] = ()
         self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
 
-    def judge(self, arrival: Arrival, tracks: Iterable[Track], alone: bool) -> bool:
-        """Judges one placed delivery; `alone` when no other open session exists. True when it rewinds the key."""
+    def judge(self, arrival: Arrival) -> bool:
+        """Judges one placed delivery; True when it rewinds the key."""
         if self.held:
             self._explain_held(arrival)
         if self._nacked_push is not None:
@@ -82,17 +117,17 @@ class RedeliveryCheck:
         if arrival.own and self._docket.rules.mode is Mode.PULL:
             self._judge_batch(arrival)
             return False
-        before = self._predecessors(arrival, tracks)
+        before = self._predecessor(arrival)
         if not before.position:
             return False
         if arrival.position > before.position + 1:
-            self._judge_skip(arrival, before, alone)
+            self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
 
     @property
     def watching(self) -> bool:
         """Whether even the next message in the log on the only session has to be looked at."""
-        return bool(self.held or self._past) or self._nacked_push is not None
+        return bool(self.held) or self._nacked_push is not None
 
     def nacked(self, position: int, number: int) -> None:
         """A push request of `position` was refused: the next request must not be above it."""
@@ -100,30 +135,20 @@ class RedeliveryCheck:
 
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
-        while self.held and (self.held[0].due_t < now or now == inf):
-            skip, *rest = self.held
-            self.held = tuple(rest)
-            self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts)
-
-    def remember(self, spans: Iterable[Span]) -> None:
-        """Keeps what sessions that are no longer tracked may still be predecessors with.
-
-        Every span counts as a session of its own. One that is neither later nor higher than another can never be the highest
-        candidate; and where there are too many, the two oldest become one that is both.
-        """
-        kept: list[Span] = []
-        for span in sorted([*self._past, *spans], key=lambda span: span.last_t):
-            while kept and kept[-1].position <= span.position:
-                kept.pop()
-            kept.append(span)
-        while len(kept) > PAST_MAX:
-            kept[0] = kept[0]._replace(last_t=kept.pop(1).last_t)
-        self._past = tuple(kept)
+        if not any(skip.due_t < now or now == inf for skip in self.held):
+            return
+        waiting = self.held
+        self.held = ()
+        for skip in waiting:
+            if skip.due_t < now or now == inf:
+                self._decide(skip, now)
+            else:
+                self.held += (skip,)
 
     def reset(self, frontier: int) -> None:
-        """A seek: what was learned so far may be passed over, and nothing can be said about what was on hold."""
+        """A control operation: what was learned so far may be passed over, and nothing can be said about what was on hold."""
         for skip in self.held:
-            self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, SOUGHT)
+            self._file(skip, SOUGHT.format(self._docket.amnesty_cause))
         self.held = ()
         self.sought_frontier = frontier
         self.rest()
@@ -131,66 +156,109 @@ class RedeliveryCheck:
     def rest(self) -> None:
         """Nothing that was sent so far can be a predecessor any more."""
         self._nacked_push = None
-        self._past = ()
 
-    def _predecessors(self, arrival: Arrival, tracks: Iterable[Track]) -> Predecessors:
+    # --- predecessors --------------------------------------------------------------------------------------------------------
+
+    def _predecessor(self, arrival: Arrival) -> Predecessor:
         """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before."""
-        eps = self._docket.rules.clock_error_s
-        possible = [track.past(arrival.lo - eps) for track in tracks if track is not arrival.track]
-        latest_certain_t = max([past.latest_certain_t for past in possible], default=LONG_AGO)
-        latest_certain_t = max([latest_certain_t, *(span.last_t for span in self._past if span.last_t < arrival.lo - eps)])
-        if arrival.own:
-            latest_certain_t = max(latest_certain_t, arrival.track.last_t)
-        followed_t = latest_certain_t - self._docket.rules.delivery_delay_max_s
-        candidates = [past.uncertain for past in possible if past.uncertain is not None]
-        candidates += [past.certain for past in possible if past.certain is not None and past.certain.last_t >= followed_t - eps]
-        candidates += [span for span in self._past if span.last_t >= followed_t - eps]
-        best = max(candidates, key=lambda span: span.position, default=None)
-        before = NONE if best is None else Predecessors(best.position, best.number)
-        if arrival.own > before.position and arrival.track.last_t >= followed_t:
-            before = Predecessors(arrival.own, arrival.track.last_number)
-        return before
+        rules = self._docket.rules
+        eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
+        certain: list[Span] = []
+        best: Span | None = None
+        latest_t = arrival.track.last_t if arrival.own else LONG_AGO
+        for spans in self._pasts(arrival.track):
+            known: Span | None = None
+            for span in spans:
+                if span.first_t < moment_t:
+                    known = span if span.last_t < moment_t else None
+                    latest_t = max(latest_t, span.last_t if known else span.first_t)
+                if span.last_t >= moment_t and (best is None or span.position > best.position):
+                    best = span
+            if known is not None:
+                certain.append(known)
+        followed_t = latest_t - rules.delivery_delay_max_s - eps
+        for span in certain:
+            if span.last_t >= followed_t and (best is None or span.position > best.position):
+                best = span
+        self._tracks.forget_before(min(followed_t, arrival.t - 3 * (rules.delivery_delay_max_s + eps)))
+        own = arrival.own if arrival.track.last_t >= followed_t else 0
+        if own and (best is None or own >= best.position):
+            track = arrival.track
+            return Predecessor(own, track.last_number, max(track.last_t - rules.delivery_delay_max_s, track.session.opened_t))
+        if best is None:
+            return NONE
+        return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _judge_skip(self, arrival: Arrival, before: Predecessors, alone: bool) -> None:
-        skipped = self._log.between(before.position, arrival.position)
+    def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
+        """What was delivered elsewhere, session by session; each span of a session that is over counts as one of its own."""
+        for track in self._tracks.others(own):
+            yield track.past()
+        for span in self._tracks.past:
+            yield iter((span,))
+
+    # --- skips ---------------------------------------------------------------------------------------------------------------
+
+    def _judge_skip(self, arrival: Arrival, before: Predecessor) -> None:
+        skipped = self._log.between(before.position, arrival.position, self._orders.expired_t(arrival.t))
         if not skipped:
             return
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
+        session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = self._facts(arrival, before.position, skipped)
-        doubt = self._doubt(skipped)
-        if doubt or alone or arrival.t <= self._docket.amnesty_until_t:
-            self._docket.violation(Kind.REDELIVERY_SKIP, arrival.t, witnesses, facts, doubt)
-            return
-        due_t = arrival.t + self._docket.rules.delivery_delay_max_s
-        self.held += (Skip(due_t, arrival.t, arrival.position, arrival.track.session, witnesses, facts),)
+        rules = self._docket.rules
+        due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
+        doubt = self._doubt(arrival, skipped) or self._loss_behind(skip)
+        if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
+            self._file(skip, doubt)
+        else:
+            self._put_on_hold(skip)
+
+    def _put_on_hold(self, skip: Skip) -> None:
+        self.held += (skip,)
         if len(self.held) > HELD_MAX:
             oldest, *rest = self.held
             self.held = tuple(rest)
-            self._docket.violation(Kind.REDELIVERY_SKIP, oldest.t, oldest.witnesses, oldest.facts, "too many skips on hold")
+            self._file(oldest, TOO_MANY)
+
+    def _decide(self, skip: Skip, now: float) -> None:
+        """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
+        lost = self._loss_behind(skip)
+        if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
+            self._file(skip, lost)
+        elif now == inf:
+            self._file(skip, LOST)
+        else:
+            self._put_on_hold(skip._replace(due_t=now + PATIENCE_S))
+
+    def _loss_behind(self, skip: Skip) -> str:
+        return LOST if skip.acked and self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
 
     def _explain_held(self, arrival: Arrival) -> None:
         kept = []
+        sent_t = arrival.lo - self._docket.rules.clock_error_s
         for skip in self.held:
-            explains = (
-                arrival.track.session is not skip.session
-                and arrival.position >= skip.position - 1
-                and arrival.lo <= skip.t <= arrival.t
-            )
-            if explains:
-                self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, (*skip.witnesses, arrival.number), skip.facts, COPY)
+            if arrival.track.session is not skip.session and arrival.position >= skip.position - 1 and sent_t <= skip.t:
+                self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
+                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
                 kept.append(skip)
         self.held = tuple(kept)
 
+    def _file(self, skip: Skip, doubt: str) -> None:
+        self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, doubt)
+
+    # --- pull responses and push requests ------------------------------------------------------------------------------------
+
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        skipped = self._log.between(arrival.own, arrival.position)
+        skipped = self._log.between(arrival.own, arrival.position, self._orders.expired_t(arrival.t))
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(skipped) if skipped else ""
+        doubt = self._doubt(arrival, skipped) if skipped else ""
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
@@ -199,32 +267,51 @@ class RedeliveryCheck:
         if arrival.position <= position or not self._log.holds(position):
             return
         flags = self._log.flags(position)
-        if flags & REMOVED:
+        if flags & REMOVED or self._log.invoked_t(position) <= self._orders.expired_t(arrival.t):
             return
         doubt = ""
         if flags & ACKED:
             doubt = ACKED_BEFORE
         elif self._docket.rules.dead_letter_max_attempts:
             doubt = DEAD_LETTER
+        elif not self._orders.shares_region(position, arrival.position):
+            doubt = ELSEWHERE
         self._docket.violation(
             Kind.PUSH_ADVANCE_PAST_NACK,
             arrival.t,
             (self._log.number(position), number, arrival.number),
-            {"seq": arrival.seq, "nacked": self._log.seq(position)},
+            {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)},
             doubt,
         )
 
-    def _doubt(self, skipped: list[int]) -> str:
+    # --- doubts and words ----------------------------------------------------------------------------------------------------
+
+    def _doubt(self, arrival: Arrival, skipped: list[int]) -> str:
         if skipped[-1] <= self.sought_frontier:
-            return SOUGHT
-        return DEAD_LETTER if all(self._log.may_be_dead_lettered(position) for position in skipped) else ""
+            return SOUGHT.format(self._docket.amnesty_cause)
+        if self._docket.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        if not any(self._orders.shares_region(position, arrival.position) for position in skipped):
+            return ELSEWHERE
+        flags = self._log.flags
+        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        return RACING if raced else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
-        after_seq = self._log.seq(after) if self._log.holds(after) else 0
-        return {
+        log = self._log
+        shown = skipped[:SEQS_SHOWN]
+        facts: dict[str, Fact] = {
             "seq": arrival.seq,
-            "after": after_seq,
-            "skipped": tuple(self._log.seq(position) for position in skipped[:SEQS_SHOWN]),
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "after": log.seq(after) if log.holds(after) else 0,
+            "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
         }
+        epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
+        if any(epoch != arrival.epoch for epoch in epochs):
+            facts["skipped_epochs"] = epochs
+        if log.holds(after) and self._orders.epoch_name(log.epoch(after)) != arrival.epoch:
+            facts["after_epoch"] = self._orders.epoch_name(log.epoch(after))
+        return facts

@@ -27,12 +27,13 @@ from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck
-from prober.core.order import EpochOrder, OrderCheck, Overtaken
+from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
 from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
+from prober.core.releases import Acknowledgements, Releases
 from prober.core.rules import Rules
-from prober.core.sessions import Session, Track
+from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
 
 WARM_KEYS_MAX = 20_000
@@ -184,10 +185,15 @@ _KINDS: Final[tuple[type, ...]] = (
     RedeliveryCheck,
     OrderCheck,
     EpochOrder,
+    RealTime,
     Overtaken,
     HolderCheck,
+    Acknowledgements,
+    Releases,
     LivenessCheck,
+    Tracks,
     Track,
+    Span,
     Session,
 )
 """Types of what belongs to one key. A type that is in neither list is pickled as usual: that takes more time and memory."""

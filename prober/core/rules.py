@@ -89,6 +89,7 @@ _ASSUMED: dict[Kind, tuple[str, ...]] = {
     Kind.PULL_OVERLAP: _HOLD,
     Kind.PUSH_OVERLAP: _HOLD,
     Kind.EOD_REDELIVERY_AFTER_ACK: _DELAY,
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _HOLD,
     Kind.STUCK: ("delivery_deadline_s",),
     Kind.LOST_OVERTAKEN: ("delivery_deadline_s",),
     Kind.REDELIVERY_STALL: ("stall_deadline_s",),
@@ -96,9 +97,19 @@ _ASSUMED: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def assumptions_behind(kind: Kind, rules: Rules) -> dict[str, float]:
+_BY_POSITION = {Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL}
+
+ONE_RECORD_PER_ID = "one_record_per_message_id"
+"""The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
+
+
+def assumptions_behind(kind: Kind, rules: Rules, *, ids_alone: bool) -> dict[str, float]:
     """The bounds that a finding of this kind relies on, by name: what to check first when the finding is doubted.
 
-    Kinds that are not listed compare recorded facts only and rely on no bound.
+    Kinds that are not listed compare recorded facts only and rely on no bound. `ids_alone`: no publish times were recorded, so what
+    compares positions takes a message id for one record.
     """
-    return {name: float(getattr(rules, name)) for name in _ASSUMED.get(kind, ())}
+    assumed = {name: float(getattr(rules, name)) for name in _ASSUMED.get(kind, ())}
+    if ids_alone and kind in _BY_POSITION:
+        assumed[ONE_RECORD_PER_ID] = 1.0
+    return assumed

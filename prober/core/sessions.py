@@ -1,72 +1,126 @@
 """Who received what, and when: sessions of a subscription, and what one key has seen of each.
 
 A `Session` is shared by all keys of its subscription, so a stream that breaks is noted once and each key takes notice when it
-next matters. A `Track` is one key's view of one session: its last delivery, the messages it still holds, and a short past.
+next matters. A `Track` is one key's view of one session: its last delivery, the messages it certainly still holds, and a short past.
+`Tracks` are all of one key.
 
 The past answers one question: *which deliveries on this session may have been sent after a given moment, and what is the highest
-position among them?* It is kept as at most `SPANS_KEPT` spans; when there are more, neighbours are merged into one that has the
-higher position and the longer time. A merged span can only make more deliveries possible, so it can hide a violation and never
-invent one.
+position among them?* It is kept as a few spans: what was delivered within a sixteenth of Delta is one span, with the higher position
+and the longer time. A merged span can only make more deliveries possible, so it can hide a violation and never invent one. The same
+holds when a session that is over is forgotten and its spans are kept without it.
+
+What a session certainly holds is kept in ascending order of positions. That costs nothing: a session is first in, first out, so a
+lower position after a higher one means that the service went back, and dropped what was held above it. So what is dropped is taken
+from the end, what has run out from the beginning, and every delivery is put in and taken out once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
-from typing import NamedTuple
+from typing import Final, TypeAlias
 
 from prober.core.events import LONG_AGO
 
-SPANS_KEPT = 16
-TRACKS_KEPT = 64
-UNARY_TRACKS_KEPT = 8
-"""Sessions remembered per key before those that are over are let go; for pull and push every response or request is one."""
+SPANS_PER_DELAY: Final = 16
+"""Into how many spans the deliveries of one Delta are divided."""
+SPANS_KEPT: Final = 32
+"""Spans of sessions that are over, kept without them; beyond that the two oldest become one."""
+TRACKS_KEPT: Final = 64
+"""Sessions remembered per key; beyond that the oldest are let go, also while they are open."""
+OWNERS_KEPT: Final = 64
+"""Subscribers whose sessions are over and whose last delivery is remembered per key."""
 
-ANCIENT = 1 << 62
+ANCIENT: Final = 1 << 62
 """Stands for the position of a delivery that can no longer be placed: higher than any, so that nothing is judged against it."""
+
+Held: TypeAlias = tuple[int, float, float]
+"""A delivery that its subscriber holds: its event number, and until when its lease certainly and perhaps runs."""
 
 
 class Session:
-    """One first-in-first-out channel: a stream, a PullResponse, or a push request."""
+    """One first-in-first-out channel: a stream, a PullResponse, or a push request.
 
-    __slots__ = ("closed_t", "name", "opened_t", "subscriber")
+    opened_t    nothing on it was sent before this (for pull: when it was invoked).
+    answered    something was delivered on it, whatever the key: a pull whose answer has come.
+    flow        what the service may have outstanding on it, None without a limit.
+    """
 
-    def __init__(self, name: str, subscriber: str, opened_t: float) -> None:
+    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "subscriber")
+
+    def __init__(self, name: str, subscriber: str, opened_t: float, flow: Flow | None = None) -> None:
         self.name = name
         self.subscriber = subscriber
         self.opened_t = opened_t
-        """Nothing on the session was sent before this (for pull: when it was invoked)."""
         self.closed_t = inf
+        self.answered = False
+        self.flow = flow
 
 
-class Span(NamedTuple):
-    """Deliveries of one session from `first_t` to `last_t` whose highest position is `position`, delivered by event `number`."""
+class Flow:
+    """The flow control of a stream: how much may be unacknowledged on it, and what is.
 
-    first_t: float
-    last_t: float
-    position: int
-    number: int
-
-
-class Past(NamedTuple):
-    """What a session delivered, seen from a send that cannot have happened before a given moment.
-
-    certain             its last delivery before that moment, if that is known exactly: it certainly came before.
-    latest_certain_t    a time at which it certainly had delivered something before that moment, `-inf` if it had not.
-    uncertain           the span with the highest position among what may have been sent before or after.
+    What is outstanding counts until it is acknowledged or refused, at the latest until every lease on the stream is over. A size that
+    is not known is taken as unlimited, so that the service is rather excused.
     """
 
-    certain: Span | None
-    latest_certain_t: float
-    uncertain: Span | None
+    __slots__ = ("_bytes", "_leased_until_t", "_max_bytes", "_max_messages", "_outstanding")
+
+    def __init__(self, max_messages: float, max_bytes: float) -> None:
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._outstanding: dict[int, float] = {}
+        self._bytes = 0.0
+        self._leased_until_t = LONG_AGO
+
+    def take(self, token: int, size: float, leased_until_t: float) -> None:
+        """A message was delivered on the stream."""
+        self.release(token)
+        self._outstanding[token] = size
+        self._bytes += size
+        self._leased_until_t = max(self._leased_until_t, leased_until_t)
+
+    def extend(self, token: int, leased_until_t: float) -> None:
+        """The lease of a message was extended."""
+        if token in self._outstanding:
+            self._leased_until_t = max(self._leased_until_t, leased_until_t)
+
+    def release(self, token: int) -> None:
+        """A message was acknowledged or refused."""
+        size = self._outstanding.pop(token, None)
+        if size is not None:
+            self._bytes = sum(self._outstanding.values()) if self._bytes == inf else self._bytes - size
+        if not self._outstanding:
+            self._bytes = 0.0
+            self._leased_until_t = LONG_AGO
+
+    def used_up_until_t(self) -> float:
+        """Until when the service may send no more on the stream, as things are; long ago if it may."""
+        full = len(self._outstanding) >= self._max_messages or self._bytes >= self._max_bytes
+        return self._leased_until_t if full and self._outstanding else LONG_AGO
 
 
-class Held(NamedTuple):
-    """A delivery whose acknowledgement was not sent: certainly leased before `lease_end_min_t`, perhaps until `lease_end_max_t`."""
+class Span:
+    """Deliveries of one session from `first_t` to `last_t` whose highest position is `position`, delivered by event `number`.
 
-    number: int
-    lease_end_min_t: float
-    lease_end_max_t: float
+    `sent_after_t`: nothing on the session was sent before.
+    """
+
+    __slots__ = ("first_t", "last_t", "number", "position", "sent_after_t")
+
+    def __init__(self, first_t: float, last_t: float, position: int, number: int, sent_after_t: float) -> None:
+        self.first_t = first_t
+        self.last_t = last_t
+        self.position = position
+        self.number = number
+        self.sent_after_t = sent_after_t
+
+    def absorb(self, t: float, position: int, number: int) -> None:
+        """Takes one more delivery into the span."""
+        self.last_t = t
+        if position > self.position:
+            self.position = position
+            self.number = number
 
 
 class Track:
@@ -75,13 +129,14 @@ class Track:
     last, last_t, last_number   its latest delivery (position 0: none yet, or not trusted any more).
     highest                     the highest position ever delivered on it.
     run_start, run_start_t      where and when the current run of consecutive positions began.
-    held                        position -> `Held` for messages that its subscriber may be holding.
+    held                        position -> `Held` for what its subscriber certainly holds, ascending.
     rewound_t                   when a delivery on it last rewound the key.
-    unsettled_until_t           until then, something that its subscriber let go may still count as held at the service.
+    unsettled_until_t           until then, something that was received on it may still count as held, though not certainly.
+    spans                       its deliveries before the latest one, as far as they may matter; see the head of this file.
     """
 
     __slots__ = (
-        "closed_seen",
+        "_leased_until_t",
         "held",
         "highest",
         "last",
@@ -99,13 +154,9 @@ class Track:
         self.session = session
         self.held: dict[int, Held] = {}
         self.unsettled_until_t = LONG_AGO
-        self.closed_seen = False
         self.rewound_t = LONG_AGO
         self.highest = 0
-        self.distrust()
-
-    def distrust(self) -> None:
-        """Forgets where the session stood: its next delivery is taken as it comes."""
+        self._leased_until_t = LONG_AGO
         self.last = 0
         self.last_t = LONG_AGO
         self.last_number = 0
@@ -113,8 +164,20 @@ class Track:
         self.run_start_t = LONG_AGO
         self.spans: list[Span] = []
 
-    def record(self, position: int, t: float, number: int, certain_before_t: float) -> None:
-        """Notes a delivery. What was followed by something before `certain_before_t` is no longer needed."""
+    def distrust(self) -> None:
+        """Forgets where the session stood, and what it holds: its next delivery is taken as it comes."""
+        self.last = 0
+        self.last_t = LONG_AGO
+        self.last_number = 0
+        self.run_start = 0
+        self.run_start_t = LONG_AGO
+        self.spans = []
+        self.held = {}
+
+    def record(self, position: int, t: float, number: int, delay_s: float, eps: float) -> None:
+        """Notes a delivery. What was followed by something a Delta earlier is no longer needed."""
+        if self.last:
+            self._remember_last(delay_s)
         if position != self.last + 1 or not self.last:
             self.run_start = position
             self.run_start_t = t
@@ -124,100 +187,241 @@ class Track:
         if self.highest < position < ANCIENT:
             self.highest = position
         spans = self.spans
-        spans.append(Span(t, t, position, number))
-        while len(spans) > 1 and spans[1].last_t < certain_before_t:
+        while len(spans) > 1 and spans[1].last_t < t - delay_s - eps:
             del spans[0]
-        if len(spans) > SPANS_KEPT:
-            self.spans = list(_merged_by_pairs(spans))
+
+    def _remember_last(self, delay_s: float) -> None:
+        spans = self.spans
+        if spans and self.last_t - spans[-1].first_t <= delay_s / SPANS_PER_DELAY:
+            spans[-1].absorb(self.last_t, self.last, self.last_number)
+        else:
+            spans.append(Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t))
+
+    def past(self) -> Iterator[Span]:
+        """Everything that was delivered on the session, as far as it may matter, in order; the latest delivery stands alone."""
+        yield from self.spans
+        if self.last:
+            yield Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t)
+
+    # --- what is held --------------------------------------------------------------------------------------------------------
+
+    def hold(self, position: int, held: Held, window: int) -> None:
+        """Its subscriber certainly holds a message now. More than a window of them is not remembered."""
+        self.drop_from(position)
+        self.held[position] = held
+        self._leased_until_t = max(self._leased_until_t, held[2])
+        if len(self.held) > window:
+            self.doubt(next(iter(self.held)))
+
+    def shorten(self, position: int, until_t: float, delay_s: float) -> None:
+        """The lease of a message was changed to end at `until_t`: earlier, or perhaps later, than it would have."""
+        held = self.held.get(position)
+        if held is not None:
+            number, certainly_t, perhaps_t = held
+            perhaps_t = max(perhaps_t, until_t + delay_s)
+            self.held[position] = (number, min(certainly_t, until_t), perhaps_t)
+            self._leased_until_t = max(self._leased_until_t, perhaps_t)
+
+    def let_go(self, position: int) -> bool:
+        """A message was acknowledged or refused by its subscriber; True if it was certainly held."""
+        held = self.held.pop(position, None)
+        if not self.held:
+            self._leased_until_t = LONG_AGO
+        return held is not None
+
+    def doubt(self, position: int) -> None:
+        """A position is no longer held certainly, but perhaps."""
+        held = self.held.get(position)
+        if held is not None:
+            self.unsettle(held[2])
+            self.let_go(position)
+
+    def drop_from(self, floor: int) -> None:
+        """What is held at or above `floor` may have been dropped by a rewind."""
+        while self.held:
+            position = next(reversed(self.held))
+            if position < floor:
+                return
+            self.doubt(position)
+
+    def lowest_held(self, t: float, floor: int) -> int:
+        """The lowest position above `floor` that its subscriber certainly still holds at `t`; 0 if there is none."""
+        while self.held:
+            position = next(iter(self.held))
+            if self.held[position][1] > t and position > floor:
+                return position
+            self.doubt(position)
+        return 0
 
     def unsettle(self, until_t: float) -> None:
         """Something let go may still count as held at the service until `until_t`."""
-        self.unsettled_until_t = max(self.unsettled_until_t, until_t)
-
-    def doubt(self, position: int) -> None:
-        """A position is no longer held certainly."""
-        held = self.held.get(position)
-        if held is not None:
-            self.held[position] = held._replace(lease_end_min_t=LONG_AGO)
-
-    def doubt_all(self) -> None:
-        """Nothing that is held is held certainly any more."""
-        for position in self.held:
-            self.doubt(position)
-
-    @property
-    def held_until_t(self) -> float:
-        """Until when its subscriber may be holding something that it received on the session."""
-        return max((held.lease_end_max_t for held in self.held.values()), default=LONG_AGO)
+        if until_t > self.unsettled_until_t:
+            self.unsettled_until_t = until_t
 
     @property
     def busy_until_t(self) -> float:
         """Until when something received on the session may count as held, by its subscriber or at the service."""
-        return max(self.unsettled_until_t, self.held_until_t)
-
-    def is_over(self, t: float) -> bool:
-        """Whether the session is closed and its subscriber holds nothing that it received on it."""
-        return self.session.closed_t <= t and self.held_until_t <= t
-
-    def past(self, moment_t: float) -> Past:
-        """What this session delivered, seen from a send that cannot have happened before `moment_t`."""
-        certain: Span | None = None
-        certain_t = LONG_AGO
-        uncertain: Span | None = None
-        for span in self.spans:
-            if span.first_t < moment_t:
-                certain_t = span.last_t if span.last_t < moment_t else span.first_t
-                certain = span if span.last_t < moment_t else None
-            if span.last_t >= moment_t and (uncertain is None or span.position > uncertain.position):
-                uncertain = span
-        return Past(certain, certain_t, uncertain)
-
-    def let_go(self, floor: int, until_t: float) -> None:
-        """Stops holding every position at or above `floor`; the service may see it otherwise until `until_t` at the latest."""
-        gone = [position for position in self.held if position >= floor]
-        for position in gone:
-            held = self.held.pop(position)
-            self.unsettle(min(held.lease_end_max_t, until_t))
+        return max(self.unsettled_until_t, self._leased_until_t)
 
 
 NO_TRACKS: dict[str, Track] = {}
 """The sessions of a key that has seen none, shared by all such keys; never written to."""
 
+NO_OWNERS: dict[str, int] = {}
+"""The same for subscribers whose sessions are over."""
 
-def take_over(tracks: dict[str, Track], t: float) -> list[Track]:
-    """Takes out of `tracks` those whose session is over; if none is, the older ones down to half of `TRACKS_KEPT`.
 
-    Forgetting what an old one holds can only hide a split.
+class Tracks:
+    """The sessions that delivered one key, those that matter.
+
+    A session that is over is folded away when it is noticed: what remains of it is what it may still be a predecessor with (`past`),
+    until when something of it may count as held (`unsettled_until_t`), and how far its subscriber had come (`lasts_of`). A stream that
+    is closed is over; a pull response or push request is when nothing that came with it is held any more.
+
+    forgetful       whether a subscriber's last delivery may have been forgotten.
     """
-    over = [name for name, track in tracks.items() if track.is_over(t)]
-    return [tracks.pop(name) for name in over or list(tracks)[: len(tracks) - TRACKS_KEPT // 2]]
 
+    __slots__ = ("_by_session", "_last_of", "_streaming", "forgetful", "past", "unsettled_until_t")
 
-def _merged_by_pairs(spans: list[Span]) -> Iterator[Span]:
-    """Halves the older spans by merging neighbours; the newest few stay exact."""
-    exact = SPANS_KEPT // 2
-    older, newest = spans[:-exact], spans[-exact:]
-    for first, second in zip(older[::2], older[1::2], strict=False):
-        highest = max(first, second, key=lambda span: span.position)
-        yield Span(first.first_t, second.last_t, highest.position, highest.number)
-    if len(older) % 2:
-        yield older[-1]
-    yield from newest
+    def __init__(self, *, streaming: bool) -> None:
+        self._streaming = streaming
+        self._by_session = NO_TRACKS
+        self._last_of = NO_OWNERS
+        self.past: list[Span] = []
+        self.unsettled_until_t = LONG_AGO
+        self.forgetful = False
+
+    def __len__(self) -> int:
+        return len(self._by_session)
+
+    def __iter__(self) -> Iterator[Track]:
+        return iter(self._by_session.values())
+
+    def find(self, session: str) -> Track | None:
+        """What was seen of the session of that name."""
+        return self._by_session.get(session)
+
+    def of(self, session: Session, t: float) -> Track:
+        """The track of a session that delivers at `t`, begun if it is new."""
+        track = self._by_session.get(session.name)
+        if track is not None and track.session is session:
+            return track
+        if track is not None:
+            self._fold(session.name)
+        if not self._streaming:
+            self._fold_all(name for name, track in self._by_session.items() if not track.lowest_held(t, 0))
+        if len(self._by_session) >= TRACKS_KEPT:
+            self._fold(next(iter(self._by_session)))
+            self.forgetful = True
+        if not self._by_session:
+            self._by_session = {}
+        track = self._by_session[session.name] = Track(session)
+        return track
+
+    def others(self, own: Track) -> Iterable[Track]:
+        """All tracks but one."""
+        if len(self._by_session) == 1:
+            return ()
+        return [track for track in self._by_session.values() if track is not own]
+
+    def lasts_of(self, subscriber: str, arrival: Arrival) -> Iterator[int]:
+        """The last position delivered on each session of a subscriber before an arrival; of sessions that are over the latest."""
+        for track in self._by_session.values():
+            if track.session.subscriber == subscriber:
+                yield arrival.own if track is arrival.track else track.last
+        yield self._last_of.get(subscriber, 0)
+
+    def fold_closed(self, t: float) -> int:
+        """Folds away the streams that are closed at `t`; returns the highest position that was ever delivered on them."""
+        return self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
+
+    def _fold_all(self, names: Iterable[str]) -> int:
+        return max([self._fold(name) for name in list(names)], default=0)
+
+    def _fold(self, name: str) -> int:
+        track = self._by_session.pop(name)
+        track.drop_from(0)
+        self.unsettled_until_t = max(self.unsettled_until_t, track.busy_until_t)
+        if track.last:
+            self._remember_owner(track)
+        self.remember(track.past())
+        return track.highest
+
+    def _remember_owner(self, track: Track) -> None:
+        owners = self._last_of = self._last_of or {}
+        owners.pop(track.session.subscriber, None)
+        owners[track.session.subscriber] = track.last
+        if len(owners) > OWNERS_KEPT:
+            del owners[next(iter(owners))]
+            self.forgetful = True
+
+    def remember(self, spans: Iterable[Span]) -> None:
+        """Keeps what sessions that are no longer tracked may still be predecessors with.
+
+        Every span counts as a session of its own. One that is neither later nor higher than another can never be the highest
+        candidate; and where there are too many, the two oldest become one that is both.
+        """
+        kept: list[Span] = []
+        for span in sorted([*self.past, *spans], key=lambda span: span.last_t):
+            while kept and kept[-1].position <= span.position:
+                kept.pop()
+            kept.append(span)
+        while len(kept) > SPANS_KEPT:
+            kept[0].last_t = kept.pop(1).last_t
+        self.past = kept
+
+    def forget_before(self, t: float) -> None:
+        """Nothing that was sent up to `t` can be a predecessor any more."""
+        if self.past and self.past[0].last_t < t:
+            self.past = [span for span in self.past if span.last_t >= t]
+
+    def distrust(self) -> None:
+        """Forgets where all sessions stood: a seek, or a hole in the record."""
+        for track in self._by_session.values():
+            track.distrust()
+        self.past = []
+
+    def forget(self) -> None:
+        """Gives everything back."""
+        self._by_session = NO_TRACKS
+        self.past = []
+        self.forgetful = self.forgetful or bool(self._last_of)
+        self._last_of = NO_OWNERS
+
+    @property
+    def busy_until_t(self) -> float:
+        """Until when something may count as held, on a session or of one that was folded away."""
+        return max([self.unsettled_until_t, *(track.busy_until_t for track in self._by_session.values())])
 
 
 class Arrival:
     """One delivery on its way through the checks.
 
     position    its place in the learned log; 0 when it can no longer be placed.
-    new         whether this is the first delivery of its message id.
-    lo          the earliest time at which the service can have sent it.
+    new         whether this is the first delivery of its record.
+    copies_id   whether that is a further record of a message id: the service stored the message twice.
+    lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
     own         the position delivered before it on the same session, 0 when there is none.
-    token       what stands for its message id in the learned log.
+    token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
 
-    __slots__ = ("epoch", "lo", "message_id", "new", "number", "own", "position", "seq", "t", "token", "track")
+    __slots__ = (
+        "copies_id",
+        "epoch",
+        "lo",
+        "message_id",
+        "new",
+        "number",
+        "own",
+        "position",
+        "seq",
+        "stamp",
+        "t",
+        "token",
+        "track",
+    )
 
-    def __init__(self, t: float, number: int, lo: float, track: Track, epoch: str, seq: int, message_id: str) -> None:
+    def __init__(self, t: float, number: int, lo: float, track: Track, epoch: str, seq: int, message_id: str, stamp: int) -> None:
         self.t = t
         self.number = number
         self.lo = lo
@@ -227,5 +431,7 @@ class Arrival:
         self.seq = seq
         self.message_id = message_id
         self.token = hash(message_id)
+        self.stamp = stamp
         self.position = 0
         self.new = False
+        self.copies_id = False

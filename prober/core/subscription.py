@@ -1,15 +1,32 @@
-"""What all keys of one subscription share: its rules, its sessions, and when a subscriber is there to deliver to."""
+"""What all keys of one subscription share: its rules, its sessions, who is there to deliver to, and what may delay a key.
+
+Four questions are answered here, for every key alike:
+
+* Is anybody there to deliver to, and since when? (`waiting`, `up_since_t`)
+* May something have been sent and lost, because a stream broke or a pull ended without its answer? (`may_have_lost`)
+* Can another session of the same subscriber race this one, or another recorder's clock be ahead? (`race_s`)
+* Is another key held, which may delay this one? (`is_held_elsewhere`)
+"""
 
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import Session
+from prober.core.sessions import Flow, Session
+from prober.core.waiting import WaitingTime
 
-SESSIONS_KEPT = 4096
+SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
+LOSSES_KEPT: Final = 64
+"""Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
+
+SAMPLES_PER_DEADLINE: Final = 32
+
+Loss = tuple[float, float]
+"""Between these two times something may have been sent on a session and lost with it."""
 
 
 class Subscription:
@@ -17,89 +34,236 @@ class Subscription:
 
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
-    up_since_t      since when a subscriber is there: an open stream, or for pull and push the first session; `inf` if none is.
+    waiting         how long somebody was there to deliver to.
+    up_since_t      since when a stream is open; for pull and push since the first session; `inf` if none is.
     last_closed_t   when a stream was last closed.
-    settles_until_t when the last control operation has settled.
+    settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
     complete        whether every session was seen to open, so that no unknown one can deliver.
+    losses          how many streams broke and pulls were lost so far.
+    racing          whether deliveries may overtake each other on several sessions.
     """
 
     __slots__ = (
+        "_held",
+        "_losses",
+        "_open_streams",
         "_sessions",
+        "_unanswered",
         "complete",
         "index",
         "last_closed_t",
+        "losses",
         "name",
         "open",
+        "racing",
         "rules",
         "seen",
         "settles_until_t",
+        "settling",
         "shortest_deadline_s",
+        "streaming",
         "up_since_t",
+        "waiting",
     )
 
     def __init__(self, name: str, index: int, rules: Rules) -> None:
         self.name = name
         self.index = index
         self.rules = rules
+        self.streaming = rules.mode is Mode.STREAMING
         self.shortest_deadline_s = rules.shortest_deadline_s
         self.open = 0
         self.up_since_t = inf
+        self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
+        self.settling = ""
         self.seen = False
         self.complete = True
+        self.losses = 0
+        self.racing = rules.clock_error_s > 0
         self._sessions: dict[str, Session] = {}
+        self._open_streams: dict[str, int] = {}
+        self._unanswered: dict[str, float] = {}
+        self._losses: list[Loss] = []
+        self._held: dict[str, tuple[float, float]] = {}
+
+    # --- sessions ------------------------------------------------------------------------------------------------------------
 
     def session(self, name: str, t: float) -> Session:
-        """The session of that name; one that was never seen to open is taken to have been there all along."""
+        """The session of that name, on which something was delivered at `t`.
+
+        One that was never seen to open is taken to have been there all along.
+        """
         session = self._sessions.get(name)
         if session is None:
             self.complete = False
-            session = self._begin(name, name, LONG_AGO, t)
+            session = self._begin(Session(name, name, LONG_AGO), t)
+        if not session.answered:
+            self._answer(session, t)
         return session
 
     def opened(self, event: Opened) -> None:
         """A session began; a name used again is a new session, and the old one is over."""
         if event.session in self._sessions:
-            self._end(event.session, event.t)
+            self._end(event.session, event.t, lost=False)
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
-        self._begin(event.session, event.subscriber, invoked_t, event.t)
+        subscriber = event.subscriber if self.streaming else event.session
+        self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
 
     def closed(self, event: Closed) -> None:
         """The client noticed that a session is over."""
-        self._end(event.session, event.t)
+        self._end(event.session, event.t, lost=event.lost)
 
     def close_all(self, t: float) -> None:
         """Ends every session: the record has a hole, and what is open is not known."""
         self.complete = False
         for name in list(self._sessions):
-            self._end(name, t)
+            self._end(name, t, lost=True)
 
     def is_alone(self, session: Session) -> bool:
         """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
-        streaming = self.rules.mode is Mode.STREAMING
-        return streaming and self.complete and self.open == 1 and session.closed_t == inf
+        return self.streaming and self.complete and self.open == 1 and session.closed_t == inf and not self.rules.clock_error_s
 
-    def _begin(self, name: str, subscriber: str, opened_t: float, t: float) -> Session:
-        owner = subscriber if self.rules.mode is Mode.STREAMING else name
-        session = self._sessions[name] = Session(name, owner, opened_t)
-        if self.open == 0 and (self.up_since_t == inf or self.rules.mode is Mode.STREAMING):
+    def race_s(self, session: Session) -> float:
+        """By how much a delivery on this session may have overtaken one that was sent before it on another, in seconds.
+
+        Streams of one subscriber are read side by side, so the delays of delivery do not cancel; and the clocks of two recorders may
+        differ.
+        """
+        rules = self.rules
+        if self.streaming and self._open_streams.get(session.subscriber, 0) > 1:
+            return rules.delivery_delay_max_s + rules.clock_error_s
+        return rules.clock_error_s
+
+    def _begin(self, session: Session, t: float) -> Session:
+        self._sessions[session.name] = session
+        if self.open == 0 and (self.up_since_t == inf or self.streaming):
             self.up_since_t = t
         self.open += 1
         self.seen = True
-        if len(self._sessions) > SESSIONS_KEPT and self.rules.mode is not Mode.STREAMING:
-            del self._sessions[next(iter(self._sessions))]
-            self.open -= 1
+        if self.streaming:
+            streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
+            self.racing = self.racing or streams > 1
+        elif self.rules.mode is Mode.PULL:
+            self._unanswered[session.name] = session.opened_t
+        if len(self._sessions) > SESSIONS_KEPT and not self.streaming:
+            self._end(next(iter(self._sessions)), t, lost=False)
+        self.waiting.start(t)
         return session
 
-    def _end(self, name: str, t: float) -> None:
+    def _end(self, name: str, t: float, *, lost: bool) -> None:
         session = self._sessions.pop(name, None)
         if session is None:
             return
         session.closed_t = t
         self.open -= 1
-        if self.rules.mode is Mode.STREAMING:
-            self.last_closed_t = t
-            if self.open == 0:
-                self.up_since_t = inf
+        if self.streaming:
+            self._end_stream(session, t)
+        elif lost and not session.answered:
+            self._lose(session.opened_t, t)
+        self._answer(session, t)
+
+    def _end_stream(self, session: Session, t: float) -> None:
+        self.last_closed_t = t
+        self._lose(t - self.rules.close_detection_max_s, t)
+        left = self._open_streams[session.subscriber] - 1
+        if left:
+            self._open_streams[session.subscriber] = left
+        else:
+            del self._open_streams[session.subscriber]
+        if self.open == 0:
+            self.up_since_t = inf
+            self.waiting.stop(t)
+        else:
+            self.flow_changed(t)
+
+    def _answer(self, session: Session, t: float) -> None:
+        session.answered = True
+        if self.rules.mode is Mode.PULL:
+            self._unanswered.pop(session.name, None)
+            if not self._unanswered:
+                self.waiting.stop(t)
+
+    def settle(self, until_t: float, cause: str) -> None:
+        """A control operation on the subscription; of several the one that lasts longest counts."""
+        if until_t > self.settles_until_t:
+            self.settles_until_t = until_t
+            self.settling = cause
+
+    # --- who is there --------------------------------------------------------------------------------------------------------
+
+    def flow_changed(self, t: float) -> None:
+        """The flow control of a stream was used up, or has room again."""
+        if self.streaming and any(
+            session.flow is None or session.flow.used_up_until_t() <= t for session in self._sessions.values()
+        ):
+            self.waiting.start(t)
+        else:
+            self.waiting.stop(t)
+
+    def used_up_until_t(self, subscriber: str) -> float:
+        """Until when no stream of a subscriber has room, as things are; long ago if one has."""
+        flows = [session.flow for session in self._sessions.values() if session.subscriber == subscriber]
+        return min([LONG_AGO if flow is None else flow.used_up_until_t() for flow in flows], default=LONG_AGO)
+
+    # --- what may have been lost ---------------------------------------------------------------------------------------------
+
+    def may_have_lost(self, since_t: float, until_t: float) -> bool:
+        """Whether something may have been sent between these times and lost, by all that is known now."""
+        eps = self.rules.clock_error_s
+        return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
+
+    def loss_may_show(self, t: float, now: float) -> bool:
+        """Whether it may still turn out that something sent up to `t` was lost: a stream looks open, or a pull still waits."""
+        if self.streaming:
+            return now <= t + self.rules.close_detection_max_s + self.rules.clock_error_s
+        return bool(self._unanswered) and next(iter(self._unanswered.values())) <= t
+
+    def _lose(self, begun_t: float, over_t: float) -> None:
+        self.losses += 1
+        self._losses.append((begun_t, over_t))
+        if len(self._losses) > LOSSES_KEPT:
+            first, second = self._losses[:2]
+            self._losses[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
+
+    # --- what may delay a key ------------------------------------------------------------------------------------------------
+
+    def held(self, key: str, t: float, until_t: float) -> None:
+        """A message of a key is unacknowledged from now on, and may be leased until `until_t`."""
+        since = self._held.get(key)
+        if since is not None and since[1] >= t:
+            if until_t > since[1]:
+                self._held[key] = (since[0], until_t)
+            return
+        self._held.pop(key, None)
+        self._held[key] = (t, until_t)
+
+    def freed(self, key: str) -> None:
+        """Everything of a key is acknowledged."""
+        self._held.pop(key, None)
+
+    def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
+        """Whether another key was held all the time between two moments, by all that is known."""
+        over = []
+        found = False
+        for name, (begun_t, over_t) in self._held.items():
+            if begun_t > since_t:
+                break
+            if over_t < until_t:
+                over.append(name)
+            elif name != key:
+                found = True
+                break
+        for name in over:
+            if name != key:
+                del self._held[name]
+        return found
+
+
+def _flow_of(event: Opened) -> Flow | None:
+    messages, size = event.max_outstanding_messages or 0, event.max_outstanding_bytes or 0
+    if messages <= 0 and size <= 0:
+        return None
+    return Flow(messages if messages > 0 else inf, size if size > 0 else inf)

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.core.docket import Docket
+from prober.core.docket import FILTER_CHANGE, HOLE, SEEK, Docket
 from prober.core.events import (
     LONG_AGO,
     AckConfirmed,
@@ -142,8 +142,7 @@ class Verifier:
     # --- publish events ------------------------------------------------------------------------------------------------------
 
     def _invoked(self, event: PublishInvoked) -> None:
-        group = self._group(event.key)
-        group.invoke(event.epoch, event.seq, event.generation, event.t, self._number, len(group.checkers))
+        self._group(event.key).invoked(event, self._number)
         self.counters["publishes_invoked"] += 1
 
     def _published(self, event: Published) -> None:
@@ -154,6 +153,7 @@ class Verifier:
             return
         record, publication = found
         if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
+            group.confirmed(record, publication)
             for checker in group.checkers:
                 checker.published(event.epoch, publication, event.t)
                 self._watch(checker, event.t)
@@ -186,7 +186,7 @@ class Verifier:
         if found is not None and not found[1].confirmed:
             found[1].abandoned = True
             for checker in group.checkers:
-                checker.abandoned(event.epoch, event.seq)
+                checker.abandoned(event.epoch, found[1])
 
     # --- delivery events -----------------------------------------------------------------------------------------------------
 
@@ -196,12 +196,12 @@ class Verifier:
         self._watch(checker, event.t)
 
     def _acked(self, event: Acked) -> None:
-        self._checker(event.subscription, event.key).acked(event)
+        self._checker(event.subscription, event.key).acked(event, self._number)
         self.counters["acks"] += 1
 
     def _nacked(self, event: Nacked) -> None:
         checker = self._checker(event.subscription, event.key)
-        checker.nacked(event)
+        checker.nacked(event, self._number)
         self._watch(checker, event.t)
         self.counters["nacks"] += 1
 
@@ -210,7 +210,7 @@ class Verifier:
 
     def _lease_modified(self, event: LeaseModified) -> None:
         checker = self._checker(event.subscription, event.key)
-        checker.lease_modified(event)
+        checker.lease_modified(event, self._number)
         self._watch(checker, event.t)
 
     def _dead_lettered(self, event: DeadLettered) -> None:
@@ -231,21 +231,23 @@ class Verifier:
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
-        until_t = subscription.settles_until_t = max(subscription.settles_until_t, event.t + event.settle_s)
-        self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t))
+        cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
+        until_t = event.t + event.settle_s
+        subscription.settle(until_t, cause)
+        self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t, cause))
         self.counters["seeks"] += 1
 
     def _interrupted(self, event: Interrupted) -> None:
         for subscription in self._subscriptions.values():
             rules = subscription.rules
             subscription.close_all(event.t)
-            subscription.settles_until_t = event.t + min(rules.delivery_delay_max_s, rules.ack_deadline_s)
+            subscription.settle(event.t + min(rules.delivery_delay_max_s, rules.ack_deadline_s), HOLE)
         settled_t = [subscription.settles_until_t for subscription in self._subscriptions.values()]
 
         def interrupt(group: KeyGroup) -> None:
             for checker, until_t in zip(group.checkers, settled_t, strict=True):
                 checker.interrupted()
-                self._unsettle(checker, until_t)
+                self._unsettle(checker, until_t, HOLE)
             group.interrupt()
 
         self._tell_all(interrupt)
@@ -285,7 +287,7 @@ class Verifier:
         checker = KeyChecker(docket, subscription, group)
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:
-            self._unsettle(checker, subscription.settles_until_t)
+            self._unsettle(checker, subscription.settles_until_t, subscription.settling)
         if group.epochs:
             self._watch(checker, self._now)
         for record in group.epochs.values():
@@ -301,9 +303,9 @@ class Verifier:
             checker.due_t = due_t
             self._enqueue(checker)
 
-    def _unsettle(self, checker: KeyChecker, until_t: float) -> None:
+    def _unsettle(self, checker: KeyChecker, until_t: float, cause: str) -> None:
         """A control operation on the subscription: the key has to be looked at again when it has settled."""
-        checker.unsettle(until_t)
+        checker.unsettle(until_t, cause)
         self._enqueue(checker)
 
     def _enqueue(self, checker: KeyChecker) -> None:

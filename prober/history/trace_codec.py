@@ -1,17 +1,17 @@
 """One event as one JSON object: the table of names on disk, and a decoder fast enough for millions of lines.
 
 The fields of an event on disk are those of its value in `prober.core.events`, so the vocabulary has one definition; the names of the
-events are those of the probe history. Reflection happens once, at import. Per event, decoding is one look-up, one merge with the defaults,
-one comparison of the fields' types with the known good combinations, and the constructor.
+events are those of the probe history. Reflection happens once, at import.
+
+A line is decoded twice at most: what `prober.history.trace_shapes` reads is well-formed, and that is nearly every line. Any other is
+parsed as plain JSON and looked at field by field, to be taken after all or to be refused in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from itertools import product
 from math import isfinite
-from operator import itemgetter
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -19,6 +19,7 @@ import orjson
 
 from prober.core.events import Event
 from prober.history.schema import EVENT_TYPES as EVENT_TYPES
+from prober.history.trace_shapes import LineReader, Shape, line_reader, taken
 
 # What the prober itself decides has a least value. What a delivery claims about itself has none: a wrong claim is a finding.
 LEAST: Mapping[str, int] = {"seq": 1, "generation": 0, "seconds": 0, "settle_s": 0, "size": 0}
@@ -64,26 +65,28 @@ class FieldForm:
     accepted: tuple[type, ...]
     least: int | None
 
-    def settled(self, value: object, event: str) -> object:
+    def settled(self, value: Any, event: str) -> object:
         """The value as the event keeps it: whole numbers become floats where a number is meant. Raises `BadEvent`."""
-        if type(value) in self.accepted:
-            return value
-        if type(value) is int and float in self.accepted:
-            return float(value)
-        raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {shown(value)}')
-
-
-def picker(names: Sequence[str]) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
-    """A function that takes these values, in this order, out of a row; it raises KeyError if one is missing."""
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda row: (row[names[0]],)  # itemgetter would give the bare value
+        if type(value) is int and int not in self.accepted and float in self.accepted:
+            value = float(value)
+        if type(value) not in self.accepted:
+            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {shown(value)}')
+        if self.least is not None and value < self.least:
+            raise BadEvent(f'"{event}" has {shown(value)} in "{self.name}", which is at least {self.least}')
+        return value
 
 
 class EventForm:
-    """How one kind of event stands on disk."""
+    """How one kind of event stands on disk.
 
-    __slots__ = ("defaults", "fields", "make", "name", "pick", "signatures", "thresholds")
+    name        what it is called there.
+    make        makes it, of the values of its fields.
+    fields      these fields, in that order.
+    defaults    what stands for a field that may be left out.
+    takes       what each field takes, in the terms of `prober.history.trace_shapes`.
+    """
+
+    __slots__ = ("defaults", "fields", "make", "name", "takes")
 
     def __init__(self, name: str, event_type: type[Event]) -> None:
         hints = get_type_hints(event_type)
@@ -94,65 +97,42 @@ class EventForm:
             FieldForm(f.name, get_args(hints[f.name]) or (hints[f.name],), least.get(f.name)) for f in fields(event_type)
         )
         self.defaults = {f.name: f.default for f in fields(event_type) if f.default is not MISSING}
-        self.pick = picker([form.name for form in self.fields])
-        self.signatures = frozenset(product(*(form.accepted for form in self.fields)))
-        self.thresholds = tuple((i, form.least) for i, form in enumerate(self.fields) if form.least is not None)
+        self.takes = {form.name: taken(form.accepted, form.least) for form in self.fields}
 
-    def settle(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        """Values of unusual types, made usual or refused with `BadEvent`."""
-        return tuple(form.settled(value, self.name) for form, value in zip(self.fields, values, strict=True))
-
-    def check_least(self, values: tuple[Any, ...]) -> None:
-        """Refuse numbers below what makes sense."""
-        for index, least in self.thresholds:
-            if values[index] < least:
-                name = self.fields[index].name
-                raise BadEvent(f'"{self.name}" has {shown(values[index])} in "{name}", which is at least {least}')
-
-    def missing(self, row: Mapping[str, object]) -> str:
-        """The name of a field that the row should have and has not; empty if it has all."""
-        return next((form.name for form in self.fields if form.name not in row), "")
+    def event(self, row: Mapping[str, object]) -> Event:
+        """The event that a row describes. Raises `BadEvent` if a field is missing, or has a value that it does not take."""
+        missing = [form.name for form in self.fields if form.name not in row]
+        if missing:
+            raise BadEvent(f'"{self.name}" needs the field "{missing[0]}"')
+        return self.make(*[form.settled(row[form.name], self.name) for form in self.fields])
 
 
 FORMS: Mapping[str, EventForm] = {name: EventForm(name, event_type) for name, event_type in EVENT_TYPES.items()}
 FORM_OF: Mapping[type[Event], EventForm] = {event_type: FORMS[name] for name, event_type in EVENT_TYPES.items()}
 
 
-class EventDecoder:
-    """Turns parsed JSON objects into events; a missing subscription or key is the header's.
+def event_decoder(subscription: str, key: str) -> LineReader:
+    """What makes events of lines; a missing subscription or key is the header's, which are given.
 
-    Fields that the format does not know are ignored: a newer writer may add some.
+    It raises `BadEvent`, or orjson's JSONDecodeError (both are ValueErrors). Fields that the format does not know are ignored: a newer
+    writer may add some.
     """
+    home = {"subscription": subscription, "key": key}
+    defaults = {name: form.defaults | home for name, form in FORMS.items()}
+    shapes = [Shape(name, form.make, form.takes, defaults[name]) for name, form in FORMS.items()]
+    return line_reader(shapes, otherwise=lambda line: plain_event(orjson.loads(line), defaults))
 
-    __slots__ = ("_table",)
 
-    def __init__(self, subscription: str, key: str) -> None:
-        home = {"subscription": subscription, "key": key}
-        self._table = {name: (form, form.defaults | home) for name, form in FORMS.items()}
-
-    def decode(self, row: Any) -> Event:
-        """The event that a JSON value describes. Raises `BadEvent`; never returns a value of the wrong type."""
-        try:
-            form, defaults = self._table[row["event"]]
-            values = form.pick(defaults | row)
-        except (KeyError, TypeError, IndexError):
-            raise self._fault(row) from None
-        if tuple(map(type, values)) not in form.signatures:
-            values = form.settle(values)
-        if form.thresholds:
-            form.check_least(values)
-        return form.make(*values)
-
-    def _fault(self, row: object) -> BadEvent:
-        if not isinstance(row, dict):
-            return BadEvent(f"every line is one JSON object, not {shown(row)}")
-        name = row.get("event")
-        if not isinstance(name, str):
-            return BadEvent('an event needs its name, a string in the field "event"')
-        if name not in self._table:
-            return BadEvent(f"unknown event {shown(name)}; known are {', '.join(FORMS)}")
-        form, defaults = self._table[name]
-        return BadEvent(f'"{name}" needs the field "{form.missing(defaults | row)}"')
+def plain_event(row: object, defaults: Mapping[str, dict[str, object]]) -> Event:
+    """The event that a JSON value describes; `defaults` stand for missing fields, by event. Raises `BadEvent`."""
+    if not isinstance(row, dict):
+        raise BadEvent(f"every line is one JSON object, not {shown(row)}")
+    name = row.get("event")
+    if not isinstance(name, str):
+        raise BadEvent('an event needs its name, a string in the field "event"')
+    if name not in FORMS:
+        raise BadEvent(f"unknown event {shown(name)}; known are {', '.join(FORMS)}")
+    return FORMS[name].event(defaults[name] | row)
 
 
 def encode_event(event: Event, subscription: str, key: str) -> bytes:

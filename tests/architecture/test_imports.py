@@ -24,6 +24,7 @@ HOMES = {
     "grafana_foundation_sdk": ("dashboards",),
     "opentelemetry": ("prober.tracing",),
     "jinja2": ("api",),
+    "msgspec": ("prober.history",),
     "orjson": ("prober.history",),
     "prometheus_client": ("prober.metrics",),
     "promql_parser": ("dashboards",),

@@ -19,8 +19,9 @@ from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from tests.judging import SUBSCRIPTION, judge
-from tests.simulation.options import FAULTS, Fault, swarm
+from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.service import Run, simulate_run
+from tests.simulation.swarm import swarm
 
 Verdict: TypeAlias = tuple[Any, ...]
 

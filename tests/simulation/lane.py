@@ -1,50 +1,86 @@
-"""The service's view of one ordering key on the subscription, common to the three ways of consuming it.
+"""The service's view of one ordering key on a subscription, common to the three ways of consuming it.
 
-A lane has a log, a cursor (the next position to send) and the holds of what it sent. The only ways to move are: send at the cursor and
-step by one, or rewind (D3). Removed positions are skipped (section 3.2). A hold ends by an acknowledgement, a negative
-acknowledgement, the end of its lease, the loss of its session or a rewind to its position or below (section 3.3).
+A lane has a line per publishing region, and the holds of what it sent. A line has a log and a cursor, the next position to send. The only
+ways to move are: send at the cursor and step by one, or rewind (D3). Removed positions are skipped (section 3.2). Nothing relates two
+lines: order is promised within a region only (row 12 of the amendments). Holds belong to the key, whatever the region.
 
-Dead-lettering follows section 5.8: a message leaves after it was negatively acknowledged or its lease ended, and only when a client was
-shown a delivery attempt of at least the limit; that this is seen by the prober (`DeadLettered`) is a matter of luck. After it the run
-restarts at the next message, or does not restart at all.
+A hold ends by an acknowledgement, a negative acknowledgement, the end of its lease, the loss of its session or a rewind to its position
+or below (section 3.3). After a refusal or the end of a lease the message, and those behind it, may have to wait for the retry policy's
+back-off (row 8).
 
 An acknowledgement that arrives after its message was sent again may count for the message (section 5.7: "ack sent before, applied after
 the redelivery or the move"). Then the hold of the later delivery ends, or its message need not be sent again when its lease ends. It
-must be if that later delivery was lost, because the observed run would step over it (D3).
+must be if that later delivery was lost, unless what was lost with a stream or with the answer of a pull had been acknowledged before:
+what was sent and lost is not skipped (row 2). A push request without an answer is a refusal.
+
+Dead-lettering follows section 5.8 and row 4: with a policy a message may leave once it was sent about as often as the limit says, whether
+the prober saw these deliveries or not, and that it sees `DeadLettered` is a matter of luck. After it the run restarts at the next
+message, or does not restart at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from prober.core.events import AckConfirmed, DeadLettered
-from tests.simulation.options import Fault
-from tests.simulation.topic import Record
-from tests.simulation.world import SUBSCRIPTION, World
+from prober.core.rules import Mode
+from tests.simulation.faults import Fault
+from tests.simulation.options import Options
+from tests.simulation.recorders import Recorder
+from tests.simulation.topic import Message
+from tests.simulation.world import Site, World
+
+LONGEST_BACKOFF_AFTER_UNSEEN_S = 2.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class Session:
+    """What carries messages to a client: a stream, the answer of a pull, a push request. `messages` and `bytes` are outstanding on it."""
+
+    name: str
+    recorder: Recorder
+    messages: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A message in a line. `attempts` counts its deliveries; positions count from 0."""
+
+    message: Message
+    line: Line
+    position: int
+    attempts: int = 0
+    removed: bool = False
+    acked: bool = False
+    waited_unseen: bool = False
+    poison: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class Hold:
     """An outstanding message: `lease_end` is when the service gives it up, `received` whether this delivery reached its client."""
 
-    position: int
-    session: str
+    record: Record
+    session: Session
     lease_end: float
     received: bool = False
 
 
-@dataclass(slots=True)
-class Lane:
-    """Positions count from 0 here; the frontier is the first position that was never sent."""
+@dataclass(slots=True, eq=False)
+class Line:
+    """One region's log. The frontier is the first position that was never sent.
 
-    world: World
-    key: str
+    Nothing from `rests_from` on is sent before `rests_until`.
+    """
+
+    region: str
     log: list[Record] = field(default_factory=list)
     cursor: int = 0
     frontier: int = 0
-    holds: dict[int, Hold] = field(default_factory=dict)
-    acked: set[int] = field(default_factory=set)
-    frozen: bool = False
+    rests_from: int = 0
+    rests_until: float = 0.0
 
     def skip_removed(self) -> None:
         while self.cursor < len(self.log) and self.log[self.cursor].removed:
@@ -52,58 +88,122 @@ class Lane:
         self.frontier = max(self.frontier, self.cursor)
 
     @property
-    def idle(self) -> bool:
-        return not self.holds and (self.frozen or self.cursor >= len(self.log))
+    def all_sent(self) -> bool:
+        return self.cursor >= len(self.log)
 
-    def hold(self, position: int, session: str) -> tuple[Hold, int]:
-        """Note that the message is being sent; tell the delivery attempt to show."""
-        record = self.log[position]
+    def sendable(self, now: float) -> bool:
+        self.skip_removed()
+        return not self.all_sent and not (self.cursor >= self.rests_from and now < self.rests_until)
+
+    def step(self) -> tuple[Record, bool]:
+        """The next record to send, and whether it is sent for the first time; the cursor moves past it."""
+        record, first = self.log[self.cursor], self.cursor >= self.frontier
+        self.cursor += 1
+        return record, first
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """A key; see the head of this file."""
+
+    site: Site
+    key: str
+    lines: dict[str, Line] = field(default_factory=dict)
+    holds: dict[Record, Hold] = field(default_factory=dict)
+    frozen: bool = False
+
+    @property
+    def world(self) -> World:
+        return self.site.world
+
+    @property
+    def options(self) -> Options:
+        return self.site.options
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing more happens by itself."""
+        return self.at_rest
+
+    @property
+    def at_rest(self) -> bool:
+        return not self.holds and (self.frozen or all(line.all_sent for line in self.lines.values()))
+
+    def append(self, message: Message) -> None:
+        line = self.lines.setdefault(message.region, Line(message.region))
+        record = Record(message, line, len(line.log))
+        record.poison = bool(self.options.service.poison) and self.world.chance(self.options.service.poison)
+        line.log.append(record)
+
+    def ready_line(self) -> Line | None:
+        """A line with something to send now; any of them when there are several."""
+        now = self.world.now
+        ready = [line for line in self.lines.values() if line.sendable(now)]
+        return self.world.random.choice(ready) if len(ready) > 1 else next(iter(ready), None)
+
+    # --- holds ---
+
+    def hold(self, record: Record, session: Session) -> Hold:
+        """Note that the message is being sent."""
         record.attempts += 1
-        if position < self.frontier:
+        line = record.line
+        if record.position < line.frontier:
             self.world.note("redelivery")
-            if position in self.acked:
+            if record.acked:
                 self.world.note("redelivery of acked")
-        self.frontier = max(self.frontier, position + 1)
-        held = Hold(position, session, self.world.now + self.world.options.lease_s)
-        self.holds[position] = held
-        return held, record.attempts if self.world.options.dead_letter else 0
+        line.frontier = max(line.frontier, record.position + 1)
+        former = self.holds.get(record)
+        if former is not None:
+            self.end(former)
+        held = Hold(record, session, self.world.now + self.options.bounds.lease_s)
+        session.messages += 1
+        session.bytes += record.message.size
+        self.holds[record] = held
+        return held
 
     def current(self, held: Hold) -> bool:
-        return self.holds.get(held.position) is held
+        return self.holds.get(held.record) is held
+
+    def end(self, held: Hold) -> None:
+        del self.holds[held.record]
+        held.session.messages -= 1
+        held.session.bytes -= held.record.message.size
 
     def acknowledge(self, held: Hold) -> bool:
         """An acknowledgement arrives. Tell whether the hold is over; exactly-once takes only the lowest, and only while it holds."""
-        if self.world.options.exactly_once:
-            if not self.current(held) or any(self._owed(position) for position in range(held.position)):
+        record = held.record
+        if self.options.service.exactly_once:
+            if not self.current(held) or any(self._owed(lower) for lower in record.line.log[: record.position]):
                 self.world.note("rejected ack")
                 return False
             self._confirm(held)
-        self.acked.add(held.position)
+        record.acked = True
         if not self.current(held):
-            return self._old_ack(held.position)
-        del self.holds[held.position]
+            return self._old_ack(record)
+        self.end(held)
         return True
 
-    def _old_ack(self, position: int) -> bool:
+    def _old_ack(self, record: Record) -> bool:
         """An acknowledgement of an earlier delivery: it may count for the message, and then ends the hold of the later one."""
         self.world.note("late ack")
-        later = self.holds.get(position)
-        if later is None or not later.received or not self.world.chance(self.world.options.old_ack_counts):
+        later = self.holds.get(record)
+        if later is None or not later.received or not self.world.chance(self.options.service.old_ack_counts):
             return False
         self.world.note("old ack counts")
-        del self.holds[position]
+        self.end(later)
         return True
 
-    def _owed(self, position: int) -> bool:
-        return position not in self.acked and not self.log[position].removed
+    def _owed(self, record: Record) -> bool:
+        return not record.acked and not record.removed
 
     def _confirm(self, held: Hold) -> None:
-        message_id, world = self.log[held.position].message_id, self.world
+        message_id, world = held.record.message.message_id, self.world
         if world.chance(0.1):
             return
+        session = held.session
         world.after(
             world.between(0, 0.5),
-            lambda: world.record(AckConfirmed(world.now, SUBSCRIPTION, self.key, held.session, message_id)),
+            lambda: world.record(AckConfirmed(session.recorder.t, self.site.name, self.key, session.name, message_id)),
         )
 
     def modify(self, held: Hold, seconds: float) -> None:
@@ -111,60 +211,153 @@ class Lane:
         if self.current(held):
             held.lease_end = self.world.now + seconds
 
+    # --- release ---
+
     def give_up(self, held: Hold) -> bool:
         """The hold ends without an acknowledgement. Tell whether the message has to be sent again."""
         if not self.current(held):
             return False
-        del self.holds[held.position]
-        record = self.log[held.position]
-        limit = self.world.options.dead_letter
-        if limit and record.attempt_seen >= limit and held.position not in self.acked and self.world.random.random() < 0.7:
+        self.end(held)
+        record = held.record
+        if self._leaves(record):
             self._dead_letter(record)
             return self.world.chance(0.5)
-        if held.position in self.acked and held.received and not self.world.chance(0.5):
+        if self.may_stay_away(held) or record.removed:
             return False
-        return not self._kept_back(held.position)
+        return not self._kept_back(record)
+
+    def lose(self, held: Hold) -> bool:
+        """The session that carried the message is gone. Tell whether the message has to be sent again."""
+        self.end(held)
+        record = held.record
+        if record.poison and self._leaves(record):
+            self._dead_letter(record)
+        return not (record.removed or self.may_stay_away(held))
+
+    def may_stay_away(self, held: Hold) -> bool:
+        """Whether an ended hold's message need not be sent again, because it was acknowledged before."""
+        if not held.record.acked:
+            return False
+        if held.received:
+            return not self.world.chance(0.5)
+        if self.options.mode is Mode.PUSH or not self.world.chance(self.options.service.stays_lost):
+            return False
+        self.world.note("acknowledged, sent again, lost, not sent again")
+        return True
+
+    def _leaves(self, record: Record) -> bool:
+        limit = self.options.service.dead_letter
+        return bool(limit) and record.attempts >= limit and not record.acked and self.world.random.random() < 0.7
 
     def _dead_letter(self, record: Record) -> None:
         world = self.world
         record.removed = True
         world.note("dead-lettered")
-        if world.random.random() < world.options.dead_letter_observed:
+        if record.poison:
+            world.note("dead-lettered before its receipt")
+        if world.random.random() < self.options.service.dead_letter_observed:
+            recorder, message_id = world.recorders.publisher, record.message.message_id
             world.after(
                 world.between(0, 2),
-                lambda: world.record(DeadLettered(world.now, SUBSCRIPTION, self.key, record.message_id)),
+                lambda: world.record(DeadLettered(recorder.t, self.site.name, self.key, message_id)),
             )
 
-    def _kept_back(self, position: int) -> bool:
+    def _kept_back(self, record: Record) -> bool:
         """The bug of not sending again what was not acknowledged."""
-        if position in self.acked or not self.world.broken(Fault.NO_REDELIVER, 0.6):
+        if record.acked or not self.world.broken(Fault.NO_REDELIVER, 0.6):
             return False
-        self.world.fire(f"{self.log[position].message_id} kept back")
+        self.world.fire(f"{record.message.message_id} kept back")
         return True
 
-    def rewind(self, position: int) -> None:
+    def leave_out(self, record: Record, first: bool) -> bool:
+        """With a dead-letter policy a redelivery run need not be complete; what was never acknowledged stays held, or is sent by itself."""
+        if (
+            first
+            or not record.acked
+            or not self.options.service.leaves_out
+            or not self.world.chance(self.options.service.leaves_out)
+        ):
+            return False
+        self.world.note("left out with a dead-letter policy")
+        return True
+
+    # --- rewinds ---
+
+    def rewind(self, line: Line, position: int) -> None:
         """Send from here again; the holds from here on are dropped. Exactly-once: never past an acknowledgement that was accepted."""
-        if self.world.options.exactly_once:
-            position = max(position, max(self.acked, default=-1) + 1)
-        if position < self.cursor:
-            self.world.note("restart inside a run" if self.cursor < self.frontier else "rewind")
-        self.cursor = min(self.cursor, position)
-        for later in [held for held in self.holds if held >= position]:
-            del self.holds[later]
+        if self.options.service.exactly_once:
+            position = max(position, 1 + max((record.position for record in line.log if record.acked), default=-1))
+        if position < line.cursor:
+            self.world.note("restart inside a run" if line.cursor < line.frontier else "rewind")
+        line.cursor = min(line.cursor, position)
+        for held in [held for held in self.holds.values() if held.record.line is line and held.record.position >= position]:
+            self.end(held)
+
+    def rest(self, record: Record, seen: bool) -> float:
+        """The retry policy's back-off begins. Tell how long it takes. The prober can only allow for one that it did not see begin."""
+        bound, world = self.options.bounds.backoff_s, self.world
+        if not bound or world.draining:
+            return 0.0
+        if not seen:
+            bound = LONGEST_BACKOFF_AFTER_UNSEEN_S if record.waited_unseen else bound
+            record.waited_unseen = True
+        wait = world.between(0, bound)
+        line = record.line
+        still = line.rests_from if world.now < line.rests_until else record.position
+        line.rests_from = min(still, record.position)
+        line.rests_until = max(line.rests_until, world.now + wait)
+        if bound > LONGEST_BACKOFF_AFTER_UNSEEN_S:
+            world.note("back-off")
+        return line.rests_until - world.now
 
     def deeper(self, position: int) -> int:
         """Some position at or below, at random: a service may rewind further than it must, though not past confirmed acks."""
-        options = self.world.options
-        if options.exactly_once or not self.world.chance(options.deeper_rewind):
+        service = self.options.service
+        if service.exactly_once or not self.world.chance(service.deeper_rewind):
             return position
         return self.world.random.randint(max(0, position - 4), position)
 
+    def lowest_held(self, line: Line) -> int | None:
+        return min((held.record.position for held in self.holds.values() if held.record.line is line), default=None)
+
+    def forget(self, due: Iterable[tuple[Line, int]] = ()) -> None:
+        """The service loses track of all holds, and starts again at or below the lowest of each region (row 11), `due` included."""
+        lowest: dict[Line, int] = dict(due)
+        for line in self.lines.values():
+            held = self.lowest_held(line)
+            if held is not None:
+                lowest[line] = min(held, lowest.get(line, held))
+        for line, position in lowest.items():
+            self.rewind(line, self.world.random.randint(max(0, position - 4), position))
+        self.world.note("lost track of what is held")
+
+    def forget_recent(self) -> None:
+        """A server restarts and has forgotten acknowledgements, or repeats itself for no reason."""
+        lines = [line for line in self.lines.values() if line.cursor]
+        if lines:
+            self.world.note("spontaneous rewind")
+            line = self.world.random.choice(lines)
+            self.rewind(line, self.world.random.randint(max(0, line.cursor - 6), line.cursor - 1))
+
+    # --- what is gone ---
+
     def seek(self) -> None:
         """A seek takes effect: forward to somewhere in the backlog, or back. What lies before its target is gone for good."""
-        self.holds.clear()
-        target = self.world.random.randint(max(0, self.cursor - 8), len(self.log))
-        for record in self.log[:target]:
-            record.removed = True
-        self.acked = set(range(target))
-        self.cursor = target
-        self.frontier = max(self.frontier, target)
+        for held in list(self.holds.values()):
+            self.end(held)
+        for line in self.lines.values():
+            target = self.world.random.randint(max(0, line.cursor - 8), len(line.log))
+            for record in line.log:
+                record.removed = record.removed or record.position < target
+                record.acked = record.position < target
+            line.cursor = target
+            line.frontier = max(line.frontier, target)
+
+    def expire(self, before_t: float) -> None:
+        """What was stored before is older than the retention, and gone."""
+        for line in self.lines.values():
+            for record in line.log:
+                if record.message.stored_t < before_t and not record.removed:
+                    record.removed = True
+                    if not record.acked:
+                        self.world.note("retention")

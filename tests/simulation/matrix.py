@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from prober.core.findings import Kind
 from prober.core.rules import Mode
-from tests.judging import judge, kinds
-from tests.simulation.options import FAULTS, Fault
+from tests.judging import kinds
+from tests.simulation.faults import FAULTS, Fault
+from tests.simulation.legal import findings_of
 from tests.simulation.service import simulate_run
 
 
@@ -41,7 +42,7 @@ def row(mode: Mode, fault: Fault | None, seeds: Iterable[int]) -> Row:
         run = simulate_run(seed, mode, fault)
         if fault is not None and not run.fired:
             continue
-        found = kinds(judge(run.rules, run.events))
+        found = kinds(findings_of(run))
         result.events += len(run.events)
         result.fired += 1
         result.by_kind.update(found)

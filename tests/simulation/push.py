@@ -1,9 +1,9 @@
 """Push: one request at a time per key, and an endpoint that answers 200, 500, late or never.
 
-Legal by section 3.4. The next request of a key is sent only after the answer to the last one arrived or its deadline passed, and only a
-success within the deadline lets the key advance; a refused or unanswered message is sent again (after a pause) before anything above
-it. A request may be lost on its way, and so may its answer. An answer after the deadline changes nothing. A spontaneous rewind happens
-only between two requests, after a success.
+Legal by section 3.4 and the amendments. The next request of a key is sent only after the answer to the last one arrived or its deadline
+passed, and only a success within the deadline lets the key advance; a refused or unanswered message is sent again (after a pause, or the
+back-off of the retry policy) before anything above it in its region. A request may be lost on its way, and so may its answer. An answer
+after the deadline changes nothing. A spontaneous rewind happens only between two requests, after a success.
 """
 
 from __future__ import annotations
@@ -11,33 +11,46 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from prober.core.events import Acked, Delivered, Nacked, Opened
-from tests.simulation.lane import Hold, Lane
-from tests.simulation.options import Fault
-from tests.simulation.topic import Record
-from tests.simulation.world import SUBSCRIPTION, World
+from prober.core.events import Acked, Nacked, Opened
+from tests.simulation.answers import Copy, record_delivery, shown_attempt
+from tests.simulation.faults import Fault
+from tests.simulation.lane import Hold, Lane, Session
+from tests.simulation.options import Options
+from tests.simulation.topic import Message
+from tests.simulation.world import Site, World
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PushLane(Lane):
     """A lane; `resting` while it waits before sending a refused message again."""
 
     resting: bool = False
-    owed: bool = False
+    waits_for: list[Hold] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Service:
     """Sends requests, waits for answers."""
 
-    world: World
+    site: Site
     client: Client
     lanes: dict[str, PushLane] = field(default_factory=dict)
     _names: count[int] = field(default_factory=lambda: count(1))
 
-    def append(self, record: Record) -> None:
-        self.lanes[record.key].log.append(record)
-        self._wake(self.lanes[record.key])
+    @property
+    def world(self) -> World:
+        return self.site.world
+
+    @property
+    def options(self) -> Options:
+        return self.site.options
+
+    def add(self, key: str) -> None:
+        self.lanes[key] = PushLane(self.site, key)
+
+    def append(self, message: Message) -> None:
+        self.lanes[message.key].append(message)
+        self._wake(self.lanes[message.key])
 
     def wake_all(self) -> None:
         for lane in self.lanes.values():
@@ -48,51 +61,73 @@ class Service:
 
     def _send(self, lane: PushLane) -> None:
         world = self.world
-        lane.skip_removed()
-        if lane.resting or lane.cursor >= len(lane.log):
+        line = lane.ready_line()
+        if lane.resting or line is None:
             return
         if lane.holds:
             if not world.broken(Fault.OVERLAP, 0.5):
                 return
             world.fire(f"{lane.key} overlap")
-        position = lane.cursor
-        lane.cursor += 1
-        lane.owed = False
-        request = f"push-{next(self._names)}"
-        hold, attempt = lane.hold(position, request)
-        record = lane.log[position]
-        world.after(world.options.lease_s, lambda: self._expire(lane, hold))
-        if world.chance(world.options.loss):
+        elif self._waits(lane):
+            return
+        record, first = line.step()
+        if lane.leave_out(record, first):
+            self._wake(lane)
+            return
+        request = Session(f"{self.site.name}-push-{next(self._names)}", self.site.any_recorder())
+        hold = lane.hold(record, request)
+        copy = Copy(request, lane, record, hold, shown_attempt(self.site, record))
+        world.after(self.options.bounds.lease_s, lambda: self._expire(lane, hold))
+        if (record.poison and not world.draining) or world.chance(self.options.session.loss):
             world.note("lost request")
         else:
-            world.after(
-                world.between(0, world.options.delay_max_s),
-                lambda: self.client.receive(lane, record, hold, attempt),
-            )
+            world.after(world.between(0, self.options.bounds.delay_max_s), lambda: self.client.receive(copy))
 
-    def answer(self, lane: PushLane, hold: Hold, success: bool) -> None:
+    def _waits(self, lane: PushLane) -> bool:
+        """Whether what is held of other keys delays this one."""
+        if any(self.lanes[hold.record.message.key].current(hold) for hold in lane.waits_for):
+            return True
+        lane.waits_for = []
+        if self.options.service.neighbour_delay and self.world.chance(self.options.service.neighbour_delay):
+            lane.waits_for = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
+            if lane.waits_for:
+                self.world.note("waits for another key")
+        return bool(lane.waits_for)
+
+    def answer(self, lane: Lane, hold: Hold, success: bool) -> None:
+        assert isinstance(lane, PushLane)
         if not lane.current(hold):
             self.world.note("answer after the deadline")
         elif success:
             lane.acknowledge(hold)
-            self._wake(lane)
+            self._freed(lane)
         elif self.world.broken(Fault.PAST_NACK, 0.6):
-            self.world.fire(f"{lane.log[hold.position].message_id} passed")
-            del lane.holds[hold.position]
-            self._wake(lane)
+            self.world.fire(f"{hold.record.message.message_id} passed")
+            lane.end(hold)
+            self._freed(lane)
         else:
             self._again(lane, hold)
 
     def _again(self, lane: PushLane, hold: Hold) -> None:
+        wait = 0.0
         if lane.give_up(hold):
-            lane.rewind(lane.deeper(hold.position))
-            lane.owed = True
+            record = hold.record
+            lane.rewind(record.line, lane.deeper(record.position))
+            wait = lane.rest(record, hold.received)
         lane.resting = True
         self.world.after(self.world.between(0, 2), lambda: self._rested(lane))
+        self.world.after(wait, lambda: self._freed(lane))
 
     def _rested(self, lane: PushLane) -> None:
         lane.resting = False
         self._wake(lane)
+
+    def _freed(self, lane: PushLane) -> None:
+        """A request is over: it may have kept other keys waiting too."""
+        if self.options.service.neighbour_delay:
+            self.wake_all()
+        else:
+            self._wake(lane)
 
     def _expire(self, lane: PushLane, hold: Hold) -> None:
         if lane.current(hold):
@@ -100,11 +135,16 @@ class Service:
             self._again(lane, hold)
 
     def spontaneous(self) -> None:
-        lane = self.world.random.choice(list(self.lanes.values()))
-        if lane.cursor and not lane.holds:
-            self.world.note("spontaneous rewind")
-            lane.rewind(self.world.random.randint(max(0, lane.cursor - 6), lane.cursor - 1))
+        lane = self._any_lane()
+        if not lane.holds:
+            lane.forget_recent()
             self._wake(lane)
+
+    def forget(self) -> None:
+        """A push subscription has no second subscriber to start again at."""
+
+    def _any_lane(self) -> PushLane:
+        return self.world.random.choice(list(self.lanes.values()))
 
     def misbehave(self) -> None:
         """Overlap needs a request under way: try while one is."""
@@ -115,48 +155,42 @@ class Service:
 class Client:
     """The endpoint."""
 
-    world: World
+    site: Site
     service: Service = field(init=False)
 
     def __post_init__(self) -> None:
-        self.service = Service(self.world, self)
+        self.service = Service(self.site, self)
 
     def start(self) -> None:
         """The service begins."""
 
-    def receive(self, lane: PushLane, record: Record, hold: Hold, attempt: int) -> None:
-        world, options = self.world, self.world.options
-        hold.received = True
-        record.attempt_seen = max(record.attempt_seen, attempt)
-        world.record(Opened(world.now, SUBSCRIPTION, hold.session, hold.session))
-        world.record(
-            Delivered(
-                world.now,
-                SUBSCRIPTION,
-                record.key,
-                hold.session,
-                record.epoch,
-                record.seq,
-                record.message_id,
-                record.generation,
-                attempt,
-            )
-        )
-        if world.chance(options.ignore):
+    def stop(self) -> None:
+        """Nothing needs to stop."""
+
+    def go_away(self) -> None:
+        """The endpoint is always there: nothing recorded would tell that it is not."""
+
+    def receive(self, copy: Copy) -> None:
+        world, client, request = self.site.world, self.site.options.client, copy.session
+        world.record(Opened(request.recorder.t, self.site.name, request.name, request.name))
+        record_delivery(self.site, copy)
+        if world.chance(client.ignore):
             world.note("never answered")
             return
         delay = world.between(0, 0.3)
-        if world.chance(options.late_ack):
-            delay = world.between(0, 1.5 * options.lease_s)
-        success = not world.chance(options.nack)
-        world.after(delay, lambda: self._answer(lane, record, hold, success))
+        if world.chance(client.late_ack):
+            delay = world.between(0, 1.5 * self.site.options.bounds.lease_s)
+        success = not world.chance(client.nack)
+        world.after(delay, lambda: self._answer(copy, success))
 
-    def _answer(self, lane: PushLane, record: Record, hold: Hold, success: bool) -> None:
-        world = self.world
+    def _answer(self, copy: Copy, success: bool) -> None:
+        world, options, request = self.site.world, self.site.options, copy.session
         world.note("success" if success else "failure")
         kind = Acked if success else Nacked
-        world.record(kind(world.now, SUBSCRIPTION, record.key, hold.session, record.message_id))
-        if world.chance(world.options.ack_loss):
+        key = copy.key or copy.record.message.key
+        world.record(kind(request.recorder.t, self.site.name, key, request.name, copy.record.message.message_id))
+        hold = copy.hold
+        if world.chance(options.client.ack_loss):
             world.note("lost answer")
-        else:
-            world.after(world.between(0, world.options.ack_lag_s), lambda: self.service.answer(lane, hold, success))
+        elif hold is not None:
+            world.after(world.between(0, options.bounds.ack_lag_s), lambda: self.service.answer(copy.lane, hold, success))

@@ -1,8 +1,9 @@
-"""A legal Pub/Sub subscription with its publisher and its clients under virtual time, from one seed.
+"""A legal Pub/Sub topic with its publishers, one or two subscriptions and their clients under virtual time, from one seed.
 
-`simulate` gives what the checker is to believe (`Rules`) and what the recorder wrote. Without a fault everything in it is legal by
-sections 3 and 5 of the specification, and as unpleasant as they allow; where legality is not obvious the modules say why: `topic` for
-the log, `lane` for the send order, `streaming`, `pull` and `push` for who may hold what. With a fault the same service has one bug.
+`simulate` gives what the checker is to believe (`Rules`) and what the recorders wrote. Without a fault everything in it is legal by
+sections 3 and 5 of the specification as amended, and as unpleasant as they allow; where legality is not obvious the modules say why:
+`topic` and `publisher` for the log, `lane` for the send order, `streaming`, `pull` and `push` for who may hold what, `streams` and
+`pullers` for what gets lost, `excerpt` for what is left of the record. With a fault the same service has one bug.
 
 A run has two phases. First everything happens at once. Then publishing stops, nothing goes wrong any more and every delivery is
 acknowledged, until the log is delivered and nothing is outstanding; the record ends after a quiet time that is longer than every
@@ -12,116 +13,96 @@ deadline (`Ended(drained=True)`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf
 from random import Random
+from typing import TypeAlias
 
 from prober.core.events import Ended, Event, Sought
 from prober.core.rules import Mode, Rules
-from tests.simulation import pull, push, streaming
-from tests.simulation.options import NEVER, Fault, Options, rules_for, swarm
-from tests.simulation.topic import Publisher, Topic
-from tests.simulation.world import SUBSCRIPTION, World
+from tests.simulation import pullers, push, streams
+from tests.simulation.excerpt import cut, with_hole
+from tests.simulation.faults import Fault
+from tests.simulation.occasion import for_fault
+from tests.simulation.options import Options
+from tests.simulation.publisher import Publisher
+from tests.simulation.swarm import rules_for, swarm
+from tests.simulation.topic import Message, Topic
+from tests.simulation.world import Site, World
 
+SUBSCRIPTION, SECOND = "s", "t"
 LONGEST_TROUBLE_S = 1500.0
 LONGEST_DRAIN_S = 200_000.0
 LONGEST_DRAIN_OF_A_BROKEN_SERVICE_S = 1000.0
+SWEEPS_PER_RETENTION = 8
+
+Client: TypeAlias = streams.Client | pullers.Client | push.Client
+CLIENTS: dict[Mode, type[streams.Client] | type[pullers.Client] | type[push.Client]] = {
+    Mode.STREAMING: streams.Client,
+    Mode.PULL: pullers.Client,
+    Mode.PUSH: push.Client,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a run. `fired` tells what the service's bug did and when, `seen` counts what else happened."""
+    """What came of a run. `rules` are those of the first subscription, `rules_by_subscription` names those of all.
+
+    `fired` tells what the service's bug did and when, `seen` counts what else happened.
+    """
 
     rules: Rules
     events: list[Event]
     fired: list[str]
     seen: Counter[str]
+    rules_by_subscription: dict[str, Rules]
 
 
 def simulate(seed: int, mode: Mode, options: Options | None = None) -> tuple[Rules, list[Event]]:
-    """A legal run."""
+    """A legal run, for those who look at its first subscription only."""
     run = simulate_run(seed, mode, options=options)
     return run.rules, run.events
 
 
 def simulate_run(seed: int, mode: Mode, fault: Fault | None = None, options: Options | None = None) -> Run:
     """A run, with a bug or without."""
-    system = _System(seed, options or _for_fault(seed, swarm(seed, mode), fault), fault)
-    return system.run(seed)
+    drawn = options or swarm(seed, mode)
+    return _System(seed, drawn if fault is None else for_fault(seed, drawn, fault), fault).run()
 
 
-def _for_fault(seed: int, options: Options, fault: Fault | None) -> Options:
-    """A bug must have the occasion to show: what it needs is switched on, and what would excuse or hide it is off or rarer.
+@dataclass(slots=True)
+class _Subscription:
+    """A subscription with its service and clients."""
 
-    A message left out is invisible where it was a publisher's duplicate, one not sent again where its acknowledgement was only lost,
-    acknowledged ones left out where the run begins with them, having gone further back than it had to.
-    """
-    if fault is None:
-        return options
-    random = Random(f"occasion {seed}")
-    return replace(
-        options,
-        request_loss=0.3 * options.request_loss,
-        reply_loss=0.3 * options.reply_loss,
-        partial=0.3 * options.partial,
-        zombie=0.3 * options.zombie,
-        ack_loss=0.3 * options.ack_loss,
-        deeper_rewind=0.0,
-        spontaneous_every_s=NEVER if fault is Fault.REDELIVER_UNACKED_ONLY else options.spontaneous_every_s,
-        seek=False,
-        exactly_once=options.exactly_once and random.random() < 0.3,
-        dead_letter=0,
-        bursts=max(4, options.bursts),
-        burst_max=max(3, options.burst_max),
-        burst_gap_s=min(8.0, options.burst_gap_s),
-        clients=max(2, options.clients),
-        nack=max(options.nack, random.uniform(0.02, 0.2)),
-        break_every_s=random.uniform(5, 40) if fault is Fault.RESUME_PAST else options.break_every_s,
-        batch_max=max(3, options.batch_max),
-        flow=max(3, options.flow),
-    )
+    site: Site
+    client: Client
 
+    def append(self, message: Message) -> None:
+        """What is published before the subscription exists is not for it."""
+        if self.site.world.now >= self.site.options.late_s:
+            self.client.service.append(message)
 
-class _System:
-    """Wires the parts together and runs them."""
-
-    def __init__(self, seed: int, options: Options, fault: Fault | None) -> None:
-        self.world = World(Random(f"run {options.mode} {seed}"), options, fault)
-        self.client, self.publishers = _parts(self.world)
-
-    def run(self, seed: int) -> Run:
-        world, options = self.world, self.world.options
-        rules = rules_for(seed, options)
+    def start(self) -> None:
+        site, service = self.site, self.client.service
         self.client.start()
-        for publisher in self.publishers:
-            publisher.start()
-        self._every(options.spontaneous_every_s, self.client.service.spontaneous)
-        if world.fault is not None:
-            self._every(options.burst_gap_s, self.client.service.misbehave)
-        if options.seek:
-            world.after(world.between(1, options.bursts * options.burst_gap_s + 5), self._seek)
-        self._trouble()
-        self._drain()
-        world.run(world.now + 2 * rules.delivery_deadline_s + 100)
-        world.record(Ended(world.now, drained=True))
-        return Run(rules, world.events, world.fired, world.seen)
+        site.world.every(site.options.service.spontaneous_every_s, service.spontaneous)
+        site.world.every(site.options.service.forget_every_s, service.forget)
+        if site.options.bounds.retention_s < inf:
+            self._sweep()
 
-    def _every(self, mean_s: float, action: Callable[[], None]) -> None:
-        if mean_s >= NEVER:
-            return
+    def _sweep(self) -> None:
+        """What is older than the retention goes, now and then."""
+        retention, world = self.site.options.bounds.retention_s, self.site.world
+        for lane in self.client.service.lanes.values():
+            lane.expire(world.now - retention)
+        if not world.draining:
+            world.after(world.between(0, 2 * retention / SWEEPS_PER_RETENTION), self._sweep)
 
-        def again() -> None:
-            if not self.world.draining:
-                action()
-                self.world.after(self.world.random.expovariate(1 / mean_s), again)
-
-        self.world.after(self.world.random.expovariate(1 / mean_s), again)
-
-    def _seek(self) -> None:
-        world = self.world
-        settle = 4 * world.options.delay_max_s + 2
+    def seek(self) -> None:
+        world = self.site.world
+        settle = 4 * self.site.options.bounds.delay_max_s + 2
         world.note("seek")
-        world.record(Sought(world.now, SUBSCRIPTION, settle))
+        world.record(Sought(world.recorders.publisher.t, self.site.name, settle))
         world.after(world.between(0, settle / 2), self._sought)
 
     def _sought(self) -> None:
@@ -129,11 +110,70 @@ class _System:
             lane.seek()
         self.client.service.wake_all()
 
+    @property
+    def drained(self) -> bool:
+        return all(lane.idle for lane in self.client.service.lanes.values())
+
+
+class _System:
+    """Wires the parts together and runs them."""
+
+    def __init__(self, seed: int, options: Options, fault: Fault | None) -> None:
+        self.seed, self.options = seed, options
+        self.world = World(Random(f"run {options.mode} {seed}"), options.record, fault)
+        keys = [f"k{number}" for number in range(1, options.keys + 1)]
+        sites = {SUBSCRIPTION: options} | ({SECOND: options.second} if options.second else {})
+        self.subscriptions = [self._subscription(name, own, keys) for name, own in sites.items()]
+        topic = Topic(self.world, options.topic, [subscription.append for subscription in self.subscriptions])
+        longest_delay_s = max(own.bounds.delay_max_s for own in sites.values())
+        self.publishers = [Publisher(self.world, topic, key, longest_delay_s) for key in keys]
+
+    def _subscription(self, name: str, options: Options, keys: list[str]) -> _Subscription:
+        site = Site(self.world, name, options)
+        client = CLIENTS[options.mode](site)
+        for key in keys:
+            client.service.add(key)
+        return _Subscription(site, client)
+
+    def run(self) -> Run:
+        world = self.world
+        rules = {each.site.name: rules_for(self.seed, each.site.options, each.site.name) for each in self.subscriptions}
+        for subscription in self.subscriptions:
+            self._start(subscription)
+        for publisher in self.publishers:
+            publisher.start()
+        self._trouble()
+        self._drain()
+        world.run(world.now + 2 * max(rule.delivery_deadline_s + rule.retry_backoff_max_s for rule in rules.values()) + 100)
+        world.record(Ended(world.now, drained=True))
+        return Run(rules[SUBSCRIPTION], self._record(), world.fired, world.seen, rules)
+
+    def _start(self, subscription: _Subscription) -> None:
+        world, options = self.world, subscription.site.options
+        duration = options.topic.bursts * options.topic.burst_gap_s + options.topic.pause_s + 5
+        world.after(options.late_s, subscription.start)
+        if world.fault is not None:
+            world.every(options.topic.burst_gap_s, subscription.client.service.misbehave)
+        if options.service.seek:
+            world.after(options.late_s + world.between(1, duration), subscription.seek)
+        if options.client.away_s:
+            world.after(options.late_s + world.between(0, duration), subscription.client.go_away)
+
+    def _record(self) -> list[Event]:
+        """What is left of what the recorders wrote."""
+        events, record = self.world.merged(), self.options.record
+        random = Random(f"record {self.options.mode} {self.seed}")
+        if record.excerpt:
+            return cut(events, random)
+        if record.hole:
+            return with_hole(events, random, record.hole_share)
+        return events
+
     def _trouble(self) -> None:
         world = self.world
         while world.now < LONGEST_TROUBLE_S and not all(publisher.done for publisher in self.publishers):
             world.run(world.now + 1)
-        world.run(world.now + world.between(0, 2 * world.options.lease_s))
+        world.run(world.now + world.between(0, 2 * max(each.site.options.bounds.lease_s for each in self.subscriptions)))
 
     def _drain(self) -> None:
         world = self.world
@@ -141,29 +181,13 @@ class _System:
         begin = world.now
         end = begin + (LONGEST_DRAIN_S if world.fault is None else LONGEST_DRAIN_OF_A_BROKEN_SERVICE_S)
         world.run(begin + 60)
-        while not self._drained() and world.now < end:
+        while not self._drained and world.now < end:
             world.run(world.now + 10)
-        if world.fault is None and not self._drained():
+        if world.fault is None and not self._drained:
             raise AssertionError("the legal service did not drain")
-        if isinstance(self.client, pull.Client):
-            self.client.stopped = True
+        for subscription in self.subscriptions:
+            subscription.client.stop()
 
+    @property
     def _drained(self) -> bool:
-        lanes = self.client.service.lanes.values()
-        return all(publisher.done for publisher in self.publishers) and all(lane.idle for lane in lanes)
-
-
-def _parts(world: World) -> tuple[streaming.Client | pull.Client | push.Client, list[Publisher]]:
-    keys = [f"k{number}" for number in range(1, world.options.keys + 1)]
-    client: streaming.Client | pull.Client | push.Client
-    if world.options.mode is Mode.STREAMING:
-        client = streaming.Client(world)
-        client.service.lanes = {key: streaming.StreamLane(world, key) for key in keys}
-    elif world.options.mode is Mode.PULL:
-        client = pull.Client(world)
-        client.service.lanes = {key: pull.PullLane(world, key) for key in keys}
-    else:
-        client = push.Client(world)
-        client.service.lanes = {key: push.PushLane(world, key) for key in keys}
-    topic = Topic(world, client.service.append)
-    return client, [Publisher(world, topic, key) for key in keys]
+        return all(publisher.done for publisher in self.publishers) and all(each.drained for each in self.subscriptions)

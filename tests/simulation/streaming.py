@@ -1,75 +1,124 @@
-"""Streaming pull: subscribers with one or several streams, and a service that keeps a key at one subscriber.
+"""Streaming pull: a service that keeps a key at one subscriber.
 
-Legal by sections 3.2 to 3.4. While a lane has holds, everything is sent on the stream that has them; only when it has none may the
-next message go elsewhere. Taking the key to another *owner* therefore needs that every hold is over. Four finer points:
+Legal by sections 3.2 to 3.4 and the amendments. While a lane has holds, everything is sent to the subscriber that has them; only when it
+has none may the next message go elsewhere. The finer points:
 
 * A message that was dropped (negative acknowledgement, end of lease) is sent again before anybody else gets anything above it (Lemma 1:
-  "by a release, and then the run restarts"). The rewind may take a moment, and until then successors may go on to the same owner.
-* After a spontaneous rewind (a server restart) whatever the owner held is dropped without the owner's doing, so the owner keeps the
-  key as long as it has a stream: only a release may move a key that had something outstanding (section 6.4, second row).
-* Two streams of one client take turns, and a turn comes only when the lane has no holds. Otherwise a message still under way on the
-  first could be overtaken by its successor on the second, with nothing in D1 to D4 against it.
-* A message that is lost with its stream has no special rule: the loss ends its hold, and the lane rewinds to it.
-
-A stream breaks cleanly (both sides at once, what is under way is lost), half-open (the service drops it, the client goes on receiving
-what was under way and notices within Delta_close), or at the client first (the service sends into the void for a while).
+  "by a release, and then the run restarts"). The rewind may take a moment, or the back-off of the retry policy, and until then
+  successors may go on to the same owner, or wait.
+* After a spontaneous rewind (a server restart) whatever the owner held is dropped without the owner's doing. If that leaves out something
+  below that is still held, the owner keeps the key. If the service forgets everything that is held, it starts again at or below the
+  lowest of it, at anybody (row 11): at-least-once, and affinity is not guaranteed. Never with exactly-once delivery.
+* The streams of one client take turns, or race: messages one after the other go to both at once, and arrive within Delta in any
+  interleaving that keeps each stream in order (row 5).
+* A message that is lost with its stream has to be sent again, unless it had been acknowledged before (row 2).
+* A stream's flow control is that with which it was opened: no more is sent on it while so much is outstanding. The owner's other streams
+  may go on, and a key of which nothing is held goes where there is room.
+* While another key is held, a key may have to wait (F 4.1, row 3).
+* With a dead-letter policy a run may leave out what was acknowledged, and a refused message may come again by itself (row 4).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from prober.core.events import Acked, Closed, Delivered, LeaseModified, Nacked, Opened
-from tests.simulation.lane import Hold, Lane
-from tests.simulation.options import NEVER, Fault
-from tests.simulation.topic import Record
-from tests.simulation.world import SUBSCRIPTION, World
+from tests.simulation.answers import Copy, shown_attempt
+from tests.simulation.faults import Fault
+from tests.simulation.lane import Hold, Lane, Line, Record, Session
+from tests.simulation.options import Options
+from tests.simulation.topic import Message
+from tests.simulation.world import Site, World
+
+OVERHEAD_BYTES = 40
+"""What the service counts of a message besides its data."""
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
-    """One stream as both ends see it."""
+class Stream(Session):
+    """One stream as both ends see it. `deaf`: what is under way will not arrive. `raced_until`: till then a raced message is under way."""
 
-    name: str
-    owner: str
+    owner: str = ""
     up_at_client: bool = True
     up_at_service: bool = False
     lost: bool = False
+    deaf: bool = False
+    handed_over: bool = False
     last_arrival: float = 0.0
+    raced_until: float = 0.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StreamLane(Lane):
-    """A lane with its affinity. `pinned`: the owner keeps the key although nothing is held. `pending`: where a rewind is due."""
+    """A lane with its affinity. `pinned`: the owner keeps the key although nothing is held. `pending`: where rewinds are due.
+
+    `waits_for`: what is held of other keys, and keeps this one waiting.
+    """
 
     stream: Stream | None = None
     owner: str | None = None
     pinned: bool = False
-    pending: int | None = None
     pumping: bool = False
+    pending: dict[Line, int] = field(default_factory=dict)
+    waits_for: list[Hold] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        return not self.pending and self.at_rest
 
 
 @dataclass(slots=True)
 class Service:
     """Chooses streams, sends, and hears what comes back."""
 
-    world: World
-    client: Client
+    site: Site
+    receive: Callable[[Stream, Copy], None]
+    crash: Callable[[Stream], None]
     lanes: dict[str, StreamLane] = field(default_factory=dict)
     streams: list[Stream] = field(default_factory=list)
 
-    # --- what happens to it ---
+    @property
+    def world(self) -> World:
+        return self.site.world
 
-    def append(self, record: Record) -> None:
-        lane = self.lanes[record.key]
-        lane.log.append(record)
+    @property
+    def options(self) -> Options:
+        return self.site.options
+
+    def add(self, key: str) -> None:
+        self.lanes[key] = StreamLane(self.site, key)
+
+    def append(self, message: Message) -> None:
+        lane = self.lanes[message.key]
+        lane.append(message)
         self._wake(lane)
 
-    def connect(self, stream: Stream) -> None:
-        if stream.up_at_client and not stream.lost:
-            stream.up_at_service = True
-            self.streams.append(stream)
-            self.wake_all()
+    # --- streams ---
+
+    def connect(self, stream: Stream, replaces: Stream | None = None) -> None:
+        if not stream.up_at_client or stream.lost:
+            return
+        stream.up_at_service = True
+        self.streams.append(stream)
+        if replaces is not None and replaces.up_at_service:
+            self._hand_over(replaces, stream)
+        self.wake_all()
+
+    def _hand_over(self, old: Stream, new: Stream) -> None:
+        """What the old stream holds now belongs to the new one."""
+        self.world.note("handed over")
+        old.up_at_service = False
+        self.streams.remove(old)
+        for lane in self.lanes.values():
+            for hold in lane.holds.values():
+                if hold.session is old:
+                    hold.session = new
+                    self.world.note("handed over with holds")
+            if lane.stream is old:
+                lane.stream = new
+        old.raced_until = new.raced_until = old.last_arrival
+        new.messages, new.bytes = new.messages + old.messages, new.bytes + old.bytes
+        old.messages = old.bytes = 0
 
     def drop(self, stream: Stream) -> None:
         """The stream is lost, or found lost: what it held has to be sent again."""
@@ -83,83 +132,86 @@ class Service:
         self.wake_all()
 
     def _drop_from(self, lane: StreamLane, stream: Stream) -> None:
-        held = [hold.position for hold in lane.holds.values() if hold.session == stream.name]
-        if lane.pending is not None and lane.stream is stream:
-            held.append(lane.pending)
-        if not held:
+        held = [hold for hold in lane.holds.values() if hold.session is stream]
+        if held:
+            self.world.note("break with holds")
+        if held and self.world.broken(Fault.RESUME_PAST, 0.8):
+            self.world.fire(f"{lane.key} resumes past {[hold.record.message.message_id for hold in held]}")
+            for hold in held:
+                lane.end(hold)
             return
-        self.world.note("break with holds")
-        if self.world.broken(Fault.RESUME_PAST, 0.8):
-            self.world.fire(f"{lane.key} resumes past {[lane.log[position].message_id for position in held]}")
-            for position in held:
-                lane.holds.pop(position, None)
-            return
-        self._rewind(lane, min(held))
+        owner_gone = lane.stream is stream or not any(other.owner == lane.owner for other in self.streams)
+        again = dict(lane.pending) if owner_gone else {}
+        for hold in held:
+            record = hold.record
+            if lane.lose(hold):
+                again[record.line] = min(record.position, again.get(record.line, record.position))
+        for line, position in again.items():
+            self._rewind(lane, line, position)
 
-    def ack(self, lane: StreamLane, hold: Hold) -> None:
+    # --- what comes back ---
+
+    def ack(self, lane: Lane, hold: Hold) -> None:
         if lane.acknowledge(hold):
-            self._wake(lane)
+            self._freed(lane)
 
-    def nack(self, lane: StreamLane, hold: Hold) -> None:
+    def nack(self, lane: Lane, hold: Hold) -> None:
         self._release(lane, hold)
 
-    def modify(self, lane: StreamLane, hold: Hold, seconds: float) -> None:
+    def modify(self, lane: Lane, hold: Hold, seconds: float) -> None:
         lane.modify(hold, seconds)
         self.world.after(seconds, lambda: self._expire(lane, hold))
 
-    def spontaneous(self) -> None:
-        """A server restarts and has forgotten acknowledgements, or repeats itself for no reason."""
-        lane = self.world.random.choice(list(self.lanes.values()))
-        if lane.cursor and not self.world.options.exactly_once:
-            self.world.note("spontaneous rewind")
-            lane.pinned = lane.pinned or bool(lane.holds)
-            lane.rewind(self.world.random.randint(max(0, lane.cursor - 6), lane.cursor - 1))
-            self._wake(lane)
-
-    def misbehave(self) -> None:
-        """The bugs that need no occasion."""
-        lane = self.world.random.choice(list(self.lanes.values()))
-        if lane.stream is None or not (lane.stream.up_at_service and lane.stream.up_at_client) or lane.frontier < 2:
-            return
-        if self.world.broken(Fault.DUP_ALONE, 0.6):
-            position = self.world.random.randrange(lane.cursor - 1) if lane.cursor > 1 else None
-            if position is not None and not lane.log[position].removed:
-                self.world.fire(f"{lane.log[position].message_id} alone")
-                self._send(lane, position, lane.stream)
-        elif self.world.broken(Fault.PHANTOM, 0.6):
-            self.world.fire("ghost")
-            ghost = Record(lane.key, lane.log[-1].epoch, 100_000 + self.world.number(), 0, f"ghost-{self.world.number()}")
-            self.client.receive(lane.stream, lane, ghost, None, 0)
-
     # --- leases ---
 
-    def _release(self, lane: StreamLane, hold: Hold) -> None:
+    def _release(self, lane: Lane, hold: Hold) -> None:
+        assert isinstance(lane, StreamLane)
+        record = hold.record
         if not lane.give_up(hold):
-            self._wake(lane)
-        elif self.world.broken(Fault.REDELIVER_SINGLE, 0.7) and lane.stream and lane.stream.up_at_service:
-            if lane.cursor > hold.position + 1:
-                self.world.fire(f"only {lane.log[hold.position].message_id}")
-            self._send(lane, hold.position, lane.stream)
-        elif self.world.chance(self.world.options.lazy_rewind):
-            lane.pending = min(hold.position, hold.position if lane.pending is None else lane.pending)
-            self.world.after(self.world.between(0, 1), lambda: self._rewind_late(lane))
-            self._wake(lane)
+            self._freed(lane)
+            return
+        if self._alone(lane, record):
+            return
+        wait = lane.rest(record, hold.received)
+        if wait:
+            self.world.after(wait, lambda: self._wake(lane))
+        if self.world.chance(self.options.service.lazy_rewind):
+            lane.pending[record.line] = min(record.position, lane.pending.get(record.line, record.position))
+            self.world.after(max(wait, self.world.between(0, 1)), lambda: self._rewind_late(lane, record.line))
+            if self.world.random.random() < 0.5:
+                record.line.rests_until = self.world.now  # the successors do not wait
+            self._freed(lane)
         else:
-            self._rewind(lane, hold.position)
+            self._rewind(lane, record.line, record.position)
 
-    def _rewind(self, lane: StreamLane, position: int) -> None:
-        held_below = any(held < position for held in lane.holds)
-        lane.rewind(position if held_below else lane.deeper(position))
+    def _alone(self, lane: StreamLane, record: Record) -> bool:
+        """Whether the message is sent again at once and by itself: with a dead-letter policy, or by a bug."""
+        if lane.stream is None or not lane.stream.up_at_service:
+            return False
+        if self.world.broken(Fault.REDELIVER_SINGLE, 0.7):
+            if record.line.cursor > record.position + 1:
+                self.world.fire(f"only {record.message.message_id}")
+        elif self.world.chance(self.options.service.leaves_out):
+            self.world.note("redelivered by itself with a dead-letter policy")
+        else:
+            return False
+        self._send(lane, record, lane.stream)
+        return True
+
+    def _rewind(self, lane: StreamLane, line: Line, position: int) -> None:
+        lowest = lane.lowest_held(line)
+        held_below = lowest is not None and lowest < position
+        lane.rewind(line, position if held_below else lane.deeper(position))
         lane.pinned = lane.pinned and held_below
-        if lane.pending is not None and position <= lane.pending:
-            lane.pending = None
-        self._wake(lane)
+        if line in lane.pending and position <= lane.pending[line]:
+            del lane.pending[line]
+        self._freed(lane)
 
-    def _rewind_late(self, lane: StreamLane) -> None:
-        if lane.pending is not None:
-            self._rewind(lane, lane.pending)
+    def _rewind_late(self, lane: StreamLane, line: Line) -> None:
+        if line in lane.pending:
+            self._rewind(lane, line, lane.pending[line])
 
-    def _expire(self, lane: StreamLane, hold: Hold) -> None:
+    def _expire(self, lane: Lane, hold: Hold) -> None:
         if not lane.current(hold):
             return
         if self.world.now < hold.lease_end:
@@ -168,231 +220,191 @@ class Service:
             self.world.note("lease over")
             self._release(lane, hold)
 
+    # --- what needs no occasion ---
+
+    def spontaneous(self) -> None:
+        lane = self._any_lane()
+        lane.pinned = lane.pinned or bool(lane.holds)
+        lane.forget_recent()
+        self._freed(lane)
+
+    def forget(self) -> None:
+        """Starts again from the lowest held message, wherever."""
+        lane = self._any_lane()
+        if not lane.holds or self.world.draining:
+            return
+        lane.forget(lane.pending.items())
+        lane.pending.clear()
+        lane.pinned, lane.owner = False, None
+        self._freed(lane)
+
+    def _any_lane(self) -> StreamLane:
+        return self.world.random.choice(list(self.lanes.values()))
+
+    def misbehave(self) -> None:
+        """The bugs that need no occasion."""
+        lane = self._any_lane()
+        line = next(iter(lane.lines.values()), None)
+        if lane.stream is None or not (lane.stream.up_at_service and lane.stream.up_at_client) or not line or line.frontier < 2:
+            return
+        if self.world.broken(Fault.DUP_ALONE, 0.6):
+            record = line.log[self.world.random.randrange(line.cursor - 1)] if line.cursor > 1 else None
+            if record is not None and not record.removed:
+                self.world.fire(f"{record.message.message_id} alone")
+                self._send(lane, record, lane.stream)
+        elif self.world.broken(Fault.PHANTOM, 0.6):
+            self.world.fire("ghost")
+            number = self.world.number()
+            last = line.log[-1].message
+            ghost = Message(lane.key, last.region, last.epoch, 100_000 + number, 0, f"ghost-{number}", 0, self.world.now)
+            self.receive(lane.stream, Copy(lane.stream, lane, Record(ghost, line, 0), None, 0))
+
     # --- sending ---
 
     def wake_all(self) -> None:
         for lane in self.lanes.values():
             self._wake(lane)
 
-    def _wake(self, lane: StreamLane) -> None:
+    def _freed(self, lane: Lane) -> None:
+        """Something is not held any more: it may have kept others waiting too."""
+        service = self.options.service
+        if service.neighbour_delay or service.limit_messages or service.limit_bytes:
+            self.wake_all()
+        else:
+            self._wake(lane)
+
+    def _wake(self, lane: Lane) -> None:
+        assert isinstance(lane, StreamLane)
         if not lane.pumping:
             lane.pumping = True
             self.world.after(self.world.between(0, 0.02), lambda: self._pump(lane))
 
     def _pump(self, lane: StreamLane) -> None:
         lane.pumping = False
-        lane.skip_removed()
-        if lane.frozen or lane.cursor >= len(lane.log) or len(lane.holds) >= self.world.options.flow:
+        line = lane.ready_line()
+        if lane.frozen or line is None or len(lane.holds) >= self.options.service.pace or self._waits(lane):
             return
         stream = self._choose(lane)
         if stream is None:
             return
-        for position in self._next(lane):
-            self._send(lane, position, stream)
+        for record in self._next(lane, line):
+            self._send(lane, record, stream)
         self._wake(lane)
+
+    def _waits(self, lane: StreamLane) -> bool:
+        """Whether what is held of other keys delays this one."""
+        if any(self.lanes[hold.record.message.key].current(hold) for hold in lane.waits_for):
+            return True
+        lane.waits_for = []
+        if self.options.service.neighbour_delay and self.world.chance(self.options.service.neighbour_delay):
+            lane.waits_for = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
+            if lane.waits_for:
+                self.world.note("waits for another key")
+        return bool(lane.waits_for)
+
+    def _room(self, stream: Stream) -> bool:
+        service = self.options.service
+        if service.limit_messages and stream.messages >= service.limit_messages:
+            return False
+        return not service.limit_bytes or stream.bytes + OVERHEAD_BYTES * stream.messages < service.limit_bytes
 
     def _choose(self, lane: StreamLane) -> Stream | None:
         split = self._wrong_stream(lane)
         if split is not None:
             return split
-        if not (lane.holds and lane.stream is not None and lane.stream.up_at_service):
-            lane.stream = self._free_choice(lane)
-        if lane.stream is not None:
-            lane.owner, lane.pinned = lane.stream.owner, False
-        return lane.stream
+        chosen = self._owners_choice(lane) if lane.holds else self._free_choice(lane)
+        if chosen is not None:
+            lane.stream, lane.owner, lane.pinned = chosen, chosen.owner, False
+        return chosen
+
+    def _owners_choice(self, lane: StreamLane) -> Stream | None:
+        """The key stays where its holds are: on the same stream, or, racing, on any of the owner's."""
+        race = self.options.service.race
+        own = [stream for stream in self.streams if stream.owner == lane.owner and self._room(stream)]
+        if lane.stream in own and not (race and len(own) > 1 and self.world.chance(race)):
+            return lane.stream
+        if not own or not race:
+            self.world.note("flow control used up")
+            return None
+        chosen = self.world.random.choice(own)
+        if chosen is not lane.stream:
+            self.world.note("race of two streams")
+            for stream in self.streams:
+                if stream.owner == lane.owner:
+                    stream.raced_until = self.world.now + self.options.bounds.delay_max_s
+        return chosen
 
     def _free_choice(self, lane: StreamLane) -> Stream | None:
-        """Nothing is held: the same stream, another of the owner's, or someone else's."""
-        world, old = self.world, lane.stream
-        if not self.streams:
+        """Nothing is held: the same stream, another of the owner's, or someone else's, where there is room."""
+        world, old, service = self.world, lane.stream, self.options.service
+        free = [stream for stream in self.streams if self._room(stream)]
+        own = [stream for stream in free if stream.owner == lane.owner]
+        stays = lane.pinned or bool(lane.pending)
+        if own and (stays or not world.chance(service.idle_move)):
+            return old if old in own and not world.chance(service.turn) else world.random.choice(own)
+        if not free or (stays and any(stream.owner == lane.owner for stream in self.streams)):
             return None
-        own = [stream for stream in self.streams if stream.owner == lane.owner]
-        if own and (lane.pinned or lane.pending is not None or not world.chance(world.options.idle_move)):
-            return old if old in own and not world.chance(world.options.turn) else world.random.choice(own)
-        chosen = world.random.choice(self.streams)
+        chosen = world.random.choice(free)
         if lane.owner is not None and chosen.owner != lane.owner:
             world.note("move")
         return chosen
 
     def _wrong_stream(self, lane: StreamLane) -> Stream | None:
-        others = [stream for stream in self.streams if stream.owner != lane.owner]
-        if not (lane.holds and others):
+        if self.world.fault is not Fault.SPLIT or not lane.holds:
             return None
-        if self.world.broken(Fault.SPLIT, 0.15):
+        others = [stream for stream in self.streams if stream.owner != lane.owner]
+        if others and self.world.broken(Fault.SPLIT, 0.15):
             self.world.fire(f"{lane.key} split")
             return self.world.random.choice(others)
-        if self.world.broken(Fault.LOST_TRACK, 0.1):
-            self.world.fire(f"{lane.key} moved")
-            lane.stream = self.world.random.choice(others)
-            lane.owner = lane.stream.owner
-            return lane.stream
         return None
 
-    def _next(self, lane: StreamLane) -> list[int]:
-        """The positions to send now; the cursor moves past them."""
-        at = lane.cursor
-        first = at >= lane.frontier
-        lane.cursor = at + 1
-        if first:
-            return self._next_first(lane, at)
-        return self._next_again(lane, at)
-
-    def _next_first(self, lane: StreamLane, at: int) -> list[int]:
-        if at + 1 < len(lane.log) and self.world.broken(Fault.SKIP_FIRST, 0.15):
-            self.world.fire(f"{lane.log[at].message_id} skipped")
-            lane.cursor = at + 2
-            if self.world.random.random() < 0.5:
-                self.world.after(self.world.between(0, 2), lambda: self._send_late(lane, at))
-            return [at + 1]
-        if at + 1 < len(lane.log) and self.world.broken(Fault.SWAP_FIRST, 0.2):
-            self.world.fire(f"{lane.log[at].message_id} swapped")
-            lane.cursor = at + 2
-            return [at + 1, at]
-        return [at]
-
-    def _next_again(self, lane: StreamLane, at: int) -> list[int]:
-        if at in lane.acked and self.world.broken(Fault.REDELIVER_UNACKED_ONLY, 1.0):
-            self.world.fire(f"{lane.log[at].message_id} left out")
+    def _next(self, lane: StreamLane, line: Line) -> list[Record]:
+        """What to send now; the cursor moves past it."""
+        record, first = line.step()
+        if lane.leave_out(record, first):
             return []
-        if at + 1 < lane.frontier and self.world.broken(Fault.REORDER_RUN, 0.4):
-            self.world.fire(f"{lane.log[at].message_id} swapped")
-            lane.cursor = at + 2
-            return [at + 1, at]
-        if at + 1 < lane.frontier and self.world.broken(Fault.STALL_RUN, 0.3):
-            self.world.fire(f"{lane.key} frozen after {lane.log[at].message_id}")
+        follower = line.log[line.cursor] if line.cursor < len(line.log) else None
+        return self._next_first(lane, record, follower) if first else self._next_again(lane, record, follower)
+
+    def _next_first(self, lane: StreamLane, record: Record, follower: Record | None) -> list[Record]:
+        if follower and self.world.broken(Fault.SKIP_FIRST, 0.15):
+            self.world.fire(f"{record.message.message_id} skipped")
+            record.line.cursor += 1
+            if self.world.random.random() < 0.5:
+                self.world.after(self.world.between(0, 2), lambda: self._send_late(lane, record))
+            return [follower]
+        if follower and self.world.broken(Fault.SWAP_FIRST, 0.2):
+            self.world.fire(f"{record.message.message_id} swapped")
+            record.line.cursor += 1
+            return [follower, record]
+        return [record]
+
+    def _next_again(self, lane: StreamLane, record: Record, follower: Record | None) -> list[Record]:
+        line = record.line
+        if record.acked and self.world.broken(Fault.REDELIVER_UNACKED_ONLY, 1.0):
+            self.world.fire(f"{record.message.message_id} left out")
+            return []
+        again = follower is not None and follower.position < line.frontier
+        if follower and again and self.world.broken(Fault.REORDER_RUN, 0.4):
+            self.world.fire(f"{record.message.message_id} swapped")
+            line.cursor += 1
+            return [follower, record]
+        if again and self.world.broken(Fault.STALL_RUN, 0.3):
+            self.world.fire(f"{lane.key} frozen after {record.message.message_id}")
             lane.frozen = True
-        return [at]
+        return [record]
 
-    def _send_late(self, lane: StreamLane, position: int) -> None:
+    def _send_late(self, lane: StreamLane, record: Record) -> None:
         if lane.stream is not None and lane.stream.up_at_service:
-            self._send(lane, position, lane.stream)
+            self._send(lane, record, lane.stream)
 
-    def _send(self, lane: StreamLane, position: int, stream: Stream) -> None:
-        world, record = self.world, lane.log[position]
-        hold, attempt = lane.hold(position, stream.name)
-        stream.last_arrival = max(stream.last_arrival, world.now + world.between(0, world.options.delay_max_s))
-        world.at(stream.last_arrival, lambda: self.client.receive(stream, lane, record, hold, attempt))
-        world.after(world.options.lease_s, lambda: self._expire(lane, hold))
-
-
-@dataclass(slots=True)
-class Client:
-    """All subscribers of the process: they open streams, break them, and answer what they get."""
-
-    world: World
-    service: Service = field(init=False)
-    subscribers: int = 0
-
-    def __post_init__(self) -> None:
-        self.service = Service(self.world, self)
-
-    def start(self) -> None:
-        for _ in range(self.world.options.clients):
-            self.subscribers += 1
-            for _ in range(self.world.options.streams):
-                self._open(f"c{self.subscribers}")
-
-    # --- streams ---
-
-    def _open(self, owner: str) -> None:
+    def _send(self, lane: StreamLane, record: Record, stream: Stream) -> None:
         world = self.world
-        stream = Stream(f"{owner}-{world.number()}", owner)
-        world.record(Opened(world.now, SUBSCRIPTION, stream.name, owner))
-        world.after(world.between(0, 0.3), lambda: self.service.connect(stream))
-        if world.options.break_every_s < NEVER:
-            world.after(world.random.expovariate(1 / world.options.break_every_s), lambda: self._break(stream))
-
-    def _break(self, stream: Stream) -> None:
-        world = self.world
-        if world.draining or not stream.up_at_client:
-            return
-        if world.chance(world.options.half_open):
-            world.note("half-open")
-            self.service.drop(stream)
-            world.after(world.between(0, world.options.close_detection_s), lambda: self._close(stream))
-        elif world.chance(world.options.client_first):
-            self._close(stream)
-            world.after(world.between(0, world.options.lease_s), lambda: self.service.drop(stream))
+        hold = lane.hold(record, stream)
+        copy = Copy(stream, lane, record, hold, shown_attempt(self.site, record))
+        stream.last_arrival = max(stream.last_arrival, world.now + world.between(0, self.options.bounds.delay_max_s))
+        if record.poison and not world.draining:
+            world.at(stream.last_arrival, lambda: self.crash(stream))
         else:
-            self.service.drop(stream)
-            self._close(stream)
-
-    def _close(self, stream: Stream) -> None:
-        world = self.world
-        stream.up_at_client = False
-        world.record(Closed(world.now, SUBSCRIPTION, stream.name))
-        owner = stream.owner
-        if world.chance(world.options.other_client):
-            self.subscribers += 1
-            owner = f"c{self.subscribers}"
-        world.after(world.between(0, 3), lambda: self._open(owner))
-
-    # --- messages ---
-
-    def receive(self, stream: Stream, lane: StreamLane, record: Record, hold: Hold | None, attempt: int) -> None:
-        world = self.world
-        if not stream.up_at_client:
-            world.note("lost with its stream")
-            return
-        if hold is not None:
-            hold.received = True
-        record.attempt_seen = max(record.attempt_seen, attempt)
-        world.record(
-            Delivered(
-                world.now,
-                SUBSCRIPTION,
-                record.key,
-                stream.name,
-                record.epoch,
-                record.seq,
-                record.message_id,
-                record.generation,
-                attempt,
-            )
-        )
-        if hold is not None:
-            self._decide(stream, lane, record, hold)
-
-    def _decide(self, stream: Stream, lane: StreamLane, record: Record, hold: Hold) -> None:
-        world, options = self.world, self.world.options
-        delay = 0.01 if world.draining else world.between(0, 0.3)
-        if world.chance(options.late_ack):
-            delay = world.between(0, 1.2 * options.lease_s)
-        if world.chance(options.shorten):
-            world.after(world.between(0, 0.2), lambda: self._modify(stream, lane, record, hold, options.lease_s / 4))
-        elif world.chance(options.extend):
-            world.after(world.between(0, options.lease_s), lambda: self._modify(stream, lane, record, hold, options.lease_s))
-        if world.chance(options.ignore):
-            world.note("ignored")
-        elif world.chance(options.nack):
-            world.after(delay, lambda: self._nack(stream, lane, record, hold))
-        else:
-            world.after(delay, lambda: self._ack(stream, lane, record, hold))
-
-    def _ack(self, stream: Stream, lane: StreamLane, record: Record, hold: Hold) -> None:
-        world = self.world
-        if not stream.up_at_client and not world.chance(world.options.ack_after_close):
-            return
-        world.record(Acked(world.now, SUBSCRIPTION, record.key, stream.name, record.message_id))
-        if world.chance(world.options.ack_loss):
-            world.note("lost ack")
-        else:
-            lag = 0.01 if world.draining else world.between(0, world.options.ack_lag_s)
-            world.after(lag, lambda: self.service.ack(lane, hold))
-
-    def _nack(self, stream: Stream, lane: StreamLane, record: Record, hold: Hold) -> None:
-        world = self.world
-        if not stream.up_at_client:
-            return
-        world.note("nack")
-        world.record(Nacked(world.now, SUBSCRIPTION, record.key, stream.name, record.message_id))
-        if not world.chance(world.options.ack_loss):
-            world.after(world.between(0, world.options.ack_lag_s), lambda: self.service.nack(lane, hold))
-
-    def _modify(self, stream: Stream, lane: StreamLane, record: Record, hold: Hold, seconds: float) -> None:
-        world = self.world
-        if not stream.up_at_client:
-            return
-        world.record(LeaseModified(world.now, SUBSCRIPTION, record.key, stream.name, record.message_id, seconds))
-        if not world.chance(world.options.ack_loss):
-            world.after(world.between(0, world.options.ack_lag_s), lambda: self.service.modify(lane, hold, seconds))
+            world.at(stream.last_arrival, lambda: self.receive(stream, copy))
+        world.after(self.options.bounds.lease_s, lambda: self._expire(lane, hold))

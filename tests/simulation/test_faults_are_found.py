@@ -13,8 +13,8 @@ import pytest
 
 from prober.core.findings import Kind
 from prober.core.rules import Mode
+from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.matrix import row
-from tests.simulation.options import FAULTS, Fault
 
 SEEDS = range(60)
 
@@ -31,7 +31,6 @@ FLOORS: dict[tuple[Mode, Fault], float] = {
     (Mode.STREAMING, Fault.STALL_RUN): 0.93,
     (Mode.STREAMING, Fault.NO_REDELIVER): 0.72,
     (Mode.STREAMING, Fault.SPLIT): 0.75,
-    (Mode.STREAMING, Fault.LOST_TRACK): 0.58,
     (Mode.STREAMING, Fault.PHANTOM): 1.0,
     (Mode.PULL, Fault.HOLE): 0.82,
     (Mode.PULL, Fault.BATCH_REVERSE): 0.92,
@@ -62,7 +61,6 @@ NAMES: dict[tuple[Mode, Fault], Kind] = {
     (Mode.STREAMING, Fault.STALL_RUN): Kind.REDELIVERY_STALL,
     (Mode.STREAMING, Fault.NO_REDELIVER): Kind.UNACKED_STALL,
     (Mode.STREAMING, Fault.SPLIT): Kind.AFFINITY_SPLIT,
-    (Mode.STREAMING, Fault.LOST_TRACK): Kind.AFFINITY_SPLIT,
     (Mode.STREAMING, Fault.PHANTOM): Kind.PHANTOM,
     (Mode.PULL, Fault.HOLE): Kind.ORDER_GAP,
     (Mode.PULL, Fault.BATCH_REVERSE): Kind.PULL_BATCH_ORDER,

@@ -1,7 +1,7 @@
-"""Virtual time, one source of chance and the recorder: what every part of the simulated system shares.
+"""Virtual time, one source of chance and the record: what every part of the simulated system shares.
 
-Time is a number that jumps from one timer to the next. Nothing sleeps, and a run is a function of its seed. The recorder writes in
-the order in which things happen in the client's process, so its times never decrease (one process, one recorder: section 8.3).
+Time is a number that jumps from one timer to the next. Nothing sleeps, and a run is a function of its seed. What a recorder writes
+carries the time of its clock (`recorders`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import count
 from random import Random
 
 from prober.core.events import Event
-from tests.simulation.options import Fault, Options
-
-SUBSCRIPTION = "s"
+from tests.simulation.faults import Fault
+from tests.simulation.options import NEVER, Options, RecordOptions
+from tests.simulation.recorders import STEP_EVERY_S, Recorder, Recorders
 
 
 @dataclass(slots=True)
@@ -24,23 +24,34 @@ class World:
     """One run: clock, timers, dice, record. `fault` is the bug that the service has, None for a legal one."""
 
     random: Random
-    options: Options
+    record_options: RecordOptions
     fault: Fault | None = None
     now: float = 0.0
     draining: bool = False
     events: list[Event] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     fired: list[str] = field(default_factory=list)
+    recorders: Recorders = field(init=False)
     _timers: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
 
+    def __post_init__(self) -> None:
+        self.recorders = Recorders(self.random, self.record_options, lambda: self.now)
+        if self.record_options.clock_error_s and self.record_options.clock_steps:
+            self.every(STEP_EVERY_S, self.recorders.step)
+
     def record(self, event: Event) -> None:
-        assert event.t == self.now
         self.events.append(event)
+
+    def merged(self) -> list[Event]:
+        """What all recorders wrote, by the times that they wrote; what has one time stays in the order in which it happened."""
+        return sorted(self.events, key=lambda event: event.t)
 
     def note(self, what: str) -> None:
         """Count an interesting situation, so that a run in which nothing happened can be told."""
         self.seen[what] += 1
+
+    # --- time ---
 
     def after(self, delay: float, action: Callable[[], None]) -> None:
         assert delay >= 0
@@ -50,6 +61,18 @@ class World:
         """Timers of the same time fire in the order in which they were set."""
         heappush(self._timers, (time, next(self._numbers), action))
 
+    def every(self, mean_s: float, action: Callable[[], None]) -> None:
+        """At random times, that far apart on average, until the run drains."""
+        if mean_s >= NEVER:
+            return
+
+        def again() -> None:
+            if not self.draining:
+                action()
+                self.after(self.random.expovariate(1 / mean_s), again)
+
+        self.after(self.random.expovariate(1 / mean_s), again)
+
     def run(self, until: float) -> None:
         """Let timers fire up to and including `until`."""
         while self._timers and self._timers[0][0] <= until:
@@ -57,12 +80,16 @@ class World:
             action()
         self.now = max(self.now, until)
 
+    # --- chance ---
+
     def chance(self, probability: float) -> bool:
         """A chance of something going wrong: never while draining."""
         return not self.draining and self.random.random() < probability
 
     def between(self, low: float, high: float) -> float:
         return self.random.uniform(low, high)
+
+    # --- bugs ---
 
     def broken(self, fault: Fault, probability: float) -> bool:
         """Whether the service's bug is `fault` and shows now. What it then does must be told by `fire`."""
@@ -74,3 +101,15 @@ class World:
 
     def number(self) -> int:
         return next(self._numbers)
+
+
+@dataclass(slots=True)
+class Site:
+    """One subscription in the world."""
+
+    world: World
+    name: str
+    options: Options
+
+    def any_recorder(self) -> Recorder:
+        return self.world.recorders.any()

@@ -30,7 +30,7 @@ class GeneratedFile(io.BytesIO):
         super().__init__()
         self._lines = lines
 
-    def readline(self, size: int | None = -1, /) -> bytes:
+    def read1(self, size: int | None = -1, /) -> bytes:
         return next(self._lines, b"")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prober.core.events import Delivered, Ended, Event, FilterChanged, Interrupted, Opened
+from prober.core.events import Acked, Closed, Delivered, Ended, Event, FilterChanged, Interrupted, Opened, Published, PublishInvoked
 from prober.core.rules import Mode
 from prober.history.trace import read_trace
 from tests.notation import history
@@ -138,3 +138,51 @@ def test_what_a_delivery_may_carry() -> None:
 
 def test_a_session_may_open_again() -> None:
     assert history("open A of client B@5") == [Opened(5.0, "s", "A", "B")]
+
+
+def test_a_publish_may_state_its_region_and_its_size() -> None:
+    plain = PublishInvoked(5.0, "k", "e1", 1)
+    assert history("P1/eu@5") == [replace(plain, region="eu")]
+    assert history("P1*500@5") == [replace(plain, size=500)]
+    assert history("P1'gen1[e2]/eu*500@5") == [replace(plain, generation=1, epoch="e2", region="eu", size=500)]
+    assert [event.region for event in history("P1,2/eu") if isinstance(event, PublishInvoked)] == ["eu", "eu"]
+
+
+def test_a_delivery_may_state_when_the_service_stored_it() -> None:
+    assert history("A<1~7@1")[1] == Delivered(1.0, "s", "k", "A", "e1", 1, "m1", publish_time=7)
+
+
+def test_a_stream_may_have_flow_control() -> None:
+    plain = Opened(5.0, "s", "A1", "A")
+    assert history("open A1 of client A limit 2@5") == [replace(plain, max_outstanding_messages=2)]
+    assert history("open A1 of client A limit 0/500@5") == [replace(plain, max_outstanding_messages=0, max_outstanding_bytes=500)]
+
+
+def test_a_pull_may_end_without_its_answer() -> None:
+    assert history("pull b@1 lose b@70", Mode.PULL) == [Opened(1.0, "s", "b", "b"), Closed(70.0, "s", "b", lost=True)]
+
+
+def test_another_key_has_its_own_messages() -> None:
+    events = history("P1 on k2 P1 A<1@1 A ack 1@1.5 on k A<1@2 on k2 A<m1(1)@3")
+    assert [event for event in events if isinstance(event, Published)] == [
+        Published(0.05, "k", "e1", 1, "m1"),
+        Published(0.05, "k2", "e1", 1, "k2m1"),
+    ]
+    assert events[5:] == [
+        Delivered(1.0, "s", "k2", "A", "e1", 1, "k2m1"),
+        Acked(1.5, "s", "k2", "A", "k2m1"),
+        Delivered(2.0, "s", "k", "A", "e1", 1, "m1"),
+        Delivered(3.0, "s", "k2", "A", "e1", 1, "m1"),
+    ]
+    assert events[0] == Opened(0.0, "s", "A", "A")
+
+
+def test_another_key_states_the_times_of_its_later_publishes() -> None:
+    with pytest.raises(AssertionError, match="P2 needs a time"):
+        history("on k2 P1 A<1@1 P2 A<2@2")
+
+
+def test_a_recorder_may_have_a_clock_of_its_own() -> None:
+    assert [event.t for event in history("P1 A<1@1 B<1@2 skew B 0.3 skew P -0.02")] == pytest.approx(
+        [-0.02, 0.0, 0.03, 0.3, 1.0, 2.3]
+    )

@@ -74,6 +74,9 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "defect": st.none() | TEXTS,
     "matches_filter": st.booleans(),
     "drained": st.booleans(),
+    "lost": st.booleans(),
+    "max_outstanding_messages": st.none() | COUNTS,
+    "max_outstanding_bytes": st.none() | COUNTS,
 }
 
 
@@ -367,7 +370,7 @@ def test_a_file_that_cannot_be_opened_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_an_unreadable_stream_is_one_clear_line() -> None:
     class Torn(BytesIO):
-        def readline(self, size: int | None = -1, /) -> bytes:
+        def read1(self, size: int | None = -1, /) -> bytes:
             raise OSError("the disk is gone")
 
     with pytest.raises(TraceError, match="f:1: cannot be read on: the disk is gone; copy the file again"):

@@ -181,7 +181,7 @@ def test_a_malformed_file_is_one_line_and_the_others_are_judged(tmp_path: Path, 
     bad = broken(tmp_path / "bad.jsonl", "P1,2,3 A<1@1")
     assert main(["verify", PASSING, bad, FAILING]) == 2
     captured = capsys.readouterr()
-    assert captured.err == f"{bad}:10: not JSON at column 9: unexpected end of data\n"
+    assert captured.err == f"{bad}:10: not JSON at column 8: unexpected end of data\n"
     verdicts = [line for line in captured.out.splitlines() if not line.startswith(" ")]
     assert verdicts[0] == f"{PASSING}: PASS (10 events)"
     assert verdicts[1] == f"{bad}: UNKNOWN (8 events; judged up to a malformed line)"

@@ -38,6 +38,29 @@ class Case:
         assert found == expected, f"said {sorted(found)}, expected {sorted(expected)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Definite:
+    """One history and the definite findings that it must have: all that are named (`A|B`: one of these), or none if none is named.
+
+    What is indeterminate or informational is free, and so are further definite findings of a history that is wrong anyway.
+    """
+
+    history: str
+    expected: str
+    rules: Rules
+
+    def check(self) -> None:
+        definitely(findings(self.history, self.rules), self.expected)
+
+
+def definitely(found: Iterable[Finding], expected: str = "") -> None:
+    """Fails unless each of the expected definite findings is there, or, when none is expected, unless there is none at all."""
+    definite = words(finding for finding in found if finding.status is not Status.INDETERMINATE)
+    missed = [one for one in expected.split() if definite.isdisjoint(one.split("|"))]
+    assert not missed, f"said {sorted(definite)}, missed {missed}"
+    assert expected or not definite, f"said {sorted(definite)} of a legal history"
+
+
 def rules_of(**rules: Any) -> Rules:
     """Rules for one-line histories: streams are known to be dead at once, unless a case says otherwise."""
     return Rules(**{"close_detection_max_s": 0.0} | rules)
@@ -45,6 +68,17 @@ def rules_of(**rules: Any) -> Rules:
 
 def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet:
     return pytest.param(Case(line, expected, rules_of(**rules)), id=what)
+
+
+def legal(what: str, line: str, **rules: Any) -> ParameterSet:
+    """A history that the documents allow: nothing in it may be called wrong for certain."""
+    return pytest.param(Definite(line, "", rules_of(**rules)), id=what)
+
+
+def wrong(what: str, line: str, expected: str, **rules: Any) -> ParameterSet:
+    """A history that no legal explanation fits, and what it must be called at least."""
+    assert expected
+    return pytest.param(Definite(line, expected, rules_of(**rules)), id=what)
 
 
 def findings(line: str, rules: Rules) -> list[Finding]:
@@ -87,4 +121,22 @@ def across(*lines: tuple[str, str], rules: Rules | None = None, by_subscription:
     return [*found, *verifier.finish()]
 
 
-__all__ = ["PULL", "PUSH", "SUBSCRIPTION", "Case", "across", "case", "findings", "merged", "observe", "only", "rules_of", "say", "words"]
+__all__ = [
+    "PULL",
+    "PUSH",
+    "SUBSCRIPTION",
+    "Case",
+    "Definite",
+    "across",
+    "case",
+    "definitely",
+    "findings",
+    "legal",
+    "merged",
+    "observe",
+    "only",
+    "rules_of",
+    "say",
+    "words",
+    "wrong",
+]

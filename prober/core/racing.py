@@ -1,0 +1,67 @@
+"""Deliveries that may have overtaken others are put back until these had time to come.
+
+Where one subscriber reads two streams side by side, or several recorders have clocks of their own, the order in which deliveries are
+recorded is not the order in which they were sent, even for first deliveries: the old stream of a client is still read while the new
+one delivers. The learned log would take the order of arrival for the order of the log. So a delivery that comes before something that
+must precede it is put back, with everything that follows on its session, until what is missing has come on another session, or had
+time to: Delta for the streams of one subscriber, the clock error for others. What never comes is a gap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from typing import Final, TypeAlias
+
+from prober.core.events import AckConfirmed, Acked, Delivered, LeaseModified, Nacked
+
+PUT_BACK_MAX: Final = 4096
+"""Events put back per key; beyond that the first is let through at once."""
+
+SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
+
+
+class PutBack:
+    """What was put back of one key, by session, each first in, first out."""
+
+    __slots__ = ("_count", "_queues")
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    @property
+    def due_t(self) -> float:
+        """When the next delivery is let through in any case; `inf` if none waits."""
+        return min((queue[0][0] for queue in self._queues.values()), default=inf)
+
+    def follows(self, event: SessionEvent, number: int) -> bool:
+        """Puts an event back if something on its session was; True if so."""
+        queue = self._queues.get(event.session)
+        if queue is None:
+            return False
+        queue.append((queue[-1][0], event, number))
+        self._count += 1
+        return True
+
+    def put(self, event: Delivered, number: int, due_t: float) -> None:
+        """Puts the first event of a session back."""
+        self._queues[event.session] = deque([(due_t, event, number)])
+        self._count += 1
+
+    def next(self, now: float, waits: Callable[[Delivered], bool]) -> tuple[SessionEvent, int] | None:
+        """Takes out an event that need not wait any more: it was due before `now`, or nothing is missing before it."""
+        for session, queue in self._queues.items():
+            due_t, event, number = queue[0]
+            over = due_t < now or now == inf or self._count > PUT_BACK_MAX
+            if over or not (isinstance(event, Delivered) and waits(event)):
+                queue.popleft()
+                self._count -= 1
+                if not queue:
+                    del self._queues[session]
+                return event, number
+        return None

@@ -1,0 +1,82 @@
+"""A definite verdict survives every shift of the recorders within the clock error, and one recorder's own order needs no clock.
+
+What would break an implementation that adds the error to the comparisons of the order rules only: an acknowledgement, a refusal or a
+break that is recorded after what it allowed; a lease that ends on another clock; a delivery that is recorded before its publish; and one
+that adds it everywhere no longer sees a swap on one stream.
+"""
+
+# ruff: noqa: E501 - a case is one line
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, legal, wrong
+
+SKEWED = {"clock_error_s": 1.0}
+PROMPT = {"delivery_delay_max_s": 0.05}  # so that only the clocks can explain a late message
+TWO = "open A1 of client A open A2 of client A P1,2,3,4"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        # order
+        legal("two subscribers, the clock of the second behind", "P1,2 A<1@1.5 A ack 1@1.55 B<2@2 skew B -0.8", **SKEWED),
+        legal("the same, with prompt deliveries", "P1,2 A<1@1.5 A ack 1@1.55 B<2@2 skew B -0.8", **SKEWED, **PROMPT, ack_lag_max_s=0.05),
+        legal("two streams of a client", f"{TWO} A1<1@1 A2<2@1.1 A1<3@1.2 A2<4@1.3 skew A2 0.8", **SKEWED, **PROMPT),
+        legal("a run over two streams of a client", f"{TWO} A1<1@1 A2<2@1.1 A1<3@1.2 A1<1@20 A2<2@20.1 A1<3@20.2 A2<4@20.3 skew A2 0.8", **SKEWED, **PROMPT),
+        legal("pull", "P1,2,3 pull b@10 b<1,2@10.5 b ack 1,2@10.6 pull c@26 c<3@26.2 skew c -0.8", mode=PULL, **SKEWED),
+        legal("two publishers", "P1@0 ok1=m1@0.3 P1[e2]@0.8 ok1=n1@0.9 A<n1(1)@2 A<m1(1)@2.1", **SKEWED),
+        # integrity
+        legal("delivered before it was published", "P1@1 ok1=m1@1.05 A<1@1.1 skew P 0.8", **SKEWED),
+        legal("all of them, of two epochs", "P1@1 ok1=m1@1.05 P2@1.1 ok2=m2@1.15 P1[e2]@1.2 ok1=n1@1.25 A<1@1.1 A<2@1.2 A<n1(1)@1.3 skew P 0.8", **SKEWED),
+        legal("delivered long before it was confirmed", "P1@1 ok1=m1@1.05 A<1@1.1 skew P 0.95 end @200", **SKEWED, unacked_deadline_s=500),
+        # holds
+        legal("an acknowledgement recorded after the move that it allowed", "P1,2,3 A<1,2@11 A ack 1,2@11.5 B<3@11.7 skew A 0.8", **SKEWED),
+        legal("a refusal recorded after the move that it allowed", "P1,2,3 A<1,2@11 A nack 1@11.5 B<1,2,3@11.7 skew A 0.8", **SKEWED),
+        legal("the end of a stream recorded after the move that it allowed", "P1,2,3 A<1,2@11 close A@11.5 B<1,2,3@11.7 skew A 0.8", **SKEWED),
+        legal("a stream that ended above, recorded late", "P1,2,3 A<1,2@11 A ack 1@11.3 close A@11.5 B<3@11.7 skew A 0.8", **SKEWED),
+        legal("a shorter lease recorded after the move that it allowed", "P1,2,3 A<1,2@11 A ack 1@11.1 A modack 2 0s@11.5 B<3@11.7 skew A 0.8", **SKEWED),
+        legal("a lease that may be over by the other clock", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@55.5", **SKEWED),
+        legal("a pull answered after the batch before was acknowledged", "P1,2,3 pull b@10 b<1,2@10.9 b ack 1,2@11.5 pull c@11.55 c<3@11.7 skew b 0.8", mode=PULL, **SKEWED),
+        legal("a request after the answer to the one before", "P1,2 a<1@11 a ack 1@11.5 b<2@11.6 b ack 2@11.7 skew a 0.8", mode=PUSH, **SKEWED),
+        legal("a request after the refusal of the one before", "P1,2 a<1@11 a nack 1@11.5 b<1@11.6 b ack 1@11.7 skew a 0.8", mode=PUSH, **SKEWED),
+        # exactly-once
+        legal("confirmed after it was sent again, by the other clock", "P1,2 A<1@10 A ack 1@10.5 B<1@20.2 B<2@20.3 A ackOK 1@20.0 skew B 0.8", exactly_once=True, **SKEWED, **PROMPT, ack_deadline_s=10),
+        legal("outstanding by the other clock", "P1,2 A<1@10 A nack 1@10.5 B<1@10.6 B<2@10.7 skew A 0.8", exactly_once=True, **SKEWED),
+    ],
+)  # fmt: skip
+def test_another_clock_explains_it(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("a gap on one stream", "P1,2,3 A<1@1 A<3@1.1 A<2@1.2", "V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
+        wrong("a gap on one stream at once, however wrong the clocks", "P1,2,3 A<1@1 A<3@1.1 A<2@1.2", "V:ORDER_GAP|V:ORDER_INVERSION", clock_error_s=100.0),
+        wrong("a skip on one stream", "P1,2,3,4 A<1,2,3@1 A<2@20 A<4@20.1", "V:REDELIVERY_SKIP", clock_error_s=100.0),
+        wrong("a hole inside a response", "P1,2,3 pull b@0.9 b<1,3@1", "V:PULL_BATCH_ORDER|V:ORDER_GAP", mode=PULL, clock_error_s=100.0),
+        wrong("ids that are swapped", "P1,2 A<m1(2)@1 A<m2(1)@1.1", "V:ID_CONFLICT", clock_error_s=100.0),
+        wrong("delivered long before it was published", "P1@0 ok1=m1@0.1 P2@20 ok2=m2@20.1 A<1@1 A<2@10", "V:PHANTOM", **SKEWED),
+        wrong("never published", "P1 A<1@1 A<q7(7)@2", "V:PHANTOM", **SKEWED),
+        wrong("a swap of two subscribers that no clock explains", "P1,2 B<2@1 A<1@20", "V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
+        wrong("two publishers, one long after the other", "P1@0 ok1=m1@0.3 P1[e2]@10 ok1=n1@10.1 A<n1(1)@12 A<m1(1)@12.1", "V:REALTIME_INVERSION|V:ORDER_GAP", **SKEWED),
+        wrong("held in the middle of its lease", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@20", "V:AFFINITY_SPLIT", **SKEWED),
+        wrong("acknowledged long after the move", "P1,2,3 A<1,2@1 B<3@20 A ack 1,2@25", "V:AFFINITY_SPLIT", **SKEWED),
+        wrong("the stream broke long after the move", "P1,2,3 A<1,2@1 B<3@20 close A@25", "V:AFFINITY_SPLIT", **SKEWED),
+        wrong("pull, held in the middle of its lease", "P1,2,3 pull b@0.9 b<1,2@1 pull c@19 c<3@20", "V:PULL_OVERLAP", mode=PULL, **SKEWED),
+        wrong("push, held in the middle of its lease", "P1,2 a<1@1 b<2@20", "V:PUSH_OVERLAP", mode=PUSH, **SKEWED),
+        wrong("exactly-once, confirmed long before", "P1 A<1@1 A ack 1@1.1 A ackOK 1@1.2 B<1@30", "V:EOD_REDELIVERY_AFTER_ACK", exactly_once=True, **SKEWED),
+        wrong("exactly-once, outstanding for long", "P1,2 A<1@1 B<1@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, **SKEWED),
+        wrong("without clock error an acknowledgement comes after the move", "P1,2,3 A<1,2@11 A ack 1,2@12.3 B<3@11.7", "V:AFFINITY_SPLIT"),
+        wrong("without clock error a delivery comes before its publish", "P1@0 ok1=m1@0.1 P2@1.8 ok2=m2@1.85 A<1@1 A<2@1.1", "V:PHANTOM"),
+    ],
+)  # fmt: skip
+def test_no_clock_explains_it(one: Definite) -> None:
+    one.check()
+
+
+def test_two_recorders_of_two_subscriptions() -> None:
+    definitely(across(("s", "P1,2,3 A<1,2,3@1"), ("t", "B<1,2,3@1 skew B 0.9")))

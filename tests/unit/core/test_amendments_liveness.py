@@ -1,0 +1,278 @@
+"""Clocks of liveness run only while the service could deliver, and then they do run.
+
+What would break an implementation that merely starts its clocks later: pulls that are all short, so that a clock which begins anew with
+each never ends; a doubt that was stated once and hides what follows; flow control that is never given back, or is counted per key;
+a back-off that outlives the redelivery that it delayed.
+"""
+
+# ruff: noqa: E501 - a case is one line
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, legal, wrong
+
+
+def kept(session: str, seq: int, times: Iterable[float], seconds: int = 60) -> str:
+    """The lease of a message is prolonged again and again."""
+    return " ".join(f"{session} modack {seq} {seconds}s@{t}" for t in times)
+
+
+def pulls(first: float, last: float, each_s: float, pause_s: float) -> str:
+    """Pulls that all end with an empty answer."""
+    words, number, t = [], 0, first
+    while t + each_s <= last:
+        number += 1
+        words.append(f"pull w{number}@{t:g} close w{number}@{t + each_s:g}")
+        t += each_s + pause_s
+    return " ".join(words)
+
+
+EVERY_50 = range(50, 301, 50)  # held until about 300, when the last of these leases was prolonged
+HELD = kept("b", 1, EVERY_50)
+ONE = "P1,2 pull b@0.9 b<1@1"
+PAIR = "P1,2 pull b@0.9 b<1,2@1"
+WAITING = "pull c@2"
+ALONE = "open A of client A limit 1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("the batch is held", f"{ONE} {WAITING} {HELD} b ack 1@310 c<2@311", mode=PULL),
+        legal("the batch is held by one long lease", f"{ONE} {WAITING} b modack 1 600s@2 b ack 1@590 c<2@600", mode=PULL),
+        legal("nothing of it is ever acknowledged", f"{ONE} {WAITING} {HELD} c<1,2@400 end @500", mode=PULL),
+        legal("the acknowledgement may not be settled yet", f"{ONE} {WAITING} {kept('b', 1, (50, 100))} b ack 1@110 c<2@240", mode=PULL),
+        legal("refused 2 waits for the rest of its batch", f"{PAIR} b nack 2@1.2 {WAITING} {HELD} b ack 1@310 c<2@311 end @600", mode=PULL),
+        legal("a run waits for the batch that goes on with it", f"P1,2,3 pull b@0.9 b<1,2,3@1 b ack 1,3@1.1 b nack 2@1.2 pull c@30 c<2@30.1 pull d@31 {kept('c', 2, range(80, 331, 50))} c ack 2@340 d<3@341 d ack 3@342 end @700", mode=PULL),
+        legal("a long request", "P1,2 a<1@1 a ack 1@590 b<2@591 b ack 2@592 end @900", mode=PUSH, ack_deadline_s=600),
+        legal("a request prolonged by nobody, twice as slow as patience", "P1,2 a<1@1 b<1@300 b ack 1@301 c<2@302 c ack 2@303 end @500", mode=PUSH, ack_deadline_s=200),
+    ],
+)  # fmt: skip
+def test_what_waits_for_the_batch_in_front_is_not_late(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("nothing is held any more", f"{ONE} {WAITING} {kept('b', 1, (50, 100))} b ack 1@110 close c@400 end @410", "L:STUCK", mode=PULL),
+        wrong("it comes in the end, but late", f"{ONE} {WAITING} {kept('b', 1, (50, 100))} b ack 1@110 c<2@300 c ack 2@301 end @310", "L:STUCK", mode=PULL),
+        wrong("the lease is over", f"{ONE} {WAITING} b modack 1 60s@50 close c@400 end @410", "L:UNACKED_STALL|L:STUCK", mode=PULL),
+        wrong("refused 2 does not come, and 1 is acknowledged", f"{PAIR} b nack 2@1.2 b ack 1@1.3 {WAITING} close c@400 end @410", "L:UNACKED_STALL", mode=PULL),
+        wrong("a run stands still", "P1,2,3 pull b@0.9 b<1,2,3@1 b ack 1,3@1.1 b nack 2@1.2 pull c@30 c<2@30.1 c ack 2@30.2 pull d@31 close d@400 end @410", "L:REDELIVERY_STALL", mode=PULL),
+        wrong("push stands still", "P1,2 a<1@1 a ack 1@1.1 end @300", "L:STUCK", mode=PUSH),
+        # more messages go to the same stream while it holds some
+        wrong("a stream may get more while it holds one", f"P1,2 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
+    ],
+)  # fmt: skip
+def test_what_waits_for_nothing_is_late(one: Definite) -> None:
+    one.check()
+
+
+# --- pulls: the clock runs while one waits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("nobody pulls", "P1,2 pull b@0.9 b<1@1 b ack 1@1.1 close b@1.2 pull c@500 c<2@500.1 c ack 2@501 end @900", mode=PULL),
+        legal("nobody ever pulls again", "P1,2 pull b@0.9 b<1@1 b ack 1@1.1 close b@1.2 end @900", mode=PULL),
+        legal("a refused message, and nobody pulls", "P1 pull b@0.9 b<1@1 b nack 1@1.1 close b@1.2 pull c@500 c<1@500.1 c ack 1@501 end @900", mode=PULL),
+        legal("a run, and nobody pulls", "P1,2 pull b@0.9 b<1,2@1 b ack 2@1.1 b nack 1@1.2 close b@1.3 pull c@20 c<1@20.1 c ack 1@20.2 close c@20.3 pull d@500 d<2@500.1 d ack 2@501 end @900", mode=PULL),
+        legal("pulls wait for 90 s in all", f"P1 {pulls(1, 900, 9, 91)} end @900", mode=PULL),
+        # the lost answer may have carried 1, which was held until its lease was over: the second pull waited only from 165 on
+        legal("a pull that was lost may have held it", "P1 pull b@10 lose b@100 pull c@101 close c@200 pull d@300 d<1@300.1 d ack 1@301 end @400", mode=PULL),
+        legal("free at last, but nobody pulls", f"{ONE} {HELD} close b@1.1 b ack 1@310 pull c@600 c<2@600.1 c ack 2@601 end @900", mode=PULL),
+        legal("two pulls wait side by side for 100 s", "P1 pull x@1 close x@101 pull y@1.5 close y@101.5 end @900", mode=PULL),
+    ],
+)  # fmt: skip
+def test_nobody_pulls(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("one pull waits", "P1 pull b@20 close b@160 end @170", "L:STUCK", mode=PULL),
+        wrong("a pull is still waiting", "P1 pull b@20 end @500", "L:STUCK", mode=PULL),
+        wrong("many short pulls", f"P1 {pulls(1, 500, 9, 1)} end @500", "L:STUCK", mode=PULL),
+        wrong("many short pulls with long pauses", f"P1 {pulls(1, 1000, 9, 20)} end @1000", "L:STUCK", mode=PULL),
+        wrong("a refused message, and many short pulls", f"P1 pull b@0.5 b<1@0.6 b nack 1@0.7 close b@0.8 {pulls(1, 500, 9, 1)} end @500", "L:UNACKED_STALL", mode=PULL),
+        wrong("a run, and many short pulls", f"P1,2 pull b@0.9 b<1,2@1 b ack 2@1.1 b nack 1@1.2 close b@1.3 pull c@20 c<1@20.1 c ack 1@20.2 close c@20.3 {pulls(21, 500, 9, 1)} end @500", "L:REDELIVERY_STALL", mode=PULL),
+        wrong("many pulls side by side", f"P1 pull x@1 pull y@1 close x@70 close y@130 {pulls(131, 300, 9, 1)} end @300", "L:STUCK", mode=PULL),
+        wrong("a pull that was lost, and then many that were not", f"P1 pull b@10 lose b@20 {pulls(21, 700, 9, 1)} end @700", "L:STUCK", mode=PULL),
+    ],
+)  # fmt: skip
+def test_somebody_pulls(one: Definite) -> None:
+    one.check()
+
+
+# --- flow control of a stream ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("one message may be outstanding, and one is", f"{ALONE} P1,2 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        legal("two may be, and two are", f"open A of client A limit 2 P1,2,3 A<1,2@1 {kept('A', 1, EVERY_50)} {kept('A', 2, EVERY_50)} A ack 1,2@310 A<3@311 A ack 3@312 end @700"),
+        legal("the bytes are used up", f"open A of client A limit 0/500 P1*500@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        # 1 is outstanding at A, so 2 must go to A as well
+        legal("another client has room, but the key is not there", f"{ALONE} open B of client B P1,2 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        legal("another key uses it up", f"{ALONE} on k2 P1 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 on k P1@0.5 ok1=m1@0.6 A<1@311 A ack 1@312 end @700"),
+        legal("the last acknowledgement may not be settled yet", f"{ALONE} P1,2 A<1@1 {kept('A', 1, (50, 100))} A ack 1@110 A<2@240 A ack 2@241 end @242"),
+        legal("a run waits as well", f"{ALONE} P1,2 A<1@1 A ack 1@1.1 A<2@20 A ack 2@20.1 A<1@40 {kept('A', 1, range(80, 331, 50))} A ack 1@340 A<2@341 A ack 2@342 end @700"),
+    ],
+)  # fmt: skip
+def test_flow_control_is_used_up(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("there was room for two", f"open A of client A limit 2 P1,2 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
+        wrong("0 is no limit", f"open A of client A limit 0/0 P1,2 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
+        wrong("it was given back", f"{ALONE} P1,2 A<1@1 A ack 1@2 end @300", "L:STUCK"),
+        wrong("it was given back by a refusal", f"{ALONE} P1 A<1@1 A nack 1@2 end @300", "L:UNACKED_STALL"),
+        wrong("it was given back by the end of the lease", f"{ALONE} P1 A<1@1 end @400", "L:UNACKED_STALL"),
+        wrong("it was given back by the end of the stream", f"{ALONE} P1,2 A<1@1 {kept('A', 1, (50,), 600)} close A@60 open A2 of client A limit 1@61 end @500", "L:UNACKED_STALL|L:STUCK"),
+        wrong("a message that comes twice is outstanding once", f"open A of client A limit 2 P1,2 A<1@1 A<1@1.5 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
+        wrong("many were given back before", f"{ALONE} P1,2,3,4 A<1@1 A ack 1@1.1 A<2@20 A ack 2@20.1 A<3@40 A ack 3@40.1 end @300", "L:STUCK"),
+        wrong("the bytes are not used up", f"open A of client A limit 0/500 P1*100@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
+        wrong("nothing is outstanding anywhere", f"{ALONE} open B of client B P1 end @300", "L:STUCK"),
+    ],
+)  # fmt: skip
+def test_flow_control_is_not_used_up(one: Definite) -> None:
+    one.check()
+
+
+# --- another key that is held may delay this one --------------------------------------------------------------------------------
+
+OTHER = "on k2 P1 A<1@0.2"
+UNTIL_310 = f"{kept('A', 1, EVERY_50)} A ack 1@310"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("another key was held before the message was published", f"{OTHER} {UNTIL_310} on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600"),
+        legal("and still is at the end", f"{OTHER} {kept('A', 1, EVERY_50)} on k P1@1 ok1=m1@1.1 stop @320"),
+        legal("a refused message as well", f"on k2 P1 A<1@0.2 {UNTIL_310} on k P1@0.1 ok1=m1@0.15 A<1@1 A nack 1@2 A<1@330 A ack 1@331 end @600"),
+        legal("in pulls", f"on k2 P1 pull b@0.1 b<1@0.2 {kept('b', 1, EVERY_50)} b ack 1@310 on k P1@1 ok1=m1@1.1 pull c@2 c<1@330 c ack 1@331 end @600", mode=PULL),
+        legal("the other message is unacknowledged, prolonged by nobody, and comes again and again", "on k2 P1 " + " ".join(f"A<1@{t}" for t in range(1, 302, 50)) + " A ack 1@310 on k P1@2 ok1=m1@2.1 A<1@320 A ack 1@321 end @600"),
+    ],
+)  # fmt: skip
+def test_another_key_is_held(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("it is held only since later", f"on k2 P1@49 ok1=k2m1@49.1 A<1@49.5 {kept('A', 1, range(100, 301, 50))} A ack 1@310 on k P1@1 ok1=m1@1.1 end @320", "L:STUCK"),
+        wrong("it was held for a short time only", f"{OTHER} A ack 1@20 on k P1@1 ok1=m1@1.1 end @500", "L:STUCK"),
+        # a doubt at 121 s, while the other is held, says nothing about the 190 s after it
+        wrong("it was held for longer than the deadline, but not for ever", f"{OTHER} {UNTIL_310} on k P1@1 ok1=m1@1.1 end @700", "L:STUCK"),
+        wrong("a refused message does not come either when the other key is free", f"{OTHER} {UNTIL_310} on k P1@0.1 ok1=m1@0.15 A<1@1 A nack 1@2 end @700", "L:UNACKED_STALL"),
+        wrong("the key itself is held, no other", f"P1,2 A<1@1 {UNTIL_310} end @320", "L:STUCK"),
+        wrong("all of the other is acknowledged and settled", f"{OTHER} A ack 1@0.3 on k P1@30 ok1=m1@30.1 end @200", "L:STUCK"),
+    ],
+)  # fmt: skip
+def test_no_other_key_is_held(one: Definite) -> None:
+    one.check()
+
+
+def test_a_key_held_on_another_subscription_delays_nothing() -> None:
+    lines = (
+        ("s", "open A of client A on k P1@1 ok1=m1@1.1 end @300"),
+        ("t", f"on k2 P1 B<1@0.2 {kept('B', 1, EVERY_50)} on k B<1@2 B ack 1@3"),
+    )
+    found = [finding for finding in across(*lines) if finding.subscription == "s"]
+    definitely(found, "L:STUCK")
+
+
+# --- retry policy ---------------------------------------------------------------------------------------------------------------
+
+PATIENT = {"retry_backoff_max_s": 600}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("after a refusal", "P1 A<1@1 A nack 1@1.1 A<1@700 A ack 1@701 end @1000", **PATIENT),
+        legal("after a lease", "P1 A<1@1 A<1@760 A ack 1@761 end @1000", **PATIENT),
+        legal("those behind it wait as well", "P1,2,3 A<1@1 A nack 1@1.1 A<1,2,3@700 A ack 1,2,3@701 end @1000", **PATIENT),
+        legal("published while it waits", "P1 A<1@1 A nack 1@1.1 P2@20 ok2=m2@20.1 A<1,2@700 A ack 1,2@701 end @1000", **PATIENT),
+        legal("again and again", "P1,2 A<1@1 A nack 1@1.1 A<1@600 A nack 1@601 A<1@1200 A nack 1@1201 A<1,2@1800 A ack 1,2@1801 end @2000", **PATIENT),
+        legal("in a run", "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A nack 2@2.1 A<2,3@500 A ack 2,3@501 end @1000", **PATIENT),
+        legal("pull", "P1,2 pull b@0.9 b<1@1 b nack 1@1.1 pull c@2 c<1,2@700 c ack 1,2@701 end @1000", mode=PULL, **PATIENT),
+        legal("push", "P1,2 a<1@1 a nack 1@1.1 b<1@700 b ack 1@701 c<2@702 c ack 2@703 end @1000", mode=PUSH, **PATIENT),
+        legal("another key was refused", "on k2 P1 A<1@0.2 A nack 1@0.3 on k P1@1 ok1=m1@1.1 A<1@1.5 A ack 1@1.6 on k2 A<1@600 A ack 1@601 end @900", **PATIENT),
+    ],
+)  # fmt: skip
+def test_a_retry_policy_may_wait(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("not for ever", "P1 A<1@1 A nack 1@1.1 end @900", "L:UNACKED_STALL", **PATIENT),
+        wrong("not without a refusal", "P1,2 A<1@1 A ack 1@1.1 end @300", "L:STUCK", **PATIENT),
+        wrong("not for what was never sent", "P1 open A of client A end @300", "L:STUCK", **PATIENT),
+        wrong("not when the refused message has come again", "P1,2 A<1@1 A nack 1@1.1 A<1@20 A ack 1@20.1 end @500", "L:STUCK", **PATIENT),
+        wrong("a run does not wait when nothing of it was refused", "P1,2 A<1,2@1 A ack 1,2@1.2 A<1@40 A ack 1@40.1 end @300", "L:REDELIVERY_STALL", **PATIENT),
+        wrong("without a policy", "P1 A<1@1 A nack 1@1.1 A<1@700 A ack 1@701", "L:UNACKED_STALL"),
+    ],
+)  # fmt: skip
+def test_a_retry_policy_does_not_wait(one: Definite) -> None:
+    one.check()
+
+
+# --- a refused message comes again although the key moves on ---------------------------------------------------------------------
+
+
+def moving(last: int, refused: int, *, again: dict[int, str] | None = None) -> str:
+    """One message every 10 s, each delivered and acknowledged but the refused one; `again` adds words after a message."""
+    words = []
+    for seq in range(1, last + 1):
+        t = 10 * seq
+        answer = "nack" if seq == refused else "ack"
+        words.append(f"P{seq}@{t} ok{seq}=m{seq}@{t}.05 A<{seq}@{t}.1 A {answer} {seq}@{t}.2")
+        words.append((again or {}).get(seq, ""))
+    return " ".join(words)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("it comes again in time", moving(30, 2, again={10: "A<2@101 " + " ".join(f"A<{seq}@{99 + seq}" for seq in range(3, 11)) + " A ack 2@109.5"})),
+        legal("the policy may wait", moving(40, 2), **PATIENT),
+        legal("an acknowledgement of the same message was under way", "P1@0 ok1=m1@0.1 A<1@1 A ack 1@1.1 A<1@2 A nack 1@2.1 " + " ".join(f"P{seq}@{10 * seq} ok{seq}=m{seq}@{10 * seq}.1 A<{seq}@{10 * seq}.2 A ack {seq}@{10 * seq}.3" for seq in range(2, 30))),
+        # a refusal may be lost like an acknowledgement, and then the lease runs to its end
+        legal("the refusal was lost", moving(30, 2, again={18: "A<2@182 " + " ".join(f"A<{seq}@{182 + seq / 10 - 0.2:g}" for seq in range(3, 19)) + " A ack 2@185"})),
+        legal("the message may have expired", moving(40, 2), message_retention_s=100),
+        legal("it may have been dead-lettered", "P1@0 ok1=m1@0.1 " + " ".join(f"A<1#{attempt}@{attempt} A nack 1@{attempt}.5" for attempt in range(1, 6)) + " " + " ".join(f"P{seq}@{10 * seq} ok{seq}=m{seq}@{10 * seq}.1 A<{seq}@{10 * seq}.2 A ack {seq}@{10 * seq}.3" for seq in range(2, 30)), dead_letter_max_attempts=5),
+        legal("the key is held nearly all the time", "P1 pull b1@0.9 b1<1@1 b1 nack 1@1.1 " + " ".join(f"P{seq}@{10 * seq} ok{seq}=m{seq}@{10 * seq}.1 pull b{seq}@{10 * seq}.2 b{seq}<{seq}@{10 * seq}.3 b{seq} ack {seq}@{10 * seq + 9}.9" for seq in range(2, 40)), mode=PULL),
+    ],
+)  # fmt: skip
+def test_a_refused_message_while_the_key_moves_on(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("it never comes again", moving(40, 2), "L:UNACKED_STALL"),
+        wrong("it comes again, and is refused again", moving(40, 2, again={5: "A<2@51 A<3@51.1 A<4@51.2 A<5@51.3 A nack 2@51.4"}), "L:UNACKED_STALL"),
+        wrong("its lease ends", moving(40, 41).replace("A ack 2@20.2 ", ""), "L:UNACKED_STALL"),
+        wrong("the policy has waited", moving(90, 2), "L:UNACKED_STALL", **PATIENT),
+        wrong("another key is refused too, later", f"{moving(40, 2)} on k2 P1@300 ok1=k2m1@300.1 A<1@300.2 A nack 1@300.3", "L:UNACKED_STALL"),
+    ],
+)  # fmt: skip
+def test_a_refused_message_that_is_forgotten(one: Definite) -> None:
+    one.check()
