@@ -180,11 +180,9 @@ class EpochOrder:
             self.overtaken.pop(publication.seq, None)
             self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
 
-    def missing(self, excused_until_t: float) -> Iterator[Overtaken]:
+    def missing(self) -> Iterator[Overtaken]:
         """Confirmed publishes that had to come before what overtook them, and have not come."""
-        for overtaken in self.overtaken.values():
-            if overtaken.bound and overtaken.publication.invoked_t > excused_until_t:
-                yield overtaken
+        return (overtaken for overtaken in self.overtaken.values() if overtaken.bound)
 
     def interrupt(self) -> None:
         """The record has a hole: the baseline is adopted anew, and nobody waits for what was published before."""
@@ -232,19 +230,18 @@ class OrderCheck:
 
     # --- epochs and regions --------------------------------------------------------------------------------------------------
 
-    def epoch(self, name: str, region: str = "") -> EpochOrder | None:
-        """The state of an epoch in a region, begun when its first publish is on record; None for a foreign epoch."""
+    def epoch(self, name: str, publication: Publication | None) -> EpochOrder | None:
+        """The state of an epoch in the region of a publication, begun when its first publish is on record.
+
+        None for a foreign epoch. If the publication is settled, any region will do.
+        """
         record = self._records.get(name)
         if record is None:
             return None
         for order in reversed(self.epochs):
-            if order.record is record and order.real_time.region == region:
+            if order.record is record and (publication is None or order.real_time.region == publication.region):
                 return order
-        return self._begin(record, region)
-
-    def of(self, publication: Publication, epoch: str) -> EpochOrder | None:
-        """The state that a publication of an epoch counts for."""
-        return self.epoch(epoch, publication.region)
+        return self._begin(record, publication.region if publication is not None else "")
 
     def epoch_name(self, index: int) -> str:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
@@ -252,10 +249,14 @@ class OrderCheck:
 
     def shares_region(self, position: int, other: int) -> bool:
         """Whether two positions inside the window were published in one region, as far as is known."""
+        return self.region_of(position) == self.region_of(other)
+
+    def region_of(self, position: int) -> str:
+        """Where a position inside the window was published, as far as is known."""
         if len(self._real_times) < 2:
-            return True
-        regions = {order.index: order.real_time.region for order in self.epochs}
-        return regions.get(self._log.epoch(position)) == regions.get(self._log.epoch(other))
+            return ""
+        index = self._log.epoch(position)
+        return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
@@ -282,7 +283,7 @@ class OrderCheck:
     def interrupt(self) -> None:
         """The record has a hole: what was published before it can no longer be placed, and every baseline is adopted anew."""
         for name in self._records:
-            self.epoch(name)
+            self.epoch(name, None)
         for order in self.epochs:
             order.interrupt()
             self._log.retire(order.index, order.record.last)
@@ -324,13 +325,19 @@ class OrderCheck:
             if self._records.get(order.record.name) is order.record:
                 yield order, order.confirmed_pending(max(self.excused_until_t, self.expired_t(now)))
 
-    def missing(self, order: EpochOrder, now: float) -> Iterator[Overtaken]:
-        """What was overtaken and is owed."""
-        return order.missing(self.expired_t(now))
+    def owes(self, now: float) -> bool:
+        """Whether anything that was confirmed is still owed, and is not older than the retention."""
+        expired_t = self.expired_t(now)
+        for order, owed in self.undelivered(now):
+            if next(owed, None) is not None:
+                return True
+            if any(overtaken.publication.invoked_t > expired_t for overtaken in order.missing()):
+                return True
+        return False
 
     def waits(self, publication: Publication, epoch: str) -> bool:
         """Whether something that has not been received must come before the first record of this publication."""
-        order = self.of(publication, epoch)
+        order = self.epoch(epoch, publication)
         if order is None or not order.settled or publication.rank <= order.passed:
             return False
         for earlier in order.pending():
@@ -349,7 +356,8 @@ class OrderCheck:
         stands before something learned already: the rewind goes further back than the checker does.
         """
         if publication is None:
-            return not order.record.complete
+            before_record = 0 < arrival.seq < order.record.first and order.real_time.t > LONG_AGO
+            return before_record or not order.record.complete
         if order.settled:
             return False
         if order.real_time.t == LONG_AGO:

@@ -190,11 +190,11 @@ class RedeliveryCheck:
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
     def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
-        """What was delivered elsewhere, session by session; each span of a session that is over counts as one of its own."""
+        """What was delivered elsewhere, session by session."""
         for track in self._tracks.others(own):
             yield track.past()
-        for span in self._tracks.past:
-            yield iter((span,))
+        for spans in self._tracks.past:
+            yield iter(spans)
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
