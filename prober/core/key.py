@@ -375,7 +375,7 @@ class KeyChecker:
             acking.unsettle(t + self._rules.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if len(self._tracks) > 1:
+        if acking is None or len(self._tracks) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)

@@ -351,9 +351,13 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.may_come and earlier.seq not in order.gone and earlier.seq < publication.seq:
+            if earlier.seq < publication.seq and earlier.may_come and earlier.seq not in order.gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+
+    def _has_come(self, publication: Publication) -> bool:
+        """Whether a record that is, or may yet turn out to be, the primary was received already."""
+        return any(early.token == publication.token or publication.open for early in publication.early_on(self._subscription.index))
 
     # --- first deliveries ----------------------------------------------------------------------------------------------------
 
