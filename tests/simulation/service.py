@@ -169,7 +169,7 @@ class _System:
         if record.excerpt:
             return cut(events, random)
         if record.hole:
-            return with_hole(events, random, record.hole_share)
+            return with_hole(events, random)
         return events
 
     def _trouble(self) -> None:
