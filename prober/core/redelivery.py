@@ -104,7 +104,7 @@ class RedeliveryCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._nacked_push: tuple[int, int] | None = None
+        self._nacked_push: tuple[int, int, float] | None = None
         self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
 
@@ -129,9 +129,9 @@ class RedeliveryCheck:
         """Whether even the next message in the log on the only session has to be looked at."""
         return bool(self.held) or self._nacked_push is not None
 
-    def nacked(self, position: int, number: int) -> None:
-        """A push request of `position` was refused: the next request must not be above it."""
-        self._nacked_push = (position, number)
+    def nacked(self, position: int, number: int, t: float) -> None:
+        """A push request of `position` was refused: the next request that is sent must not be above it."""
+        self._nacked_push = (position, number, t)
 
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
@@ -199,7 +199,7 @@ class RedeliveryCheck:
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
     def _judge_skip(self, arrival: Arrival, before: Predecessor) -> None:
-        skipped = self._log.between(before.position, arrival.position, self._orders.expired_t(arrival.t))
+        skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
@@ -213,6 +213,11 @@ class RedeliveryCheck:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _skipped(self, after: int, arrival: Arrival) -> list[int]:
+        """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
+        skipped = self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))
+        return [position for position in skipped if self._orders.knows_epoch(position)]
 
     def _put_on_hold(self, skip: Skip) -> None:
         self.held += (skip,)
@@ -255,16 +260,18 @@ class RedeliveryCheck:
             return
         if not self._orders.share_region(arrival.own, arrival.position):
             return
-        skipped = self._log.between(arrival.own, arrival.position, self._orders.expired_t(arrival.t))
+        skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else ""
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
-        position, number = self._nacked_push or (0, 0)
+        position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
+        if arrival.lo - self._docket.rules.clock_error_s < nacked_t:
+            return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
             return
@@ -288,11 +295,13 @@ class RedeliveryCheck:
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
-    def _doubt(self, arrival: Arrival, after: int, skipped: list[int]) -> str:
+    def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
+        if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
+            return ELSEWHERE
         if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
             return ELSEWHERE
         flags = self._log.flags
