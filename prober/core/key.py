@@ -330,7 +330,7 @@ class KeyChecker:
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1
         if certain:
-            track.hold(position, (arrival.number, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
+            track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)

@@ -73,6 +73,7 @@ NONE: Final = Predecessor(0, 0, LONG_AGO)
 class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
+    `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before.
     """
 
@@ -84,6 +85,7 @@ class Skip(NamedTuple):
     acked: bool
     witnesses: tuple[int, ...]
     facts: Facts
+    nacked: int = 0
 
 
 class RedeliveryCheck:
@@ -243,7 +245,10 @@ class RedeliveryCheck:
         kept = []
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         for skip in self.held:
-            if arrival.track.session is not skip.session and arrival.position >= skip.position - 1 and sent_t <= skip.t:
+            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
+            if explains and skip.nacked and sent_t <= skip.t:
+                continue
+            if explains and arrival.track.session is not skip.session and sent_t <= skip.t:
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
@@ -251,7 +256,8 @@ class RedeliveryCheck:
         self.held = tuple(kept)
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, doubt)
+        kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP
+        self._docket.violation(kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -285,13 +291,14 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        self._docket.violation(
-            Kind.PUSH_ADVANCE_PAST_NACK,
-            arrival.t,
-            (self._log.number(position), number, arrival.number),
-            {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)},
-            doubt,
-        )
+        eps, session = self._docket.rules.clock_error_s, arrival.track.session
+        witnesses = (self._log.number(position), number, arrival.number)
+        facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)}
+        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
+        if doubt or not eps:
+            self._file(skip, doubt)
+        else:
+            self._put_on_hold(skip)
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
