@@ -5,17 +5,17 @@ Ordered, unfiltered subscriptions that existed before the first publish must lea
     ORDER_DIVERGENCE   a record that two subscriptions learned stands, counted from the last one that they have in common, at
                        different places: one of them left something out, or has it elsewhere.
 
-Only the first deviation of a pair is filed: everything after it deviates as well. Subscriptions with an adopted baseline, a filter, a
-seek or a hole in their record are not compared. One that slept or could not place a delivery begins to be compared anew at the next
+Order holds within one publishing region, so the records of each are compared for themselves. Only the first deviation of a pair is
+filed: everything after it deviates as well. Subscriptions with an adopted baseline, a filter, a seek or a hole in their record are not
+compared. One that slept or could not place a delivery begins to be compared anew at the next
 record in common, since what it forgot it may have left out. What may have been dead-lettered before it was received, or was older than
 the retention, may be missing; and where sessions race, the order itself is not certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
@@ -29,7 +29,7 @@ RACING: Final = "several sessions raced, so the order is not certain"
 
 
 class Common(NamedTuple):
-    """The last record that two subscriptions have in common: its positions, and how often each had forgotten something by then."""
+    """The last record of a region that two subscriptions have in common: its positions, and how often each had forgotten something."""
 
     first: int
     second: int
@@ -39,6 +39,9 @@ class Common(NamedTuple):
 
 START: Final = Common(0, 0, 0, 0)
 
+Pair: TypeAlias = tuple[int, int, str]
+"""Two subscriptions by their indices, and a region."""
+
 
 class DivergenceCheck:
     """Compares what the subscriptions of one key learn; see the head of this file."""
@@ -47,7 +50,7 @@ class DivergenceCheck:
 
     def __init__(self) -> None:
         self._diverged: set[tuple[int, int]] = set()
-        self._common: dict[tuple[int, int], Common] = {}
+        self._common: dict[Pair, Common] = {}
 
     def judge(self, checker: KeyChecker, arrival: Arrival, checkers: Iterable[KeyChecker]) -> None:
         """Compares a record that one subscription just learned with where the others have it."""
@@ -64,18 +67,24 @@ class DivergenceCheck:
     def _compare(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> None:
         swapped = other.subscription.index < checker.subscription.index
         first, second = (other, checker) if swapped else (checker, other)
-        places = (position, arrival.position) if swapped else (arrival.position, position)
+        at, beside = (position, arrival.position) if swapped else (arrival.position, position)
         pair = first.subscription.index, second.subscription.index
-        common = self._common.get(pair, START)
-        here = self._common[pair] = Common(*places, first.log.forgotten, second.log.forgotten)
-        forgot = (here.first_forgot, here.second_forgot) != (common.first_forgot, common.second_forgot)
-        if pair not in self._diverged and not forgot and here.first - common.first != here.second - common.second:
-            self._diverge(checker, arrival, other, position, pair)
-
-    def _diverge(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, pair: tuple[int, int]) -> None:
-        doubt = _doubt(checker, arrival, other, position)
+        region = checker.region_of(arrival.position)
+        common = self._common.get((*pair, region), START)
+        here = self._common[*pair, region] = Common(at, beside, first.log.forgotten, second.log.forgotten)
+        if pair in self._diverged or here[2:] != common[2:]:
+            return
+        passed = _between(first, common.first, at, region), _between(second, common.second, beside, region)
+        if len(passed[0]) == len(passed[1]) and (at > common.first) == (beside > common.second):
+            return
+        mine, theirs = (passed[1], passed[0]) if swapped else passed
+        back = at < common.first or beside < common.second
+        doubt = _doubt(checker, arrival, other, position, () if back else theirs, () if back else mine)
         if not doubt:
             self._diverged.add(pair)
+        self._file(checker, arrival, other, position, doubt)
+
+    def _file(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, doubt: str) -> None:
         there = arrival.position if other.log.holds(arrival.position) else position
         facts: Facts = {
             "seq": arrival.seq,
@@ -87,14 +96,28 @@ class DivergenceCheck:
         checker.docket.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
 
 
-def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> str:
-    pair = (checker, other)
-    if any(one.subscription.rules.dead_letter_max_attempts for one in pair):
-        return DEAD_LETTER
-    if any(one.subscription.rules.message_retention_s < inf and one.has_lost_by_age(arrival.t) for one in pair):
-        return EXPIRED
+def _between(checker: KeyChecker, after: int, upto: int, region: str) -> list[int]:
+    """The positions of a region strictly between two."""
+    positions = range(max(after, checker.log.floor) + 1, upto)
+    return [position for position in positions if checker.region_of(position) == region]
+
+
+def _doubt(
+    checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, theirs: Sequence[int], mine: Sequence[int]
+) -> str:
+    """What may explain that one of them has more records before the common one than the other: `theirs` and `mine`."""
     raced = (checker.log.flags(arrival.position) | other.log.flags(position)) & RACED
-    return RACING if raced or any(one.subscription.racing for one in pair) else ""
+    if raced or any(checker.log.flags(one) & RACED for one in mine) or any(other.log.flags(one) & RACED for one in theirs):
+        return RACING
+    for lacking, having, records in ((checker, other, theirs), (other, checker, mine)):
+        if len(records) <= (len(mine) if records is theirs else len(theirs)):
+            continue
+        if lacking.subscription.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        expired_t = lacking.expired_t(arrival.t)
+        if sum(having.log.invoked_t(one) <= expired_t for one in records) >= abs(len(theirs) - len(mine)):
+            return EXPIRED
+    return ""
 
 
 def _comparable(checker: KeyChecker) -> bool:

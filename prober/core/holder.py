@@ -26,7 +26,8 @@ Why only what is held *below* q proves a violation: delivery is at least once, s
 message held, or below, at another subscriber before any lease is over (it "lost track"). It may not go on above something that is
 held: that is neither a redelivery nor in the holder's hands. With exactly-once delivery starting again is forbidden as well:
 
-    EOD_REDELIVERY_WHILE_OUTSTANDING   a message comes again while it is certainly held, and nothing up to it can have been released.
+    EOD_REDELIVERY_WHILE_OUTSTANDING   a message comes again while it is certainly held. (A rewind to something below it that was
+                                       released drops it first; so it can only be where the service started again.)
 
 A violation is put on hold until it can no longer be explained: by a stream that breaks within Delta_close, by a rewind that was sent
 before and arrives later, by an answer whose recorder's clock is behind.
@@ -43,11 +44,11 @@ from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
-from prober.core.releases import Acknowledgements, Releases
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Session, Track, Tracks
 from prober.core.subscription import Subscription
@@ -72,7 +73,6 @@ class Certain(NamedTuple):
     position: int
     number: int
     session: Session
-    highest: int
 
 
 class Split(NamedTuple):
@@ -84,7 +84,6 @@ class Split(NamedTuple):
     position: int
     session: Session
     held: tuple[Certain, ...]
-    released: int
     witnesses: tuple[int, ...]
     facts: Facts
 
@@ -117,7 +116,7 @@ class HolderCheck:
 
     owner               who holds the key: since some time between `_start_lo` and `_start_t`, beginning at `_start_position`.
     _contested          after a late copy elsewhere that may have been a move.
-    acks, releases      what may have been let go.
+    acks                which acknowledgements may still be under way.
     pending             the violations on hold.
     """
 
@@ -134,7 +133,6 @@ class HolderCheck:
         "acks",
         "owner",
         "pending",
-        "releases",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription) -> None:
@@ -143,7 +141,6 @@ class HolderCheck:
         self._tracks = tracks
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
-        self.releases = Releases(log, docket.rules)
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None
@@ -172,7 +169,6 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
-        self.releases.release(self._log.frontier)
         for track in self._tracks:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
@@ -196,7 +192,7 @@ class HolderCheck:
             return
         if self.acks.may_end(copy.position, LONG_AGO) or self._docket.rules.clock_error_s:
             return
-        held = Certain(copy.position, copy.number, holder, copy.track.highest)
+        held = Certain(copy.position, copy.number, holder)
         told: Facts = {
             "seq": facts["seq"],
             "epoch": facts["epoch"],
@@ -205,7 +201,9 @@ class HolderCheck:
             "held": (copy.seq,),
         }
         proof = (*witnesses, copy.number)
-        self._put_on_hold(Split(self._overlap, copy.t, t, position, session, (held,), 0, proof, told))
+        rules = self._docket.rules
+        due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
+        self._put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
     # --- time and control ----------------------------------------------------------------------------------------------------
 
@@ -216,18 +214,12 @@ class HolderCheck:
             self.pending = tuple(rest)
             self._decide(split)
 
-    def reset(self, frontier: int) -> None:
+    def reset(self) -> None:
         """A control operation: all holds are gone and everything may have been released."""
         for split in self.pending:
             self._docket.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._docket.amnesty_cause))
         self.pending = ()
-        self.releases.release(frontier)
         self.owner = None
-
-    def rest(self, frontier: int) -> None:
-        """The key is idle and settled: nothing is held, and everything may have been released."""
-        self.releases.release(frontier)
-        self.acks.rest()
 
     # --- the rows of the table -----------------------------------------------------------------------------------------------
 
@@ -310,9 +302,7 @@ class HolderCheck:
         witnesses, facts = self._proof(scene)
         self._docket.counters["affinity_moves_outstanding_yes"] += 1
         session = arrival.track.session
-        self._put_on_hold(
-            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), 0, witnesses, facts)
-        )
+        self._put_on_hold(Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts))
         return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
@@ -363,16 +353,15 @@ class HolderCheck:
     # --- exactly once --------------------------------------------------------------------------------------------------------
 
     def _judge_outstanding(self, arrival: Arrival) -> None:
-        """Exactly-once: a message that is certainly held must not come again, unless something up to it may have been released."""
+        """Exactly-once: a message that is certainly held must not come again."""
         rules, position = self._docket.rules, arrival.position
         now = arrival.t + rules.clock_error_s
         held = [
-            Certain(position, track.held[position][0], track.session, track.highest)
+            Certain(position, track.held[position][0], track.session)
             for track in self._tracks
             if position in track.held and track.held[position][1] > now
         ]
-        released = self.releases.by(arrival.t)
-        if not held or position <= released or self.acks.may_end(position, arrival.lo):
+        if not held or self.acks.may_end(position, arrival.lo):
             return
         session = arrival.track.session
         alone = self._subscription.is_alone(session)
@@ -388,7 +377,7 @@ class HolderCheck:
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
-        self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), released, witnesses, facts))
+        self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
@@ -415,9 +404,8 @@ class HolderCheck:
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
         alive = [held for held in split.held if held.session.closed_t > alive_t or held.session is split.session]
-        released = max([split.released, *(held.highest for held in split.held if held not in alive)])
-        once = split.kind is Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
-        proven = bool(alive) and (split.position > released if once else split.session.closed_t > alive_t)
+        same = bool(alive) and all(held.session is split.session for held in alive)
+        proven = bool(alive) and (same or split.session.closed_t > alive_t)
         doubt = "" if proven else BROKEN if split.held else REWOUND
         self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
 
@@ -433,7 +421,7 @@ class HolderCheck:
         for track in others:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
-                held += [Certain(position, one[0], track.session, track.highest) for position, one in shown if one[1] > now]
+                held += [Certain(position, one[0], track.session) for position, one in shown if one[1] > now]
         held.sort(key=lambda one: one.position)
         return held
 

@@ -37,14 +37,15 @@ def judge_content(docket: Docket, arrival: Arrival, defect: str | None, matches_
         docket.violation(Kind.FILTER_LEAK, arrival.t, (arrival.number,), facts)
 
 
-def judge_known_id(docket: Docket, log: LearnedLog, arrival: Arrival, order: EpochOrder, orders: Iterable[EpochOrder]) -> None:
-    """A message id that was received before must stand for the same message. `orders`: the epochs that are still known."""
-    position = arrival.position
+def judge_known_id(
+    docket: Docket, log: LearnedLog, position: int, arrival: Arrival, order: EpochOrder, orders: Iterable[EpochOrder]
+) -> None:
+    """A message id that was received before, at `position`, must stand for the same message. `orders`: the epochs still known."""
     index, seq = log.epoch(position), log.seq(position)
     if index == order.index and seq == arrival.seq:
         return
     for first in orders:
-        if first.index == index:
+        if first.index == index and (first.record is not order.record or seq != arrival.seq):
             facts: Facts = {
                 "seq": arrival.seq,
                 "message_id": arrival.message_id,

@@ -6,7 +6,7 @@ itself and its redelivery is owed until it is acknowledged. The holder is judged
 what others held: the rewind is what is in question.
 
 Messages of an epoch without any recorded publish are *foreign* (another run's): their content is judged, and they are counted. They
-may rewind the key, so everything learned may have been released by them.
+may rewind the key, so they count as progress.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import inf
 from typing import Final, Protocol
 
 from prober.core.coverage import count_redelivery, count_rewind
-from prober.core.docket import Docket
+from prober.core.docket import HOLE, Docket
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
 from prober.core.integrity import (
@@ -38,7 +38,7 @@ from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Track, Tracks
 from prober.core.subscription import Subscription
 
-OVERHEAD_BYTES: Final = 2048
+OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
 
 
@@ -112,7 +112,7 @@ class KeyChecker:
 
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.of(publication, epoch)
+        order = self._order.epoch(epoch, publication)
         if order is None:
             return
         if self._order.confirmed(order, publication, t):
@@ -126,7 +126,7 @@ class KeyChecker:
 
     def abandoned(self, epoch: str, publication: Publication) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
-        order = self._order.of(publication, epoch)
+        order = self._order.epoch(epoch, publication)
         if order is not None:
             order.overtaken.pop(publication.seq, None)
 
@@ -158,7 +158,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        order = self._order.epoch(event.epoch, "" if publication is None else publication.region)
+        order = self._order.epoch(event.epoch, publication)
         if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
@@ -169,26 +169,29 @@ class KeyChecker:
         certain = self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
-        self._hold(arrival, certain)
+        self._hold(arrival, certain, publication)
 
     def _arrive(self, event: Delivered, number: int) -> Arrival:
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
         session = self.subscription.session(event.session, t)
+        if session.unseen and self.subscription.holed:
+            self.docket.excuse(t, HOLE)
         if self._closed_seen_t != self.subscription.last_closed_t:
             self._closed_seen_t = self.subscription.last_closed_t
-            self._holder.releases.release(self._tracks.fold_closed(t))
+            self._tracks.fold_closed(t)
         track = self._tracks.of(session, t)
         lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
         stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
         if stamp != NO_STAMP:
             self.docket.ids_alone = False
-        return Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
+        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
+        arrival.generation = event.generation
+        return arrival
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counters["deliveries_foreign"] += 1
-        self._holder.releases.release(self.log.frontier)
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -206,20 +209,25 @@ class KeyChecker:
                 return False
         self._learn(arrival, order, publication)
         if known:
-            arrival.copies_id = True
-            for position in (known, arrival.position):
-                log.mark(position, SHARED)
-            note_service_duplicate(self.docket, arrival)
+            self._note_copy(arrival, order, known)
         else:
             self._judge_origin(arrival, order, publication)
         return True
+
+    def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
+        """A known message id with another publish time."""
+        arrival.copies_id = True
+        for position in (known, arrival.position):
+            self.log.mark(position, SHARED)
+        judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
+        note_service_duplicate(self.docket, arrival)
 
     def _recognise(self, arrival: Arrival, order: EpochOrder) -> None:
         """A record that was received before."""
         log, position = self.log, arrival.position
         arrival.lo = max(arrival.lo, log.invoked_t(position))
         count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
-        judge_known_id(self.docket, log, arrival, order, self._order.epochs)
+        judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
         judge_redelivery(self.docket, log, arrival)
 
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
@@ -251,7 +259,7 @@ class KeyChecker:
         self._last_arrival = (session, arrival.t)
         if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
             return
-        if publication is None or (publication.token is not None and publication.token != arrival.token):
+        if publication is None or (publication.token != arrival.token and not publication.open):
             self.log.mark(arrival.position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
@@ -280,7 +288,7 @@ class KeyChecker:
 
     def _order_judges(self, arrival: Arrival, order: EpochOrder, publication: Publication) -> None:
         if arrival.copies_id:
-            order.real_time.learn(publication, arrival.epoch, arrival.number)
+            self._order.learn(order, publication, arrival)
         elif self._order.first_delivery(order, publication, arrival):
             order.record.receive(publication)
 
@@ -294,11 +302,12 @@ class KeyChecker:
         for track in self._tracks.others(arrival.track):
             track.drop_from(arrival.position)
             reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
-        reached = max([reached, *(span.position for span in self._tracks.past if span.last_t >= sent_t)])
+        for spans in self._tracks.past:
+            reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.t, reached)
+            self._liveness.rewound(arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position))
 
-    def _hold(self, arrival: Arrival, certain: bool) -> None:
+    def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
 
         It is also in doubt while an acknowledgement of an earlier delivery may be under way, for applied now it ends this hold too, and
@@ -320,7 +329,6 @@ class KeyChecker:
         else:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)
-        holder.releases.lease(position, lease_end_t - delay_s, arrival.t)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
         if not acked_before and position > self._redelivery.sought_frontier:
@@ -328,7 +336,8 @@ class KeyChecker:
             self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         flow = track.session.flow
         if flow is not None:
-            flow.take(arrival.token, self._topic_key.largest + OVERHEAD_BYTES, lease_end_t + delay_s)
+            size = publication.size if publication is not None and publication.size else self._topic_key.largest
+            flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
 
     def _record(self, arrival: Arrival, position: int) -> None:
@@ -352,7 +361,7 @@ class KeyChecker:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         if acking is not None and acking.session.flow is not None:
-            acking.session.flow.release(token)
+            acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
 
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
@@ -366,7 +375,7 @@ class KeyChecker:
             acking.unsettle(t + self._rules.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if len(self._tracks) > 1:
+        if acking is None or len(self._tracks) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)
@@ -380,12 +389,11 @@ class KeyChecker:
             self._last_event_t = t
         token = hash(event.message_id)
         newest = self.log.find(token)
-        self._holder.releases.release(newest or self.log.frontier)
         track = self._tracks.find(event.session)
         if not newest or track is None:
             return
         if track.session.flow is not None:
-            track.session.flow.release(token)
+            track.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
@@ -416,7 +424,6 @@ class KeyChecker:
             return
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
-            self._holder.releases.lease(position, end_t, event.t)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
@@ -545,19 +552,17 @@ class KeyChecker:
         self._holder.settle(inf)
         self._order.settle(inf)
 
-    def owes(self) -> bool:
-        """Whether the service still owes this subscription a delivery."""
-        if self._liveness.owes():
-            return True
-        now = self._last_event_t
-        return any(
-            next(owed, None) is not None or any(self._order.missing(order, now)) for order, owed in self._order.undelivered(now)
-        )
+    def owes(self, now: float = LONG_AGO) -> bool:
+        """Whether the service still owes this subscription a delivery, other than what may be older than the retention by `now`."""
+        return self._liveness.owes() or self._order.owes(now)
 
-    def has_lost_by_age(self, now: float) -> bool:
-        """Whether something published may have grown older than the retention before it was received."""
-        expired_t = self._order.expired_t(now)
-        return any(order.record.latest is not None and order.record.first_t <= expired_t for order in self._order.epochs)
+    def expired_t(self, now: float) -> float:
+        """What was published up to this time may be older than the retention of the subscription."""
+        return self._order.expired_t(now)
+
+    def region_of(self, position: int) -> str:
+        """Where a position inside the window was published, as far as is known."""
+        return self._order.region_of(position)
 
     @property
     def at_rest(self) -> bool:
@@ -569,7 +574,7 @@ class KeyChecker:
         self.log.forget_confirmations()
         self._order.excuse(self.docket.amnesty_until_t)
         self._redelivery.reset(self.log.frontier)
-        self._holder.reset(self.log.frontier)
+        self._holder.reset()
         self._liveness.reset()
         self.subscription.freed(self.docket.key)
         self._tracks.distrust()
@@ -592,7 +597,7 @@ class KeyChecker:
             return busy_until_t
         self.log.forget()
         self._tracks.forget()
-        self._holder.rest(self.log.frontier)
+        self._holder.acks.rest()
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

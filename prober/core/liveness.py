@@ -5,22 +5,25 @@
     REDELIVERY_STALL  V2: after a rewind, no delivery reaches the frontier of that moment, and the key stood still, for
                       `stall_deadline_s`.
     UNACKED_STALL     V3: a message that was never acknowledged is not delivered again after its refusal or the end of its lease,
-                      and the key stood still, for `unacked_deadline_s`; if it was refused, also when the key moves on without it.
+                      and the key stood still, for `unacked_deadline_s`; or the key moves on without it.
 
 Each is told once per standstill, as of the moment when its first deadline passed, so that it makes no difference when the clock was
 looked at.
 
 "Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not
-stuck. Only a message that was refused has to come again whatever else comes, once its refusal has certainly been applied.
+stuck. Only a message that was delivered and never acknowledged has to come again whatever else comes. The clock of that runs from the
+end of its lease, also if it was refused, since a refusal may be lost; and by then it has certainly been applied.
 
 Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull
 and push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and
 settled. After a refusal or an expired lease the service may wait as long as the retry policy lets it, with the message and with
-those behind it. What is older than the retention is owed no more.
+those behind it. What a lost pull carried is held until its lease is over. What has grown older than the retention by its deadline is
+owed no more.
 
 What makes a missed deadline indeterminate:
 
 * Another key of the subscription has been held since before the clock began: "unacknowledged messages of a key can delay other keys".
+  Then the clock begins anew, until nothing was held for the whole time.
 * With a dead-letter policy consistent redelivery is not promised.
 * A stream broke or a pull was lost since a run began, and all of its tail had been acknowledged before: it may have been sent and lost.
   What is really owed shows as UNACKED_STALL.
@@ -32,7 +35,6 @@ delivery that shows the rewind; so what can have been sent after it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
 
@@ -54,10 +56,14 @@ HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this on
 
 
 class Owed(NamedTuple):
-    """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery."""
+    """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
+
+    `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
+    """
 
     due_t: float
     number: int
+    lease_end_t: float
     refused: bool = False
 
 
@@ -74,11 +80,12 @@ class LivenessCheck:
     """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
 
     __slots__ = (
+        "_delayed",
         "_docket",
         "_holder",
         "_log",
         "_orders",
-        "_refused_t",
+        "_restarted_t",
         "_subscription",
         "_told",
         "_tracks",
@@ -97,7 +104,8 @@ class LivenessCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._refused_t = LONG_AGO
+        self._delayed = False
+        self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
@@ -112,12 +120,14 @@ class LivenessCheck:
         self.last_delivery_number = number
         if self._told:
             self._told = _NOTHING
+            self._delayed = False
+            self._restarted_t = LONG_AGO
         if self.run is not None:
             self._advance(self.run, max(position, self.run.reached), self.run.target)
 
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
-        self.owed[position] = Owed(due_t, number)
+        self.owed[position] = Owed(due_t, number, due_t)
         if len(self.owed) > 2 * self._docket.rules.window:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
@@ -125,14 +135,13 @@ class LivenessCheck:
         """The lease of a delivery may last until `due_t`."""
         owed = self.owed.get(position)
         if owed is not None and due_t > owed.due_t:
-            self.owed[position] = Owed(due_t, owed.number)
+            self.owed[position] = Owed(due_t, owed.number, due_t)
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
-        self._refused_t = t
         owed = self.owed.get(position)
         if owed is not None:
-            self.owed[position] = Owed(t, owed.number, refused=True)
+            self.owed[position] = Owed(t, owed.number, max(owed.lease_end_t, t), refused=True)
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""
@@ -140,9 +149,9 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, t: float, reached: int) -> None:
-        """A rewind: everything up to the frontier has to come again. `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, t), reached, self._log.frontier)
+    def rewound(self, number: int, t: float, reached: int, target: int) -> None:
+        """A rewind: everything up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        self._advance(Run(0, 0, number, t), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""
@@ -166,9 +175,9 @@ class LivenessCheck:
         if self._subscription.up_since_t == inf:
             return inf
         ready_t = self._ready_t(now)
-        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(now))
+        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(now), self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
-        for order, undelivered in self._orders.undelivered(now):
+        for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)
             coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
         return coming_t
@@ -177,17 +186,16 @@ class LivenessCheck:
         """Since when the service could deliver the key, apart from nobody waiting: a stream is open, nothing keeps the key back."""
         subscription = self._subscription
         if not subscription.streaming:
-            return max(subscription.up_since_t, self._tracks.busy_until_t)
+            return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)
         used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
         return max(subscription.up_since_t, used_up_t)
 
     def _backed_off_t(self, now: float) -> float:
-        """Until when the retry policy may keep the key back: after a refusal, or a lease that is over."""
+        """Until when the retry policy may keep the key back: something was refused, or its lease is over, and has not come again."""
         backoff_s = self._docket.rules.retry_backoff_max_s
         if not backoff_s:
             return LONG_AGO
-        expired_t = max((owed.due_t for owed in self.owed.values() if owed.due_t <= now), default=LONG_AGO)
-        return max(self._refused_t, expired_t) + backoff_s
+        return max((owed.due_t for owed in self.owed.values() if owed.due_t <= now), default=LONG_AGO) + backoff_s
 
     def _deadline(self, since_t: float, seconds: float) -> float:
         """When the service will have been able to deliver for so long since a moment."""
@@ -207,7 +215,7 @@ class LivenessCheck:
         if now <= deadline_t:
             return deadline_t
         self.run = None
-        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(now):
+        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(deadline_t):
             facts: dict[str, Fact] = {
                 "target": self._log.seq(run.target),
                 "since_t": quiet_since_t,
@@ -227,6 +235,18 @@ class LivenessCheck:
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
+    def _excuse(self, since_t: float, deadline_t: float) -> str | None:
+        """Why a deadline that passed may have been missed legally, empty if it may not; None if that cannot be said.
+
+        While another key is held the clock begins anew; and once more when that is over, since nobody knows when it was.
+        """
+        held = self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
+        if not held and not self._delayed:
+            return ""
+        self._delayed = held
+        self._restarted_t = deadline_t
+        return HELD_ELSEWHERE if held else None
+
     # --- what is not acknowledged --------------------------------------------------------------------------------------------
 
     def _judge_owed(self, now: float, quiet_since_t: float, ready_t: float) -> float:
@@ -236,17 +256,20 @@ class LivenessCheck:
         firm: dict[int, float] = {}
         doubtful: dict[int, float] = {}
         moved_on: dict[int, float] = {}
-        expired_t = self._orders.expired_t(now)
         settled_s = rules.ack_settled_s + rules.retry_backoff_max_s
         for position, owed in self.owed.items():
-            if position <= self._log.floor or self._log.invoked_t(position) <= expired_t < owed.due_t:
+            since_t = max(owed.due_t, quiet_since_t)
+            if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position) else firm
-            group[position] = max(owed.due_t, quiet_since_t)
-            if owed.refused and not rules.dead_letter_max_attempts and self.last_delivery_t > owed.due_t:
-                moved_on[position] = max(owed.due_t + settled_s, ready_t)
+            group[position] = since_t
+            if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
+                moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
+
+    def _has_expired(self, position: int, t: float) -> bool:
+        return self._log.invoked_t(position) <= self._orders.expired_t(t)
 
     def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
         """The same for a group of positions, by the time since when each is owed."""
@@ -254,24 +277,33 @@ class LivenessCheck:
         told = f"{Kind.UNACKED_STALL} {doubt}"
         if since_t == inf or told in self._told:
             return inf
-        deadline_t = self._deadline(since_t, self._docket.rules.unacked_deadline_s)
+        deadline_s = self._docket.rules.unacked_deadline_s
+        deadline_t = self._deadline(since_t, deadline_s)
         if now <= deadline_t:
             return deadline_t
+        excuse = doubt or self._excuse(since_t, deadline_t)
+        if excuse is not None and (told_so := f"{told}{excuse}") not in self._told:
+            self._told |= {told_so}
+            overdue = sorted(position for position, t in since.items() if t == since_t)
+            self._file_unacked(overdue, since_t, deadline_t, excuse)
+        if excuse is None or excuse == HELD_ELSEWHERE:
+            return self._deadline(deadline_t, deadline_s)
         self._told |= {told}
-        overdue = sorted(position for position, t in since.items() if t == since_t)
-        self._file_unacked(overdue, since_t, deadline_t, doubt or self._held_elsewhere(since_t, deadline_t))
         return inf
 
     def _judge_moved_on(self, now: float, since: dict[int, float]) -> float:
-        """The same for what was refused although the key moves on: each is told once."""
+        """The same for what has to come again although the key moves on: each is told once."""
         coming_t = inf
+        deadline_s = self._docket.rules.unacked_deadline_s
         for position, since_t in since.items():
-            deadline_t = self._deadline(since_t, self._docket.rules.unacked_deadline_s)
+            deadline_t = self._deadline(since_t, deadline_s)
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
-                continue
-            self._file_unacked([position], since_t, deadline_t, self._held_elsewhere(since_t, deadline_t))
-            del self.owed[position]
+            elif self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t):
+                coming_t = min(coming_t, now + deadline_s)
+            elif not self._has_expired(position, deadline_t) and position in self.owed:
+                self._file_unacked([position], since_t, deadline_t, "")
+                del self.owed[position]
         return coming_t
 
     def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
@@ -294,10 +326,12 @@ class LivenessCheck:
 
     def _judge_lost(self, now: float, ready_t: float, order: EpochOrder) -> float:
         coming_t = inf
-        for overtaken in self._orders.missing(order, now):
+        for overtaken in order.missing():
             if overtaken.reported_lost:
                 continue
             deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
+            if overtaken.publication.invoked_t <= self._orders.expired_t(deadline_t):
+                continue
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
             else:
@@ -321,30 +355,36 @@ class LivenessCheck:
     def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: Iterator[Publication]) -> float:
         if epoch in self._told:
             return inf
-        first = next(undelivered, None)
-        if first is None:
-            return inf
-        since_t = max(first.confirmed_t, quiet_since_t)
-        deadline_t = self._deadline(since_t, self._docket.rules.delivery_deadline_s)
-        if now <= deadline_t:
-            return deadline_t
-        self._told |= {epoch}
-        stuck = [first.seq, *(publication.seq for publication in undelivered if publication.confirmed_t <= deadline_t)]
+        deadline_s = self._docket.rules.delivery_deadline_s
+        for first in undelivered:
+            since_t = max(first.confirmed_t, quiet_since_t)
+            deadline_t = self._deadline(since_t, deadline_s)
+            if first.invoked_t <= self._orders.expired_t(deadline_t):
+                continue
+            if now <= deadline_t:
+                return deadline_t
+            excuse = self._excuse(since_t, deadline_t)
+            told = epoch + excuse if excuse else epoch
+            if excuse is not None and told not in self._told:
+                self._told |= {told}
+                self._file_stuck(epoch, first, undelivered, since_t, deadline_t, excuse)
+            return self._deadline(deadline_t, deadline_s) if excuse is None or excuse else inf
+        return inf
+
+    def _file_stuck(
+        self, epoch: str, first: Publication, others: Iterator[Publication], since_t: float, deadline_t: float, doubt: str
+    ) -> None:
+        stuck = [first.seq, *(publication.seq for publication in others if publication.confirmed_t <= deadline_t)]
         self._docket.liveness(
             Kind.STUCK,
             deadline_t,
             (first.invoked_number, first.confirmed_number, self.last_delivery_number),
             {
-                "seqs": tuple(islice(stuck, SEQS_SHOWN)),
+                "seqs": tuple(stuck[:SEQS_SHOWN]),
                 "count": len(stuck),
                 "epoch": epoch,
                 "since_t": since_t,
                 "seconds": deadline_t - since_t,
             },
-            self._held_elsewhere(since_t, deadline_t),
+            doubt,
         )
-        return inf
-
-    def _held_elsewhere(self, since_t: float, deadline_t: float) -> str:
-        """Whether another key was held all the time since the clock began."""
-        return HELD_ELSEWHERE if self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t) else ""

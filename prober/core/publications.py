@@ -48,18 +48,18 @@ class Early(NamedTuple):
 class Attempts:
     """The prober's own attempts to publish one sequence number, where there was more than one or not all of them succeeded.
 
-    invoked_t   when each generation was handed over.
+    invoked     when and in which region each generation was handed over.
     open        how many have no outcome yet.
     unknown     whether one ended without anybody knowing what it stored.
     """
 
-    __slots__ = ("count", "invoked_t", "open", "unknown")
+    __slots__ = ("count", "invoked", "open", "unknown")
 
-    def __init__(self, t: float) -> None:
+    def __init__(self, t: float, region: str) -> None:
         self.count = 1
         self.open = 1
         self.unknown = False
-        self.invoked_t: dict[int, float] = {0: t}
+        self.invoked: dict[int, tuple[float, str]] = {0: (t, region)}
 
 
 class Publication:
@@ -140,12 +140,17 @@ class Publication:
         """Whether its record may still be delivered, and would be bound to its place: not given up, not certainly unsent."""
         return not self.abandoned and not self.certainly_unsent
 
-    def republish(self, generation: int, t: float) -> None:
+    def invocation(self, generation: int) -> tuple[float, str]:
+        """When and in which region an attempt was handed over."""
+        first = (self.invoked_t, self.region)
+        return first if self._attempts is None else self._attempts.invoked.get(generation, first)
+
+    def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
         attempts = self._several()
         attempts.count += 1
         attempts.open += 1
-        attempts.invoked_t[generation] = t
+        attempts.invoked[generation] = (t, region)
 
     def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
         """Notes a confirmation; True when it names the primary, which only the first one does."""
@@ -159,7 +164,7 @@ class Publication:
         self.confirmed_t = t
         self.confirmed_number = number
         if self._attempts is not None:
-            self.ordered_t = self._attempts.invoked_t.get(generation, self.invoked_t)
+            self.ordered_t, self.region = self._attempts.invoked.get(generation, (self.invoked_t, self.region))
         return True
 
     def delivered_early(self, early: Early) -> None:
@@ -186,7 +191,7 @@ class Publication:
 
     def _several(self) -> Attempts:
         if self._attempts is None:
-            self._attempts = Attempts(self.invoked_t)
+            self._attempts = Attempts(self.invoked_t, self.region)
             self._attempts.open = 0 if self.token is not None else 1
         return self._attempts
 
@@ -197,7 +202,6 @@ class EpochRecord:
     open        those that are not settled, in the order of their invocations.
     ranks       how many publications were invoked, and `latest` the last of them.
     confirmed_rank  the highest rank that was confirmed.
-    first_t     when the first of them was invoked.
     complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
     """
 
@@ -207,7 +211,6 @@ class EpochRecord:
         "complete",
         "confirmed_rank",
         "first",
-        "first_t",
         "given_up",
         "last",
         "latest",
@@ -220,7 +223,6 @@ class EpochRecord:
         self.name = name
         self.first = 0
         self.last = 0
-        self.first_t = inf
         self.complete = complete
         self.given_up = 0
         self.ranks = 0
@@ -251,12 +253,11 @@ class EpochRecord:
         """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
         publication = self.open.get(seq)
         if publication is not None:
-            publication.republish(generation, t)
+            publication.republish(generation, t, region)
         elif self.last and self.first <= seq <= self.last and self.was_invoked(seq):
             self._repeat(seq)
         else:
             self._extend(seq)
-            self.first_t = min(self.first_t, t)
             self.ranks += 1
             publication = self.open[seq] = Publication(seq, t, number, waiting, self.ranks, region, size)
             if self.latest is not None:

@@ -22,6 +22,7 @@ from types import MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
+from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -29,9 +30,8 @@ from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
-from prober.core.publications import EpochRecord, Publication
+from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
-from prober.core.releases import Acknowledgements, Releases
 from prober.core.rules import Rules
 from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
@@ -189,7 +189,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Overtaken,
     HolderCheck,
     Acknowledgements,
-    Releases,
+    Attempts,
     LivenessCheck,
     Tracks,
     Track,

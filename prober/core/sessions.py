@@ -24,8 +24,8 @@ from prober.core.events import LONG_AGO
 
 SPANS_PER_DELAY: Final = 16
 """Into how many spans the deliveries of one Delta are divided."""
-SPANS_KEPT: Final = 32
-"""Spans of sessions that are over, kept without them; beyond that the two oldest become one."""
+PASTS_KEPT: Final = 16
+"""Sessions that are over whose pasts are kept; beyond that those of the two oldest become one, as a single span."""
 TRACKS_KEPT: Final = 64
 """Sessions remembered per key; beyond that the oldest are let go, also while they are open."""
 OWNERS_KEPT: Final = 64
@@ -44,17 +44,19 @@ class Session:
     opened_t    nothing on it was sent before this (for pull: when it was invoked).
     answered    something was delivered on it, whatever the key: a pull whose answer has come.
     flow        what the service may have outstanding on it, None without a limit.
+    unseen      its opening is not on record.
     """
 
-    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "subscriber")
+    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "subscriber", "unseen")
 
-    def __init__(self, name: str, subscriber: str, opened_t: float, flow: Flow | None = None) -> None:
+    def __init__(self, name: str, subscriber: str, opened_t: float, flow: Flow | None = None, *, unseen: bool = False) -> None:
         self.name = name
         self.subscriber = subscriber
         self.opened_t = opened_t
         self.closed_t = inf
         self.answered = False
         self.flow = flow
+        self.unseen = unseen
 
 
 class Flow:
@@ -64,18 +66,20 @@ class Flow:
     is not known is taken as unlimited, so that the service is rather excused.
     """
 
-    __slots__ = ("_bytes", "_leased_until_t", "_max_bytes", "_max_messages", "_outstanding")
+    __slots__ = ("_bytes", "_freeing_until_t", "_leased_until_t", "_max_bytes", "_max_messages", "_outstanding")
 
     def __init__(self, max_messages: float, max_bytes: float) -> None:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
+        self._freeing_until_t = LONG_AGO
         self._outstanding: dict[int, float] = {}
         self._bytes = 0.0
         self._leased_until_t = LONG_AGO
 
     def take(self, token: int, size: float, leased_until_t: float) -> None:
-        """A message was delivered on the stream."""
-        self.release(token)
+        """A message was delivered on the stream: there was room for it."""
+        self.release(token, LONG_AGO)
+        self._freeing_until_t = LONG_AGO
         self._outstanding[token] = size
         self._bytes += size
         self._leased_until_t = max(self._leased_until_t, leased_until_t)
@@ -85,8 +89,10 @@ class Flow:
         if token in self._outstanding:
             self._leased_until_t = max(self._leased_until_t, leased_until_t)
 
-    def release(self, token: int) -> None:
-        """A message was acknowledged or refused."""
+    def release(self, token: int, settled_t: float) -> None:
+        """A message was acknowledged or refused, which the service has applied by `settled_t`."""
+        if self._full and settled_t > self._freeing_until_t:
+            self._freeing_until_t = settled_t
         size = self._outstanding.pop(token, None)
         if size is not None:
             self._bytes = sum(self._outstanding.values()) if self._bytes == inf else self._bytes - size
@@ -96,8 +102,12 @@ class Flow:
 
     def used_up_until_t(self) -> float:
         """Until when the service may send no more on the stream, as things are; long ago if it may."""
-        full = len(self._outstanding) >= self._max_messages or self._bytes >= self._max_bytes
-        return self._leased_until_t if full and self._outstanding else LONG_AGO
+        return self._leased_until_t if self._full else self._freeing_until_t
+
+    @property
+    def _full(self) -> bool:
+        many = len(self._outstanding) >= self._max_messages
+        return bool(self._outstanding) and (many or self._bytes >= self._max_bytes < inf)
 
 
 class Span:
@@ -127,7 +137,6 @@ class Track:
     """What one key has seen of one session.
 
     last, last_t, last_number   its latest delivery (position 0: none yet, or not trusted any more).
-    highest                     the highest position ever delivered on it.
     run_start, run_start_t      where and when the current run of consecutive positions began.
     held                        position -> `Held` for what its subscriber certainly holds, ascending.
     rewound_t                   when a delivery on it last rewound the key.
@@ -138,7 +147,6 @@ class Track:
     __slots__ = (
         "_leased_until_t",
         "held",
-        "highest",
         "last",
         "last_number",
         "last_t",
@@ -155,7 +163,6 @@ class Track:
         self.held: dict[int, Held] = {}
         self.unsettled_until_t = LONG_AGO
         self.rewound_t = LONG_AGO
-        self.highest = 0
         self._leased_until_t = LONG_AGO
         self.last = 0
         self.last_t = LONG_AGO
@@ -184,8 +191,6 @@ class Track:
         self.last = position
         self.last_t = t
         self.last_number = number
-        if self.highest < position < ANCIENT:
-            self.highest = position
         spans = self.spans
         while len(spans) > 1 and spans[1].last_t < t - delay_s - eps:
             del spans[0]
@@ -287,7 +292,7 @@ class Tracks:
         self._streaming = streaming
         self._by_session = NO_TRACKS
         self._last_of = NO_OWNERS
-        self.past: list[Span] = []
+        self.past: list[list[Span]] = []
         self.unsettled_until_t = LONG_AGO
         self.forgetful = False
 
@@ -331,21 +336,21 @@ class Tracks:
                 yield arrival.own if track is arrival.track else track.last
         yield self._last_of.get(subscriber, 0)
 
-    def fold_closed(self, t: float) -> int:
-        """Folds away the streams that are closed at `t`; returns the highest position that was ever delivered on them."""
-        return self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
+    def fold_closed(self, t: float) -> None:
+        """Folds away the streams that are closed at `t`."""
+        self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
 
-    def _fold_all(self, names: Iterable[str]) -> int:
-        return max([self._fold(name) for name in list(names)], default=0)
+    def _fold_all(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self._fold(name)
 
-    def _fold(self, name: str) -> int:
+    def _fold(self, name: str) -> None:
         track = self._by_session.pop(name)
         track.drop_from(0)
         self.unsettled_until_t = max(self.unsettled_until_t, track.busy_until_t)
         if track.last:
             self._remember_owner(track)
-        self.remember(track.past())
-        return track.highest
+        self._remember_past(list(track.past()))
 
     def _remember_owner(self, track: Track) -> None:
         owners = self._last_of = self._last_of or {}
@@ -355,25 +360,21 @@ class Tracks:
             del owners[next(iter(owners))]
             self.forgetful = True
 
-    def remember(self, spans: Iterable[Span]) -> None:
-        """Keeps what sessions that are no longer tracked may still be predecessors with.
-
-        Every span counts as a session of its own. One that is neither later nor higher than another can never be the highest
-        candidate; and where there are too many, the two oldest become one that is both.
-        """
-        kept: list[Span] = []
-        for span in sorted([*self.past, *spans], key=lambda span: span.last_t):
-            while kept and kept[-1].position <= span.position:
-                kept.pop()
-            kept.append(span)
-        while len(kept) > SPANS_KEPT:
-            kept[0].last_t = kept.pop(1).last_t
-        self.past = kept
+    def _remember_past(self, spans: list[Span]) -> None:
+        """Keeps what a session that is no longer tracked may still be a predecessor with."""
+        if not spans:
+            return
+        self.past.append(spans)
+        if len(self.past) > PASTS_KEPT:
+            oldest = [*self.past.pop(0), *self.past.pop(0)]
+            highest = max(oldest, key=lambda span: span.position)
+            first_t, last_t = min(span.first_t for span in oldest), max(span.last_t for span in oldest)
+            self.past.insert(0, [Span(first_t, last_t, highest.position, highest.number, LONG_AGO)])
 
     def forget_before(self, t: float) -> None:
         """Nothing that was sent up to `t` can be a predecessor any more."""
-        if self.past and self.past[0].last_t < t:
-            self.past = [span for span in self.past if span.last_t >= t]
+        if self.past and any(spans[-1].last_t < t for spans in self.past):
+            self.past = [spans for spans in self.past if spans[-1].last_t >= t]
 
     def distrust(self) -> None:
         """Forgets where all sessions stood: a seek, or a hole in the record."""
@@ -408,6 +409,7 @@ class Arrival:
     __slots__ = (
         "copies_id",
         "epoch",
+        "generation",
         "lo",
         "message_id",
         "new",
@@ -434,4 +436,5 @@ class Arrival:
         self.stamp = stamp
         self.position = 0
         self.new = False
+        self.generation = 0
         self.copies_id = False

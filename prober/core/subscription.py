@@ -40,6 +40,8 @@ class Subscription:
     settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
     complete        whether every session was seen to open, so that no unknown one can deliver.
+    holed           whether the record had a hole.
+    lost_until_t    until when messages of a lost pull may be leased.
     losses          how many streams broke and pulls were lost so far.
     racing          whether deliveries may overtake each other on several sessions.
     """
@@ -51,9 +53,11 @@ class Subscription:
         "_sessions",
         "_unanswered",
         "complete",
+        "holed",
         "index",
         "last_closed_t",
         "losses",
+        "lost_until_t",
         "name",
         "open",
         "racing",
@@ -81,7 +85,9 @@ class Subscription:
         self.settling = ""
         self.seen = False
         self.complete = True
+        self.holed = False
         self.losses = 0
+        self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0
         self._sessions: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
@@ -99,7 +105,7 @@ class Subscription:
         session = self._sessions.get(name)
         if session is None:
             self.complete = False
-            session = self._begin(Session(name, name, LONG_AGO), t)
+            session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
         if not session.answered:
             self._answer(session, t)
         return session
@@ -119,6 +125,7 @@ class Subscription:
     def close_all(self, t: float) -> None:
         """Ends every session: the record has a hole, and what is open is not known."""
         self.complete = False
+        self.holed = True
         for name in list(self._sessions):
             self._end(name, t, lost=True)
 
@@ -161,13 +168,14 @@ class Subscription:
         self.open -= 1
         if self.streaming:
             self._end_stream(session, t)
-        elif lost and not session.answered:
+        elif lost and not session.answered and self.rules.mode is Mode.PULL:
             self._lose(session.opened_t, t)
+            self.lost_until_t = t + self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
         self._answer(session, t)
 
     def _end_stream(self, session: Session, t: float) -> None:
         self.last_closed_t = t
-        self._lose(t - self.rules.close_detection_max_s, t)
+        self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
         if left:
             self._open_streams[session.subscriber] = left
@@ -195,11 +203,13 @@ class Subscription:
     # --- who is there --------------------------------------------------------------------------------------------------------
 
     def flow_changed(self, t: float) -> None:
-        """The flow control of a stream was used up, or has room again."""
-        if self.streaming and any(
-            session.flow is None or session.flow.used_up_until_t() <= t for session in self._sessions.values()
-        ):
-            self.waiting.start(t)
+        """The flow control of a stream was used up, or has room again, or may have since."""
+        if not self.streaming:
+            return
+        room = [LONG_AGO if session.flow is None else session.flow.used_up_until_t() for session in self._sessions.values()]
+        room_t = min(room, default=inf)
+        if room_t <= t:
+            self.waiting.start(room_t)
         else:
             self.waiting.stop(t)
 
@@ -218,7 +228,7 @@ class Subscription:
     def loss_may_show(self, t: float, now: float) -> bool:
         """Whether it may still turn out that something sent up to `t` was lost: a stream looks open, or a pull still waits."""
         if self.streaming:
-            return now <= t + self.rules.close_detection_max_s + self.rules.clock_error_s
+            return now <= t + self.rules.close_detection_max_s + self.rules.delivery_delay_max_s + self.rules.clock_error_s
         return bool(self._unanswered) and next(iter(self._unanswered.values())) <= t
 
     def _lose(self, begun_t: float, over_t: float) -> None:

@@ -16,7 +16,7 @@ decided before the first event that is later.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -54,6 +54,8 @@ from prober.core.subscription import Subscription
 _TIMELESS = (Ended, Interrupted)
 """Events that do not say what happened until then: an end that did not drain, a hole in the record."""
 
+_OF_PUBLISHER = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned)
+
 
 class Verifier:
     """Judges a topic: any number of keys on any number of subscriptions.
@@ -75,8 +77,11 @@ class Verifier:
         self.counters: Counter[str] = Counter()
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
+        self._observed = 0
         self._number = 0
         self._now = LONG_AGO
+        self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
+        self._waiting: deque[tuple[Event, int]] = deque()
         self._keys = Keys()
         self._groups = self._keys.warm
         self._subscriptions: dict[str, Subscription] = {}
@@ -108,8 +113,19 @@ class Verifier:
 
     def observe(self, event: Event) -> Sequence[Finding]:
         """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
+        self._observed += 1
+        if self._clock_error_s:
+            self._wait_for_publisher(event)
+        else:
+            self._number = self._observed
+            self._take(event)
+        if not self._decided:
+            return ()
+        decided, self._decided = self._decided, []
+        return decided
+
+    def _take(self, event: Event) -> None:
         t = event.t
-        self._number += 1
         queue = self._queue
         if queue and queue[0][0] < t and type(event) not in _TIMELESS:
             self._pass_time(t)
@@ -118,13 +134,24 @@ class Verifier:
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
-        if not self._decided:
-            return ()
-        decided, self._decided = self._decided, []
-        return decided
+
+    def _wait_for_publisher(self, event: Event) -> None:
+        """Where clocks differ, a message may be received before its publish is recorded: so receivers wait, publishers do not."""
+        self._go_on_until(event.t - self._clock_error_s)
+        if isinstance(event, _OF_PUBLISHER):
+            self._number = self._observed
+            self._handlers[type(event)](event)
+        else:
+            self._waiting.append((event, self._observed))
+
+    def _go_on_until(self, t: float) -> None:
+        while self._waiting and self._waiting[0][0].t <= t:
+            event, self._number = self._waiting.popleft()
+            self._take(event)
 
     def finish(self) -> Sequence[Finding]:
         """Settles what is on hold as if time went on without further events, and returns the findings decided so."""
+        self._go_on_until(inf)
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.finish()
@@ -137,7 +164,7 @@ class Verifier:
         """Whether the service still owes a subscription a delivery; one that never showed itself counts only if none did."""
         seen = any(subscription.seen for subscription in self._subscriptions.values())
         checkers = (checker for group in self._groups.values() for checker in group.checkers)
-        return any(checker.owes() for checker in checkers if checker.subscription.seen or not seen)
+        return any(checker.owes(self._now) for checker in checkers if checker.subscription.seen or not seen)
 
     # --- publish events ------------------------------------------------------------------------------------------------------
 

@@ -41,8 +41,9 @@ class WaitingTime:
         return self._running
 
     def start(self, t: float) -> None:
-        """Somebody waits from now on."""
+        """Somebody waits from `t` on, at the earliest from when the last one stopped."""
         if not self._running:
+            t = max(t, self._since_t)
             self._running = True
             self._since_t = t
             self._sample(t)

@@ -34,6 +34,7 @@ KEYS = ("a", "b", "c", "d")
 DEADLINE_S = 20
 BUSY_S = 40.0
 PATIENCE_S = 60.0
+PULL_TIMEOUT_S = 1.5
 SEEDS = range(3)
 CHANCES = {
     "stall_key": 0.02,  # later on, when there is something to be missed
@@ -70,7 +71,7 @@ class World:
         self._last = dict.fromkeys(KEYS, 0)
         self._repeating: set[str] = set()
         self._streams: dict[str, str] = {}
-        self._pulled: dict[str, float] = {}
+        self._waiting: set[str] = set()
 
     def _rules(self) -> Rules:
         return Rules(
@@ -143,8 +144,9 @@ class World:
 
     def _open(self, client: str) -> None:
         stream = self._streams[client] = f"{client}-{next(self._numbers)}"
-        self.state.open_stream(stream, StreamRequest(NAME, DEADLINE_S, client, self.chance.choice((0, 0, 5))), self.now)
-        self._note(events.Opened(self.now, SHORT, stream, client))
+        limit = self.chance.choice((0, 0, 5))
+        self.state.open_stream(stream, StreamRequest(NAME, DEADLINE_S, client, limit), self.now)
+        self._note(events.Opened(self.now, SHORT, stream, client, max_outstanding_messages=limit))
 
     def _lost(self, client: str) -> None:
         stream = self._streams.pop(client)
@@ -162,8 +164,18 @@ class World:
 
     def _pull(self) -> None:
         pull = f"pull {next(self._numbers)}"
-        self._pulled[pull] = self.now
+        self._waiting.add(pull)
+        self._note(events.Opened(self.now, SHORT, pull, pull))
         self.state.pull(pull, NAME, self.chance.randint(1, 10), self.now, wait_s=1.0)
+        self._later(PULL_TIMEOUT_S, lambda: self._pull_ended(pull, lost=True))
+
+    def _pull_ended(self, pull: str, *, lost: bool) -> None:
+        """It was answered, or its time is up."""
+        if pull in self._waiting:
+            self._waiting.remove(pull)
+            self.state.cancel_pull(pull)
+            self._note(events.Closed(self.now, SHORT, pull, lost))
+            self._later(0.05, self._pull)
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
@@ -171,11 +183,9 @@ class World:
                 self._received(stream, deliveries)
             case EndStream(stream):
                 self._lost(stream.partition("-")[0])
-            case AnswerPull(pull, deliveries):
-                if deliveries:
-                    self._note(events.Opened(self.now, SHORT, pull, pull, self._pulled[pull]))
-                    self._received(pull, deliveries)
-                self._later(0.05, self._pull)
+            case AnswerPull(pull, deliveries, error):
+                self._received(pull, deliveries)
+                self._pull_ended(pull, lost=error is not None)
             case Push(push=push, delivery=delivery):
                 self._note(events.Opened(self.now, SHORT, push, push))
                 self._received(push, [delivery])
@@ -186,7 +196,8 @@ class World:
         for delivery in deliveries:
             message = delivery.message
             seq, generation = map(int, message.data.split(b":"))
-            self._note(events.Delivered(self.now, SHORT, message.ordering_key, session, "e", seq, message.id, generation))
+            key, stored_ns = message.ordering_key, round(message.publish_time * 1e9)
+            self._note(events.Delivered(self.now, SHORT, key, session, "e", seq, message.id, generation, publish_time=stored_ns))
             whim = 0.0 if self.now > BUSY_S else self.chance.random()
             refuse = whim > 0.9 and (whim < 0.96 or self.mode is Mode.PUSH)
             if whim <= 0.9 or refuse:  # otherwise its deadline passes
@@ -250,4 +261,5 @@ def test_a_fault_is_found_as_announced(mode: Mode, fault: str) -> None:
 
 @pytest.mark.parametrize("fault", CATALOGUE)
 def test_a_fault_strikes(fault: str) -> None:
-    assert any(judged(seed, Mode.STREAMING, fault)[0] for seed in SEEDS)
+    mode = Mode.PULL if fault == "lost_pull_answer" else Mode.STREAMING
+    assert any(judged(seed, mode, fault)[0] for seed in SEEDS)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from prober.embedded import resources
 from prober.embedded.conduct import Conduct
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, EndStream, Push, Send
+from prober.embedded.effects import AnswerPull, CancelPush, Confirm, EndStream, Lost, Push, Send
 from prober.embedded.errors import ServiceError
-from prober.embedded.messages import Delivery, Draft
+from prober.embedded.messages import Delivery, Draft, Message
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -213,6 +213,8 @@ class Run:
                     self.outstanding.pop(push, None)
                 case EndStream(stream):
                     self.lost(stream)
+                case Lost(holder, messages):
+                    self.never_arrive(holder, messages)
                 case Confirm():
                     raise AssertionError(effect)
         for stream, limit in self.limits.items():
@@ -229,10 +231,22 @@ class Run:
 
     def _received(self, holder: str, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
-            key, position = delivery.message.ordering_key, int(delivery.message.data)
+            key, position = delivery.message.ordering_key, self.position_of(delivery.message)
             self.model.delivered(key, position, self._holder(key, holder), self.now + DEADLINE_S)
             self._drop_position(key, position)
             self.outstanding[delivery.ack_id] = (key, position, holder)
+
+    def position_of(self, message: Message) -> int:
+        """Its place among all that were stored with its key."""
+        return int(message.data)
+
+    def stored(self, key: str) -> int:
+        """How many messages of a key there are."""
+        return self.published[key]
+
+    def never_arrive(self, holder: str, messages: Sequence[Message]) -> None:
+        """These were sent and lost."""
+        raise AssertionError(f"an honest service loses nothing: {holder}, {messages}")
 
     def _holder(self, key: str, holder: str) -> str:
         if not self.exactly_once or not key:
@@ -266,8 +280,8 @@ class Run:
                     self.model.acked(key, position)
             self.now += 2.0
         self.check()
-        assert self.model.loose_seen == set(range(1, self.published[""] + 1))
-        assert {key: model.highest for key, model in self.model.keys.items()} == {key: self.published[key] for key in KEYS}
+        assert self.model.loose_seen == set(range(1, self.stored("") + 1))
+        assert {key: model.highest for key, model in self.model.keys.items()} == {key: self.stored(key) for key in KEYS}
         assert list(self.state.admin.feeds[NAME].entries()) == []
         assert self.state.admin.feeds[NAME].leases == {}
 

@@ -1,0 +1,173 @@
+"""What the documents allow and few expect, over real gRPC: the embedded server does it, from both vantages, and nobody is accused.
+
+The server's own ledger says that it was really done. No probe pulls yet, so what can happen to pulls is tried with an experiment that
+stands here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from prober.brokers.base import Broker, Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import parse_endpoint
+from prober.check import Order, check
+from prober.config.loading import load
+from prober.config.models import ProbeName
+from prober.core.events import Closed, Delivered, Event, Opened
+from prober.core.findings import Finding, Status
+from prober.core.rules import Mode
+from prober.core.verdict import Verdict
+from prober.embedded.fault_catalogue import CATALOGUE
+from prober.embedded.faults import parse_fault
+from prober.embedded.server import EmbeddedServer
+from prober.errors import BrokerError
+from prober.ground import Ground
+from prober.probes.base import Probe, Workload
+from prober.results import RunResult
+from prober.runner import Run
+from prober.sites import Site
+from prober.stage import Delivery, Stage
+
+pytestmark = pytest.mark.timeout(180)
+
+TRIALS = {
+    "duplicate_publish_same_id": (ProbeName.ORDERING, "p=0.2"),
+    "early_redelivery": (ProbeName.ORDERING, "p=0.2"),
+    "lost_tail": (ProbeName.REDELIVERY, "p=1"),
+    "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
+}
+PULL_TRIALS = {
+    "lost_pull_answer": "p=0.2",
+    "duplicate_publish_same_id": "p=0.3",
+    "slow_ack_extension": "p=0.3",
+}
+PULLERS = 3
+PULL_TIMEOUT_S = 2.0
+ALL_ACKED_WITHIN_S = 90.0
+
+
+def accusations(result: RunResult) -> list[tuple[str, str]]:
+    return [sort for sort in result.counts if sort[1] in (Status.VIOLATION, Status.LIVENESS)]
+
+
+@pytest.mark.parametrize("vantage", Vantage)
+@pytest.mark.parametrize("fault", TRIALS)
+def test_nobody_is_accused_of_what_is_allowed(fault: str, vantage: Vantage) -> None:
+    probe, options = TRIALS[fault]
+
+    async def scenario() -> tuple[RunResult, Counter[str]]:
+        async with EmbeddedServer(faults=[parse_fault(f"{fault}:{options}")]) as server:
+            order = Order(probes=(probe,), endpoint=server.address, vantage=vantage)
+            (result,) = await check(load(None, {}), order, {}, lambda _: None)
+            return result, server.faults.ledger.counts
+
+    result, struck = asyncio.run(scenario())
+    assert struck[fault], "it never happened"
+    assert accusations(result) == [], result.reason
+    assert result.verdict in CATALOGUE[fault].verdicts, result.reason
+
+
+class Pulled:
+    """Publishes bursts and pulls until everything was acknowledged. Some messages are held, some refused, some left alone."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._acked: set[tuple[str, int]] = set()
+        self._all_acked = asyncio.Event()
+        self._wanted = 0
+
+    def record(self, event: Event, _findings: Iterable[Finding]) -> None:
+        self.events.append(event)
+
+    async def act(self, broker: Broker, stage: Stage, workload: Workload) -> None:
+        self._wanted = workload.keys * workload.bursts * workload.burst_messages
+        pulling = [asyncio.create_task(self._pull(broker, stage)) for _ in range(PULLERS)]
+        try:
+            await asyncio.gather(*(self._bursts(stage, f"pulled-{number}", workload) for number in workload.numbers))
+            async with asyncio.timeout(ALL_ACKED_WITHIN_S):
+                await self._all_acked.wait()
+        finally:
+            for task in pulling:
+                task.cancel()
+            await asyncio.gather(*pulling, return_exceptions=True)
+
+    async def _bursts(self, stage: Stage, key: str, workload: Workload) -> None:
+        for _ in range(workload.bursts):
+            await stage.publish(key, workload.burst_messages, workload.sizes)
+            await asyncio.sleep(0.05)
+
+    async def _pull(self, broker: Broker, stage: Stage) -> None:
+        puller = broker.puller(stage.place.subscription)
+        tap = stage.tap(partial(self._decide, stage))
+        try:
+            while True:
+                with suppress(BrokerError):
+                    await puller.pull(tap, 7, PULL_TIMEOUT_S)
+        finally:
+            await puller.close()
+
+    def _decide(self, stage: Stage, delivery: Delivery) -> None:
+        if not delivery.again and stage.random.random() < 0.03:
+            stage.later(0.1, delivery.nack)
+        else:
+            stage.later(0.05, partial(self._ack, delivery))
+
+    def _ack(self, delivery: Delivery) -> None:
+        delivery.ack()
+        self._acked.add((delivery.key, delivery.seq))
+        if len(self._acked) >= self._wanted:
+            self._all_acked.set()
+
+
+async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event], Counter[str]]:
+    """One run of the pulling experiment on a server with these faults."""
+    experiment = Pulled()
+    settings = load(None, {}).targets[0]
+    async with EmbeddedServer(faults=map(parse_fault, faults)) as server:
+        endpoint = parse_endpoint(server.address)
+        site = Site(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage)
+        target = site.at(endpoint)
+        target = replace(target, rules=replace(target.rules, mode=Mode.PULL))
+        broker = await connect(endpoint, vantage)
+        try:
+            probe = Probe("pulling", "One batch of a key is outstanding at a time.", partial(experiment.act, broker))
+            run = Run(
+                probe, broker, target, Ground(target, "pulling", lasting=False), Workload(keys=6, bursts=4, burst_messages=10)
+            )
+            run.listen(experiment.record)
+            result = await run.carry_out()
+        finally:
+            await broker.close()
+        return result, experiment.events, server.faults.ledger.counts
+
+
+@pytest.mark.parametrize("vantage", Vantage)
+def test_pulls_of_a_right_service_pass_and_each_is_recorded_to_its_end(vantage: Vantage) -> None:
+    result, events, _ = asyncio.run(pulled(vantage))
+    assert (result.verdict, result.reason) == (Verdict.PASS, "")
+    opened = [event.session for event in events if isinstance(event, Opened)]
+    closed = [event for event in events if isinstance(event, Closed)]
+    assert len(opened) - PULLERS <= len(closed) <= len(opened)
+    answered = {event.session for event in closed if not event.lost}
+    assert answered >= {event.session for event in events if isinstance(event, Delivered)}
+    waiting_at_the_end = {event.session for event in closed[-PULLERS:]}
+    assert {event.session for event in closed if event.lost} <= waiting_at_the_end
+
+
+@pytest.mark.parametrize("vantage", Vantage)
+@pytest.mark.parametrize("fault", PULL_TRIALS)
+def test_nobody_is_accused_of_what_is_allowed_by_pull(fault: str, vantage: Vantage) -> None:
+    result, events, struck = asyncio.run(pulled(vantage, f"{fault}:{PULL_TRIALS[fault]}"))
+    assert struck[fault], "it never happened"
+    if fault == "lost_pull_answer":
+        assert sum(isinstance(event, Closed) and event.lost for event in events) >= struck[fault]
+    assert accusations(result) == [], result.reason
+    assert result.verdict in CATALOGUE[fault].verdicts, result.reason
