@@ -35,7 +35,7 @@ mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time
 	$(BIN)/python tests/mutants/run.py
 
 bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges; benchmarks/ has more
-	$(BIN)/python benchmarks/checker.py
+	$(BIN)/python -m benchmarks.checker
 
 screenshots: $(VENV)/dev.stamp  ## Make the pictures of the pages in docs/images/
 	$(BIN)/python -m tests.browser.screenshots

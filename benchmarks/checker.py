@@ -1,9 +1,12 @@
-"""What the checker costs: events per second on one core, against merely parsing the same events, and bytes per key.
+"""What the checker costs: time per event, as a multiple of what `orjson.loads` takes for the event's line, and bytes per key.
 
-    python benchmarks/checker.py [--events N] [--repeat R]
+    python -m benchmarks.checker [--events N] [--repeat R] [--only HISTORY ...] [--against CHECKOUT] [--json]
 
-Every figure is the best of R runs in this process; the ratio compares two figures of the same run, so it holds on any machine. The
-histories are legal: bursts on many keys, every message acknowledged, some refused and redelivered.
+All times of a history are taken in turn in one process, R times, and the shortest count; so the ratios hold on any machine. `loads` is
+the yardstick, `decode` makes an event of a line, `read` is a whole trace file, `plain` a checker without doubts (`benchmarks/plain.py`),
+`judge` the checker: over the first quarter of the history, and over all. The histories are legal (`benchmarks/histories.py`).
+
+With --against, another checkout of this project judges the same histories, in processes of its own that take turns with this one's.
 """
 
 from __future__ import annotations
@@ -11,113 +14,88 @@ from __future__ import annotations
 import argparse
 import gc
 import io
+import json
+import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
-from prober.core.events import Acked, Closed, Delivered, Event, Nacked, Opened, Published, PublishInvoked
-from prober.core.rules import Mode, Rules
+import orjson
+
+import prober.core.verifier
+from benchmarks.histories import HISTORIES, History
+from benchmarks.plain import PlainChecker
+from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
+from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.garbage import collect_rarely
+from prober.history import trace_codec
 from prober.history.trace import read_trace, write_trace
 from prober.history.trace_header import TraceHeader
 
-KEYS = 16
-BURST = 20
+ROOT = Path(__file__).resolve().parents[1]
 RULES = Rules()
 
-
-def history(mode: Mode, subscribers: int) -> Iterator[Event]:
-    """An endless legal history: a burst on each key in turn, delivered to its subscriber and acknowledged."""
-    t = 0.0
-    if mode is Mode.STREAMING:
-        for subscriber in range(subscribers):
-            yield Opened(t, "s", f"stream-{subscriber}", f"client-{subscriber}")
-    seqs = [0] * KEYS
-    turn = 0
-    while True:
-        t += 0.02
-        turn += 1
-        key = turn % KEYS
-        first = seqs[key] + 1
-        seqs[key] += BURST
-        for seq in range(first, first + BURST):
-            yield PublishInvoked(t, f"key-{key}", "e1", seq)
-        for seq in range(first, first + BURST):
-            yield Published(t + 0.004, f"key-{key}", "e1", seq, _message_id(key, seq))
-        yield from _deliveries(t + 0.005, mode, key, first, subscribers, turn)
+Times = dict[str, float]
+"""Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none."""
 
 
-def _deliveries(t: float, mode: Mode, key: int, first: int, subscribers: int, turn: int) -> Iterator[Event]:
-    if mode is Mode.PUSH:
-        for seq in range(first, first + BURST):
-            yield from _response(t + 0.0005 * (seq - first), f"request-{turn}-{seq}", key, range(seq, seq + 1), opens=True)
-        return
-    session = f"stream-{key % subscribers}" if mode is Mode.STREAMING else f"pull-{turn}"
-    again = first + BURST // 2 if mode is Mode.STREAMING and turn % 50 == 0 else 0
-    yield from _response(t, session, key, range(first, first + BURST), opens=mode is Mode.PULL, refused=again)
-    if again:
-        yield from _response(t + 0.005, session, key, range(again, first + BURST), opens=False)
+# --- measuring --------------------------------------------------------------------------------------------------------------
 
 
-def _response(t: float, session: str, key: int, seqs: range, *, opens: bool, refused: int = 0) -> Iterator[Event]:
-    if opens:
-        yield Opened(t, "s", session, session)
-    for seq in seqs:
-        yield Delivered(t, "s", f"key-{key}", session, "e1", seq, _message_id(key, seq))
-    for seq in seqs:
-        answer = Nacked if seq == refused else Acked
-        yield answer(t + 0.0002, "s", f"key-{key}", session, _message_id(key, seq))
-    if opens:
-        yield Closed(t + 0.0003, "s", session)
+def seconds(work: Callable[[Any], object], items: Iterable[Any]) -> float:
+    """How long it takes to do something with each item."""
+    started = perf_counter()
+    for item in items:
+        work(item)
+    return perf_counter() - started
 
 
-def _message_id(key: int, seq: int) -> str:
-    return str(10_000_000_000_000_000 + key * 1_000_000_000 + seq)
-
-
-def judge(rules: Rules, events: list[Event]) -> None:
-    """Runs the checker over the events; a finding would mean that the benchmark measures the wrong thing."""
+def measure_once(events: Sequence[Event], trace: bytes, rules: Rules) -> Times:
+    """Every time of one history, once. The search for cycles is as in the service, and does not see what is there already."""
+    lines = trace.splitlines()[1:]
+    quarter = len(events) // 4
+    gc.collect()
+    gc.freeze()
+    times = {"loads": seconds(orjson.loads, lines)}
+    if hasattr(trace_codec, "event_decoder"):
+        times["decode"] = seconds(trace_codec.event_decoder("s", "key-0"), lines)
+    times["read"] = seconds(id, read_trace(io.BytesIO(trace), "benchmark"))
+    times["plain"] = seconds(PlainChecker().observe, events)
     verifier = Verifier(rules, subscriptions=("s",))
-    for event in events:
-        for finding in verifier.observe(event):
-            if finding.status in ("violation", "liveness"):
-                raise SystemExit(f"the benchmark's history is not legal: {finding}")
+    times["quarter"] = seconds(verifier.observe, events[:quarter])
+    times["judge"] = times["quarter"] + seconds(verifier.observe, events[quarter:])
+    gc.unfreeze()
+    return times
 
 
-def parse(trace: bytes) -> None:
-    """Parses a trace file and does nothing with it."""
-    for _ in read_trace(io.BytesIO(trace), "benchmark"):
-        pass
+def definite(events: Sequence[Event], rules: Rules) -> int:
+    """How many definite findings there are: with any, the benchmark measures the wrong thing."""
+    verifier = Verifier(rules, subscriptions=("s",))
+    found = [finding for event in events for finding in verifier.observe(event)]
+    return sum(finding.status in ("violation", "liveness") for finding in (*found, *verifier.finish()))
 
 
-def best_of(repeat: int, work: Callable[[], None]) -> float:
-    """The shortest time in seconds of `repeat` runs."""
-    shortest = float("inf")
-    for _ in range(repeat):
-        gc.collect()
-        gc.disable()
-        started = perf_counter()
-        work()
-        shortest = min(shortest, perf_counter() - started)
-        gc.enable()
-    return shortest
+def measure(history: History, count: int, repeat: int) -> Times:
+    """The shortest times of a history."""
+    rules = Rules(mode=history.mode)
+    events = list(islice(history.events(), count if history.limited else None))
+    stream = io.BytesIO()
+    write_trace(stream, TraceHeader("s", "key-0", rules), events)
+    times = shortest(measure_once(events, stream.getvalue(), rules) for _ in range(repeat))
+    return times | {"events": len(events), "definite": definite(events, rules)}
 
 
-def measure(name: str, mode: Mode, subscribers: int, count: int, repeat: int) -> None:
-    """Prints one line: events per second judged, parsed, and the ratio of the two times."""
-    rules = Rules(mode=mode)
-    events = list(islice(history(mode, subscribers), count))
-    trace = io.BytesIO()
-    write_trace(trace, TraceHeader("s", "key-0", rules), events)
-    judging_s = best_of(repeat, lambda: judge(rules, events))
-    parsing_s = best_of(repeat, lambda: parse(trace.getvalue()))
-    print(
-        f"{name:<22} {count / judging_s:>12,.0f} events/s judged {count / parsing_s:>12,.0f} events/s parsed   "
-        f"judging costs {judging_s / parsing_s:.2f} x parsing"
-    )
+def shortest(all_times: Iterable[Times]) -> Times:
+    """The least of each."""
+    least: Times = {}
+    for times in all_times:
+        least |= {name: min(value, least.get(name, value)) for name, value in times.items()}
+    return least
 
 
 def bytes_per_key(keys: int, messages: int, *, idle: bool) -> float:
@@ -145,23 +123,108 @@ def bytes_per_key(keys: int, messages: int, *, idle: bool) -> float:
     return size / keys
 
 
+def sizes() -> Mapping[str, float]:
+    """Bytes per key, by what kind of key."""
+    return {
+        "idle key": bytes_per_key(2000, 20, idle=True),
+        "key with 20 messages": bytes_per_key(2000, 20, idle=False),
+        f"key, window of {RULES.window:,} full": bytes_per_key(100, 3000, idle=False),
+    }
+
+
+# --- turns in processes of their own -----------------------------------------------------------------------------------------
+
+TURN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import prober
+sys.path[0] = sys.argv[2]
+from benchmarks import checker
+checker.turn()
+"""
+"""The `prober` of the first folder, whatever is installed, under the benchmark of the second."""
+
+
+def turn() -> None:
+    """What such a process does: one history of so many events, once."""
+    collect_rarely()
+    *_, name, count = sys.argv
+    (history,) = [history for history in HISTORIES if history.name == name]
+    print(json.dumps(measure(history, int(count), 1)))
+
+
+def take_turns(checkouts: Sequence[Path], history: History, count: int, repeat: int) -> list[Times]:
+    """The shortest times of each checkout."""
+    taken: list[list[Times]] = [[] for _ in checkouts]
+    for _ in range(repeat):
+        for checkout, times in zip(checkouts, taken, strict=True):
+            command = [sys.executable, "-c", TURN, str(checkout), str(ROOT), history.name, str(count)]
+            times.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
+    return [shortest(times) for times in taken]
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------------
+
+RATIOS = ("decode", "read", "plain", "quarter", "judge")
+
+
+def ratios(times: Times) -> Times:
+    """The times as multiples of the yardstick."""
+    scale = {name: times["loads"] * (0.25 if name == "quarter" else 1) for name in RATIOS}
+    return {name: times[name] / scale[name] for name in RATIOS if name in times}
+
+
+def row(name: str, times: Times) -> str:
+    """One line of the table."""
+    shown = [f"{ratio:8.2f} x" if ratio else "       - " for ratio in map(ratios(times).get, RATIOS)]
+    each_ns = times["loads"] / times["events"] * 1e9
+    speed = times["events"] / times["judge"]
+    warning = f"  {times['definite']:.0f} definite findings!" if times["definite"] else ""
+    return f"{name:<26}{times['events']:>9,.0f}{each_ns:>8.0f} ns{''.join(shown)}{speed:>12,.0f}{warning}"
+
+
+def heading(arguments: argparse.Namespace) -> str:
+    """What was measured, and the names of the columns."""
+    built = "compiled" if not (prober.core.verifier.__file__ or "").endswith(".py") else "pure Python"
+    version = sys.version.split()[0]
+    what = f"{Path(sys.executable).name} {version}, checker {built}, best of {arguments.repeat}"
+    columns = "".join(f"{name:>10}" for name in ("decode", "read", "plain", "1st 1/4", "judge"))
+    return f"{what}\n{'history':<26}{'events':>9}{'loads':>11}{columns}{'events/s':>12}"
+
+
 def main() -> None:
     """Prints the whole table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--events", type=int, default=100_000, help="of an endless history")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", nargs="+", metavar="HISTORY", choices=[history.name for history in HISTORIES])
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    print(f"{Path(sys.executable).name} {sys.version.split()[0]}, {arguments.events:,} events, best of {arguments.repeat}")
-    for name, mode, subscribers in (
-        ("one subscriber", Mode.STREAMING, 1),
-        ("eight subscribers", Mode.STREAMING, 8),
-        ("pull", Mode.PULL, 1),
-        ("push", Mode.PUSH, 1),
-    ):
-        measure(name, mode, subscribers, arguments.events, arguments.repeat)
-    print(f"idle key               {bytes_per_key(2000, 20, idle=True) / 1024:>12.2f} KiB")
-    print(f"key with 20 messages   {bytes_per_key(2000, 20, idle=False) / 1024:>12.2f} KiB")
-    print(f"key, window full       {bytes_per_key(100, 3000, idle=False) / 1024:>12.2f} KiB (window {RULES.window:,})")
+    collect_rarely()
+    say: Callable[..., None] = (lambda _: None) if arguments.json else print
+    say(heading(arguments))
+    measured: dict[str, Times] = {}
+    for history in HISTORIES:
+        if arguments.only and history.name not in arguments.only:
+            continue
+        if arguments.against:
+            before, after = take_turns((arguments.against, ROOT), history, arguments.events, arguments.repeat)
+            new = {f"{history.name}, before": before, f"{history.name}, after": after}
+        else:
+            new = {history.name: measure(history, arguments.events, arguments.repeat)}
+        for name, times in new.items():
+            say(row(name, times))
+        measured |= new
+    memory = {} if arguments.only else sizes()
+    for name, size in memory.items():
+        say(f"{name:<26}{size / 1024:>9.2f} KiB")
+    if arguments.json:
+        print(
+            json.dumps(
+                {"histories": {name: times | {"ratios": ratios(times)} for name, times in measured.items()}, "bytes": memory}
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -186,7 +186,9 @@ class KeyChecker:
         stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
         if stamp != NO_STAMP:
             self.docket.ids_alone = False
-        return Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
+        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
+        arrival.generation = event.generation
+        return arrival
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counters["deliveries_foreign"] += 1
@@ -286,7 +288,7 @@ class KeyChecker:
 
     def _order_judges(self, arrival: Arrival, order: EpochOrder, publication: Publication) -> None:
         if arrival.copies_id:
-            order.real_time.learn(publication, arrival.epoch, arrival.number)
+            self._order.learn(order, publication, arrival)
         elif self._order.first_delivery(order, publication, arrival):
             order.record.receive(publication)
 
@@ -303,7 +305,7 @@ class KeyChecker:
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.t, reached)
+            self._liveness.rewound(arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position))
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -373,7 +375,7 @@ class KeyChecker:
             acking.unsettle(t + self._rules.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if len(self._tracks) > 1:
+        if acking is None or len(self._tracks) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)

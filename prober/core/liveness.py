@@ -149,9 +149,9 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, t: float, reached: int) -> None:
-        """A rewind: everything up to the frontier has to come again. `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, t), reached, self._log.frontier)
+    def rewound(self, number: int, t: float, reached: int, target: int) -> None:
+        """A rewind: everything up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        self._advance(Run(0, 0, number, t), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""

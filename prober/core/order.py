@@ -35,6 +35,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
+from prober.core.rules import Mode
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -64,10 +65,10 @@ class RealTime:
         self.number = 0
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, epoch: str, number: int) -> None:
-        """A record of that publication was delivered by event `number`."""
-        if publication.invoked_t > self.t:
-            self.t = publication.invoked_t
+    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int) -> None:
+        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`."""
+        if invoked_t > self.t:
+            self.t = invoked_t
             self.seq = publication.seq
             self.epoch = epoch
             self.number = number
@@ -247,9 +248,16 @@ class OrderCheck:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
 
-    def shares_region(self, position: int, other: int) -> bool:
-        """Whether two positions inside the window were published in one region, as far as is known."""
-        return self.region_of(position) == self.region_of(other)
+    def share_region(self, *positions: int) -> bool:
+        """Whether positions inside the window were published in one region, as far as is known."""
+        return len(self._real_times) < 2 or len(set(map(self.region_of, positions))) == 1
+
+    def last_of_region(self, position: int) -> int:
+        """The highest position of the log that was published in the region of another one."""
+        last = self._log.frontier
+        while last > position and not self.share_region(position, last):
+            last -= 1
+        return last
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""
@@ -343,9 +351,13 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.may_come and earlier.seq not in order.gone and earlier.seq < publication.seq:
+            if earlier.seq < publication.seq and earlier.may_come and earlier.seq not in order.gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+
+    def _has_come(self, publication: Publication) -> bool:
+        """Whether a record that is, or may yet turn out to be, the primary was received already."""
+        return any(early.token == publication.token or publication.open for early in publication.early_on(self._subscription.index))
 
     # --- first deliveries ----------------------------------------------------------------------------------------------------
 
@@ -372,7 +384,7 @@ class OrderCheck:
         late = publication.token == arrival.token and publication.confirmed_t + self._docket.rules.clock_error_s < real_time.t
         if late:
             self._realtime_inversion(publication, arrival, real_time)
-        real_time.learn(publication, arrival.epoch, arrival.number)
+        self.learn(order, publication, arrival)
         if len(self.epochs) > 1:
             self._judge_other_epochs(order, publication, arrival)
         if publication.token == arrival.token:
@@ -381,6 +393,12 @@ class OrderCheck:
         if not publication.abandoned:
             publication.delivered_early(Early(self._subscription.index, arrival.token, arrival.position, arrival.number))
         return False
+
+    def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
+        """A record of the publication is in the log: of that of its attempts whose generation it carries."""
+        invoked_t, region = publication.invocation(arrival.generation)
+        if region == order.real_time.region:
+            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -501,14 +519,18 @@ class OrderCheck:
         }
         doubt = self._dead_letter_doubt() if certain else SOUGHT.format(self._docket.amnesty_cause)
         self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
-        if t > self._docket.amnesty_until_t:
+        if t > self._docket.amnesty_until_t and not doubt:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
 
     def _dead_letter_doubt(self) -> str:
-        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
-        attempts = self._docket.rules.dead_letter_max_attempts
-        return DEAD_LETTER if attempts and self._subscription.losses >= attempts - 1 else ""
+        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received.
+
+        A push request that did not arrive is not on record.
+        """
+        rules = self._docket.rules
+        enough = rules.mode is Mode.PUSH or self._subscription.losses >= rules.dead_letter_max_attempts - 1
+        return DEAD_LETTER if rules.dead_letter_max_attempts and enough else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)

@@ -140,6 +140,11 @@ class Publication:
         """Whether its record may still be delivered, and would be bound to its place: not given up, not certainly unsent."""
         return not self.abandoned and not self.certainly_unsent
 
+    def invocation(self, generation: int) -> tuple[float, str]:
+        """When and in which region an attempt was handed over."""
+        first = (self.invoked_t, self.region)
+        return first if self._attempts is None else self._attempts.invoked.get(generation, first)
+
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
         attempts = self._several()

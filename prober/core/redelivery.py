@@ -19,7 +19,7 @@ What is *not* a violation:
   without its answer: what was acknowledged before may have gone with it, and need not come a third time. What was not must.
 * With a dead-letter policy consistent redelivery is not promised.
 * What is older than the retention may be gone.
-* Order is promised within one publishing region: leaving out only messages of other regions is no certain skip.
+* Order is promised within one publishing region: what counts is what was left out between two messages of one.
 * Where sessions race, the order of the log itself is not certain.
 
 Also here: what a rewind obliges the service to (everything up to the frontier of that moment), judged in `liveness`.
@@ -208,7 +208,7 @@ class RedeliveryCheck:
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
-        doubt = self._doubt(arrival, skipped) or self._loss_behind(skip)
+        doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
@@ -253,12 +253,14 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
+        if not self._orders.share_region(arrival.own, arrival.position):
+            return
         skipped = self._log.between(arrival.own, arrival.position, self._orders.expired_t(arrival.t))
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, skipped) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped) if skipped else ""
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
@@ -274,7 +276,7 @@ class RedeliveryCheck:
             doubt = ACKED_BEFORE
         elif self._docket.rules.dead_letter_max_attempts:
             doubt = DEAD_LETTER
-        elif not self._orders.shares_region(position, arrival.position):
+        elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
         self._docket.violation(
             Kind.PUSH_ADVANCE_PAST_NACK,
@@ -286,12 +288,12 @@ class RedeliveryCheck:
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
-    def _doubt(self, arrival: Arrival, skipped: list[int]) -> str:
+    def _doubt(self, arrival: Arrival, after: int, skipped: list[int]) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        if not any(self._orders.shares_region(position, arrival.position) for position in skipped):
+        if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
             return ELSEWHERE
         flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)

@@ -409,6 +409,7 @@ class Arrival:
     __slots__ = (
         "copies_id",
         "epoch",
+        "generation",
         "lo",
         "message_id",
         "new",
@@ -435,4 +436,5 @@ class Arrival:
         self.stamp = stamp
         self.position = 0
         self.new = False
+        self.generation = 0
         self.copies_id = False

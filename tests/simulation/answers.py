@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from prober.core.events import Acked, Delivered, LeaseModified, Nacked
-from tests.simulation.lane import Hold, Lane, Record, Session
+from tests.simulation.faults import Fault
+from tests.simulation.lane import Lane
+from tests.simulation.line import Hold, Record, Session
 from tests.simulation.world import Site
 
 
@@ -27,7 +29,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One delivery on its way or at its client: the message as the client is shown it. Nothing is held by a copy that a bug invented."""
+    """One delivery on its way or at its client: the message as the client is shown it, under another `key` by a bug.
+
+    Nothing is held by a copy that a bug invented.
+    """
 
     session: Session
     lane: Lane
@@ -101,11 +106,16 @@ class Answers:
             self._modify(copy, lease)
             world.after(world.between(0.3, 0.8) * (lease - self.site.options.bounds.ack_lag_s), lambda: self._hold(copy, until))
 
+    def _answered(self, copy: Copy) -> None:
+        if copy.hold is not None:
+            copy.hold.answered = True
+
     def _ack(self, copy: Copy) -> None:
         world, client = self.site.world, self.site.options.client
         if not self.usable(copy.session) and not world.chance(client.ack_after_close):
             return
         session, message = copy.session, copy.record.message
+        self._answered(copy)
         world.record(Acked(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id))
         if world.chance(client.ack_loss):
             world.note("lost ack")
@@ -120,6 +130,7 @@ class Answers:
             return
         world.note("nack")
         session, message = copy.session, copy.record.message
+        self._answered(copy)
         world.record(Nacked(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id))
         if copy.hold is not None and not world.chance(self.site.options.client.ack_loss):
             hold = copy.hold
@@ -129,6 +140,8 @@ class Answers:
         world, session, message = self.site.world, copy.session, copy.record.message
         if not self.usable(session):
             return
+        if seconds < self.site.options.bounds.lease_s:
+            self._answered(copy)
         world.record(
             LeaseModified(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id, seconds)
         )
@@ -139,6 +152,11 @@ class Answers:
             )
 
 
-def shown_attempt(site: Site, record: Record) -> int:
-    """The service's count, shown only with a dead-letter policy."""
-    return record.attempts if site.options.service.dead_letter else 0
+def addressed(site: Site, session: Session, lane: Lane, record: Record, hold: Hold | None) -> Copy:
+    """The delivery of a message, as its client will see it; the bug is to deliver it under another key."""
+    attempt = record.attempts if site.options.service.dead_letter else 0
+    key = ""
+    if site.world.broken(Fault.WRONG_KEY, 0.1):
+        site.world.fire(f"{record.message.message_id} under another key")
+        key = f"{lane.key}-other"
+    return Copy(session, lane, record, hold, attempt, key)

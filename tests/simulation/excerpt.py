@@ -1,8 +1,8 @@
 """What is left of a record: an excerpt of a long history, or one with a hole.
 
 An excerpt begins somewhere: publishes, deliveries and the opening of sessions from before are not known, and the first publish of an
-epoch that is recorded may be its seventeenth (row 13 of the amendments). A hole is announced by `Interrupted` at its end: of what was
-recorded before, any part may be missing (section 8.2). Sessions and publishers may have gone on through it.
+epoch that is recorded may be its seventeenth (row 13 of the amendments). A hole is announced by `Interrupted` at its end: what happened
+for some time before is missing (section 8.2). Sessions and publishers may have gone on through it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ def cut(events: list[Event], random: Random) -> list[Event]:
     return [event for event in events if event.t >= first_t]
 
 
-def with_hole(events: list[Event], random: Random, share: float) -> list[Event]:
-    """The record without a share of what happened in some time, and with the mark where it goes on."""
+def with_hole(events: list[Event], random: Random) -> list[Event]:
+    """The record without what happened in some time, and with the mark where it goes on."""
     begin_t, end_t = sorted(random.uniform(events[0].t, _last_busy_t(events)) for _ in range(2))
     end_t = min(end_t, begin_t + random.choice((0.5, 5.0, 60.0, 1000.0)))
     before = [event for event in events if event.t < begin_t]
-    during = [event for event in events if begin_t <= event.t < end_t and random.random() >= share]
-    return [*before, *during, Interrupted(end_t), *(event for event in events if event.t >= end_t)]
+    return [*before, Interrupted(end_t), *(event for event in events if event.t >= end_t)]
 
 
 def _last_busy_t(events: list[Event]) -> float:

@@ -1,8 +1,7 @@
 """The service's view of one ordering key on a subscription, common to the three ways of consuming it.
 
-A lane has a line per publishing region, and the holds of what it sent. A line has a log and a cursor, the next position to send. The only
-ways to move are: send at the cursor and step by one, or rewind (D3). Removed positions are skipped (section 3.2). Nothing relates two
-lines: order is promised within a region only (row 12 of the amendments). Holds belong to the key, whatever the region.
+A lane has a line per publishing region, and the holds of what it sent. Nothing relates two lines: order is promised within a region only
+(row 12 of the amendments). Holds belong to the key, whatever the region.
 
 A hold ends by an acknowledgement, a negative acknowledgement, the end of its lease, the loss of its session or a rewind to its position
 or below (section 3.3). After a refusal or the end of a lease the message, and those behind it, may have to wait for the retry policy's
@@ -20,86 +19,18 @@ message, or does not restart at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from prober.core.events import AckConfirmed, DeadLettered
 from prober.core.rules import Mode
 from tests.simulation.faults import Fault
+from tests.simulation.line import Hold, Line, Record, Session
 from tests.simulation.options import Options
-from tests.simulation.recorders import Recorder
 from tests.simulation.topic import Message
 from tests.simulation.world import Site, World
 
 LONGEST_BACKOFF_AFTER_UNSEEN_S = 2.0
-
-
-@dataclass(slots=True, eq=False)
-class Session:
-    """What carries messages to a client: a stream, the answer of a pull, a push request. `messages` and `bytes` are outstanding on it."""
-
-    name: str
-    recorder: Recorder
-    messages: int = 0
-    bytes: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Record:
-    """A message in a line. `attempts` counts its deliveries; positions count from 0."""
-
-    message: Message
-    line: Line
-    position: int
-    attempts: int = 0
-    removed: bool = False
-    acked: bool = False
-    waited_unseen: bool = False
-    poison: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Hold:
-    """An outstanding message: `lease_end` is when the service gives it up, `received` whether this delivery reached its client."""
-
-    record: Record
-    session: Session
-    lease_end: float
-    received: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Line:
-    """One region's log. The frontier is the first position that was never sent.
-
-    Nothing from `rests_from` on is sent before `rests_until`.
-    """
-
-    region: str
-    log: list[Record] = field(default_factory=list)
-    cursor: int = 0
-    frontier: int = 0
-    rests_from: int = 0
-    rests_until: float = 0.0
-
-    def skip_removed(self) -> None:
-        while self.cursor < len(self.log) and self.log[self.cursor].removed:
-            self.cursor += 1
-        self.frontier = max(self.frontier, self.cursor)
-
-    @property
-    def all_sent(self) -> bool:
-        return self.cursor >= len(self.log)
-
-    def sendable(self, now: float) -> bool:
-        self.skip_removed()
-        return not self.all_sent and not (self.cursor >= self.rests_from and now < self.rests_until)
-
-    def step(self) -> tuple[Record, bool]:
-        """The next record to send, and whether it is sent for the first time; the cursor moves past it."""
-        record, first = self.log[self.cursor], self.cursor >= self.frontier
-        self.cursor += 1
-        return record, first
 
 
 @dataclass(slots=True, eq=False)
@@ -131,9 +62,19 @@ class Lane:
 
     def append(self, message: Message) -> None:
         line = self.lines.setdefault(message.region, Line(message.region))
+        if line.log and line.log[-1].message.epoch != message.epoch and self.world.broken(Fault.LOST_TAIL, 0.8):
+            self._lose_tail(line)
         record = Record(message, line, len(line.log))
         record.poison = bool(self.options.service.poison) and self.world.chance(self.options.service.poison)
         line.log.append(record)
+
+    def _lose_tail(self, line: Line) -> None:
+        """The bug of forgetting what was not sent of an epoch when the next one begins."""
+        tail = [record for record in line.log[line.frontier :] if not record.removed]
+        for record in tail:
+            record.removed = True
+            if record.message.confirmed:
+                self.world.fire(f"{record.message.message_id} lost")
 
     def ready_line(self) -> Line | None:
         """A line with something to send now; any of them when there are several."""
@@ -143,8 +84,8 @@ class Lane:
 
     # --- holds ---
 
-    def hold(self, record: Record, session: Session) -> Hold:
-        """Note that the message is being sent."""
+    def hold(self, record: Record, session: Session, over: Callable[[Hold], None]) -> Hold:
+        """Note that the message is being sent; `over` is called if its lease ends."""
         record.attempts += 1
         line = record.line
         if record.position < line.frontier:
@@ -155,7 +96,9 @@ class Lane:
         former = self.holds.get(record)
         if former is not None:
             self.end(former)
-        held = Hold(record, session, self.world.now + self.options.bounds.lease_s)
+        lease_s = self.options.bounds.lease_s
+        held = Hold(record, session, self.world.now, self.world.now + lease_s, over)
+        self.world.after(lease_s, lambda: self._expire(held))
         session.messages += 1
         session.bytes += record.message.size
         self.holds[record] = held
@@ -208,8 +151,21 @@ class Lane:
 
     def modify(self, held: Hold, seconds: float) -> None:
         """A lease modification arrives: the lease now ends that long from now."""
-        if self.current(held):
-            held.lease_end = self.world.now + seconds
+        if not self.current(held):
+            return
+        sooner = self.world.now + seconds < held.lease_end
+        held.lease_end = self.world.now + seconds
+        if sooner:
+            self.world.after(seconds, lambda: self._expire(held))
+
+    def _expire(self, held: Hold) -> None:
+        if not self.current(held):
+            return
+        if self.world.now < held.lease_end:
+            self.world.after(held.lease_end - self.world.now, lambda: self._expire(held))
+        else:
+            self.world.note("lease over")
+            held.over(held)
 
     # --- release ---
 
@@ -263,8 +219,12 @@ class Lane:
             )
 
     def _kept_back(self, record: Record) -> bool:
-        """The bug of not sending again what was not acknowledged."""
-        if record.acked or not self.world.broken(Fault.NO_REDELIVER, 0.6):
+        """The bugs of not sending again what was not acknowledged: not for its own sake, or never again."""
+        if record.acked:
+            return False
+        if self.world.broken(Fault.NEVER_AGAIN, 0.5):
+            record.removed = True
+        elif not self.world.broken(Fault.NO_REDELIVER, 0.6):
             return False
         self.world.fire(f"{record.message.message_id} kept back")
         return True
@@ -321,15 +281,25 @@ class Lane:
         return min((held.record.position for held in self.holds.values() if held.record.line is line), default=None)
 
     def forget(self, due: Iterable[tuple[Line, int]] = ()) -> None:
-        """The service loses track of all holds, and starts again at or below the lowest of each region (row 11), `due` included."""
-        lowest: dict[Line, int] = dict(due)
+        """The service loses track of all holds, and starts again at or below the lowest of each region (row 11), `due` included.
+
+        The bug is to start above it.
+        """
+        self.world.note("lost track of what is held")
+        if self.world.broken(Fault.RESUME_ELSEWHERE, 1.0):
+            self.world.fire(
+                f"{self.key} goes on elsewhere, {[held.record.message.message_id for held in self.holds.values()]} held"
+            )
+            for held in list(self.holds.values()):
+                self.end(held)
+            return
+        lowest = dict(due)
         for line in self.lines.values():
-            held = self.lowest_held(line)
-            if held is not None:
-                lowest[line] = min(held, lowest.get(line, held))
+            position = self.lowest_held(line)
+            if position is not None:
+                lowest[line] = min(position, lowest.get(line, position))
         for line, position in lowest.items():
             self.rewind(line, self.world.random.randint(max(0, position - 4), position))
-        self.world.note("lost track of what is held")
 
     def forget_recent(self) -> None:
         """A server restarts and has forgotten acknowledgements, or repeats itself for no reason."""
@@ -338,6 +308,21 @@ class Lane:
             self.world.note("spontaneous rewind")
             line = self.world.random.choice(lines)
             self.rewind(line, self.world.random.randint(max(0, line.cursor - 6), line.cursor - 1))
+
+    def surely_held(self) -> Hold | None:
+        """A message whose first lease is far from over, and whose client has it and said nothing, if there is one."""
+        late = self.world.now - self.options.bounds.lease_s / 2
+        return next((held for held in self.holds.values() if held.kept and held.sent_t > late), None)
+
+    def again_after_ack(self) -> bool:
+        """The bug of exactly-once delivery that sends again what was acknowledged, with all that follows."""
+        for line in self.lines.values():
+            acked = [record for record in line.log[: line.cursor] if record.acked and not record.removed]
+            if acked and not self.holds and self.world.broken(Fault.EOD_AFTER_ACK, 0.5):
+                self.world.fire(f"{acked[-1].message.message_id} again")
+                line.cursor = acked[-1].position
+                return True
+        return False
 
     # --- what is gone ---
 

@@ -188,9 +188,9 @@ def replay(choice: Choice, seed: int, mode: Mode) -> int:
     for name, rules in run.rules_by_subscription.items():
         print(f"{name}: {rules}")
     print(", ".join(f"{name} {count}" for name, count in sorted(run.seen.items())))
-    keys: list[str | None] = [*sorted({finding.key for finding in findings})]
-    for key in keys or [None]:
-        print(show(run.events, key, marks=marks))
+    places: list[tuple[str | None, str | None]] = [*sorted({(finding.key, finding.subscription) for finding in findings})]
+    for key, subscription in places or [(None, None)]:
+        print(show(run.events, key, subscription, marks))
     for finding in findings:
         print(finding)
     return len(findings)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from prober.core.findings import Kind
 from prober.core.rules import Mode
 from tests.judging import kinds
-from tests.simulation.faults import FAULTS, Fault
+from tests.simulation.faults import FAULTS, MUST_BE, Fault
 from tests.simulation.legal import findings_of
 from tests.simulation.service import simulate_run
 
@@ -46,7 +46,8 @@ def row(mode: Mode, fault: Fault | None, seeds: Iterable[int]) -> Row:
         result.events += len(run.events)
         result.fired += 1
         result.by_kind.update(found)
-        (result.flagged if found else result.missed).append(seed)
+        named = found & MUST_BE[fault] if fault in MUST_BE else found
+        (result.flagged if named else result.missed).append(seed)
     return result
 
 

@@ -134,7 +134,6 @@ class RecordOptions:
     clock_steps: bool
     excerpt: bool
     hole: bool
-    hole_share: float
 
 
 @dataclass(frozen=True, slots=True)

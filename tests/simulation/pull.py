@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.simulation.answers import Copy, shown_attempt
+from tests.simulation.answers import Copy, addressed
 from tests.simulation.faults import Fault
-from tests.simulation.lane import Hold, Lane, Line, Record, Session
+from tests.simulation.lane import Lane
+from tests.simulation.line import Hold, Line, Record, Session
+from tests.simulation.neighbours import Neighbours
 from tests.simulation.options import Options
 from tests.simulation.topic import Message
 from tests.simulation.world import Site, World
@@ -24,9 +26,14 @@ from tests.simulation.world import Site, World
 
 @dataclass(slots=True, eq=False)
 class Pull(Session):
-    """A pull request: its name is the session and the subscriber. `done`: it came back, with an answer or without."""
+    """A pull request: its name is the session and the subscriber.
+
+    `waits_s`: how long the service lets it wait for messages, None if that is up to the service. `done`: it came back, with an answer or
+    without.
+    """
 
     invoked_t: float = 0.0
+    waits_s: float | None = None
     done: bool = False
 
 
@@ -35,7 +42,10 @@ class PullLane(Lane):
     """A lane with the lowest position per region that the batch under way failed to get acknowledged."""
 
     again_from: dict[Line, int] = field(default_factory=dict)
-    waits_for: list[Hold] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        return not self.again_from and self.at_rest
 
 
 @dataclass(slots=True)
@@ -47,6 +57,10 @@ class Service:
     came_back_empty: Callable[[Pull], None]
     lanes: dict[str, PullLane] = field(default_factory=dict)
     waiting: list[Pull] = field(default_factory=list)
+    neighbours: Neighbours = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.neighbours = Neighbours(self.site, self.lanes)
 
     @property
     def world(self) -> World:
@@ -66,7 +80,8 @@ class Service:
     def pull(self, request: Pull) -> None:
         self.waiting.append(request)
         self.wake_all()
-        self.world.after(self.world.between(1, 10), lambda: self._give_up_waiting(request))
+        wait = self.world.between(1, 10) if request.waits_s is None else request.waits_s
+        self.world.after(wait, lambda: self._give_up_waiting(request))
 
     def _give_up_waiting(self, request: Pull) -> None:
         if request in self.waiting:
@@ -103,18 +118,7 @@ class Service:
         if lane.holds and self.world.broken(Fault.OVERLAP, 0.3):
             self.world.fire(f"{lane.key} overlap")
             return True
-        return not lane.holds and not self._waits(lane)
-
-    def _waits(self, lane: PullLane) -> bool:
-        """Whether what is held of other keys delays this one."""
-        if any(self.lanes[hold.record.message.key].current(hold) for hold in lane.waits_for):
-            return True
-        lane.waits_for = []
-        if self.options.service.neighbour_delay and self.world.chance(self.options.service.neighbour_delay):
-            lane.waits_for = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
-            if lane.waits_for:
-                self.world.note("waits for another key")
-        return bool(lane.waits_for)
+        return not lane.holds and not self.neighbours.delay(lane)
 
     def _batch(self, lane: PullLane, request: Pull) -> list[Copy]:
         """The next messages of a key, those that are removed left out."""
@@ -127,8 +131,8 @@ class Service:
                     steps.append((record, first))
         copies = []
         for record in self._broken(lane, steps):
-            hold = lane.hold(record, request)
-            copies.append(Copy(request, lane, record, hold, shown_attempt(self.site, record)))
+            hold = lane.hold(record, request, lambda held: self._release(lane, held, at_once=False))
+            copies.append(addressed(self.site, request, lane, record, hold))
         return copies
 
     def _broken(self, lane: PullLane, steps: list[tuple[Record, bool]]) -> list[Record]:
@@ -140,6 +144,8 @@ class Service:
         if first and len(records) > 2 and world.broken(Fault.HOLE, 0.3):
             left_out = records.pop(world.random.randrange(1, len(records) - 1))
             world.fire(f"{left_out.message.message_id} left out")
+        if not first and len(records) > 2 and world.broken(Fault.EOD_SKIP, 0.8):
+            world.fire(f"{records.pop(1).message.message_id} skipped")
         if len(records) > 1 and world.broken(Fault.BATCH_REVERSE, 0.3):
             world.fire(f"{records[0].message.message_id} last")
             records.reverse()
@@ -163,9 +169,6 @@ class Service:
 
     def _respond(self, request: Pull, copies: list[Copy]) -> None:
         world = self.world
-        for copy in copies:
-            if copy.hold is not None:
-                world.after(self.options.bounds.lease_s, lambda lane=copy.lane, hold=copy.hold: self._expire(lane, hold))  # type: ignore[misc]
         delay = world.between(0, self.options.bounds.delay_max_s)
         poisoned = any(copy.record.poison for copy in copies) and not world.draining
         if poisoned or world.chance(self.options.session.loss):
@@ -186,7 +189,6 @@ class Service:
 
     def modify(self, lane: Lane, hold: Hold, seconds: float) -> None:
         lane.modify(hold, seconds)
-        self.world.after(seconds, lambda: self._expire(lane, hold))
 
     def _release(self, lane: Lane, hold: Hold, at_once: bool) -> None:
         assert isinstance(lane, PullLane)
@@ -200,15 +202,6 @@ class Service:
             if at_once:
                 lane.rewind(line, record.position)
         self.wake_all()
-
-    def _expire(self, lane: Lane, hold: Hold) -> None:
-        if not lane.current(hold):
-            return
-        if self.world.now < hold.lease_end:
-            self.world.after(hold.lease_end - self.world.now, lambda: self._expire(lane, hold))
-        else:
-            self.world.note("lease over")
-            self._release(lane, hold, at_once=False)
 
     # --- what needs no occasion ---
 
@@ -230,4 +223,12 @@ class Service:
         return self.world.random.choice(list(self.lanes.values()))
 
     def misbehave(self) -> None:
-        """Every bug of this service waits for its occasion."""
+        """The bugs that need no occasion: those of exactly-once delivery."""
+        lane = self._any_lane()
+        held = lane.surely_held()
+        if held is not None and self.world.broken(Fault.EOD_WHILE_HELD, 0.6):
+            self.world.fire(f"{held.record.message.message_id} while held")
+            lane.forget()
+            self.wake_all()
+        elif lane.again_after_ack():
+            self.wake_all()

@@ -18,6 +18,8 @@ from tests.simulation.world import Site, World
 LONGEST_WAIT_S = 15.0
 """Longer than the service lets a pull wait and its answer takes."""
 
+PULLS_WHILE_QUIET = 5
+
 
 @dataclass(slots=True)
 class Client:
@@ -26,7 +28,7 @@ class Client:
     site: Site
     service: Service = field(init=False)
     answers: Answers = field(init=False)
-    stopped: bool = False
+    waits_s: float | None = None
     away: bool = False
     idle: int = 0
     _names: count[int] = field(default_factory=lambda: count(1))
@@ -47,9 +49,9 @@ class Client:
         for _ in range(self.site.options.client.clients):
             self._pull()
 
-    def stop(self) -> None:
-        """No more pulls."""
-        self.stopped = True
+    def rest(self, quiet_s: float) -> None:
+        """Nothing is expected any more for so long: from now on a pull waits for a good part of it."""
+        self.waits_s = quiet_s / PULLS_WHILE_QUIET
 
     def go_away(self) -> None:
         """Nobody pulls for a while."""
@@ -65,17 +67,15 @@ class Client:
 
     def _pull(self) -> None:
         world = self.world
-        if self.stopped:
-            return
         if self.away:
             self.idle += 1
             return
         recorder = self.site.any_recorder()
-        request = Pull(f"{self.site.name}-pull-{next(self._names)}", recorder, invoked_t=recorder.t)
+        request = Pull(f"{self.site.name}-pull-{next(self._names)}", recorder, invoked_t=recorder.t, waits_s=self.waits_s)
         if self._recorded is not PullRecord.ANSWERED:
             world.record(Opened(request.invoked_t, self.site.name, request.name, request.name))
         world.after(world.between(0, 0.3), lambda: self.service.pull(request))
-        timeout = LONGEST_WAIT_S + self.site.options.session.pull_timeout_s
+        timeout = LONGEST_WAIT_S + (self.waits_s or self.site.options.session.pull_timeout_s)
         world.after(timeout, lambda: self._time_out(request))
 
     def _time_out(self, request: Pull) -> None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from prober.core.events import Acked, Nacked, Opened
-from tests.simulation.answers import Copy, record_delivery, shown_attempt
+from tests.simulation.answers import Copy, addressed, record_delivery
 from tests.simulation.faults import Fault
-from tests.simulation.lane import Hold, Lane, Session
+from tests.simulation.lane import Lane
+from tests.simulation.line import Hold, Session
+from tests.simulation.neighbours import Neighbours
 from tests.simulation.options import Options
 from tests.simulation.topic import Message
 from tests.simulation.world import Site, World
@@ -25,7 +27,6 @@ class PushLane(Lane):
     """A lane; `resting` while it waits before sending a refused message again."""
 
     resting: bool = False
-    waits_for: list[Hold] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -35,7 +36,11 @@ class Service:
     site: Site
     client: Client
     lanes: dict[str, PushLane] = field(default_factory=dict)
+    neighbours: Neighbours = field(init=False)
     _names: count[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self.neighbours = Neighbours(self.site, self.lanes)
 
     @property
     def world(self) -> World:
@@ -68,31 +73,18 @@ class Service:
             if not world.broken(Fault.OVERLAP, 0.5):
                 return
             world.fire(f"{lane.key} overlap")
-        elif self._waits(lane):
+        elif self.neighbours.delay(lane):
             return
         record, first = line.step()
         if lane.leave_out(record, first):
             self._wake(lane)
             return
         request = Session(f"{self.site.name}-push-{next(self._names)}", self.site.any_recorder())
-        hold = lane.hold(record, request)
-        copy = Copy(request, lane, record, hold, shown_attempt(self.site, record))
-        world.after(self.options.bounds.lease_s, lambda: self._expire(lane, hold))
+        copy = addressed(self.site, request, lane, record, lane.hold(record, request, lambda held: self._again(lane, held)))
         if (record.poison and not world.draining) or world.chance(self.options.session.loss):
             world.note("lost request")
         else:
             world.after(world.between(0, self.options.bounds.delay_max_s), lambda: self.client.receive(copy))
-
-    def _waits(self, lane: PushLane) -> bool:
-        """Whether what is held of other keys delays this one."""
-        if any(self.lanes[hold.record.message.key].current(hold) for hold in lane.waits_for):
-            return True
-        lane.waits_for = []
-        if self.options.service.neighbour_delay and self.world.chance(self.options.service.neighbour_delay):
-            lane.waits_for = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
-            if lane.waits_for:
-                self.world.note("waits for another key")
-        return bool(lane.waits_for)
 
     def answer(self, lane: Lane, hold: Hold, success: bool) -> None:
         assert isinstance(lane, PushLane)
@@ -129,11 +121,6 @@ class Service:
         else:
             self._wake(lane)
 
-    def _expire(self, lane: PushLane, hold: Hold) -> None:
-        if lane.current(hold):
-            self.world.note("lease over")
-            self._again(lane, hold)
-
     def spontaneous(self) -> None:
         lane = self._any_lane()
         if not lane.holds:
@@ -164,8 +151,8 @@ class Client:
     def start(self) -> None:
         """The service begins."""
 
-    def stop(self) -> None:
-        """Nothing needs to stop."""
+    def rest(self, quiet_s: float) -> None:
+        """A quiet time begins: nothing changes."""
 
     def go_away(self) -> None:
         """The endpoint is always there: nothing recorded would tell that it is not."""

@@ -144,7 +144,10 @@ class _System:
             publisher.start()
         self._trouble()
         self._drain()
-        world.run(world.now + 2 * max(rule.delivery_deadline_s + rule.retry_backoff_max_s for rule in rules.values()) + 100)
+        quiet_s = 2 * max(rule.delivery_deadline_s + rule.retry_backoff_max_s for rule in rules.values()) + 100
+        for subscription in self.subscriptions:
+            subscription.client.rest(quiet_s)
+        world.run(world.now + quiet_s)
         world.record(Ended(world.now, drained=True))
         return Run(rules[SUBSCRIPTION], self._record(), world.fired, world.seen, rules)
 
@@ -166,7 +169,7 @@ class _System:
         if record.excerpt:
             return cut(events, random)
         if record.hole:
-            return with_hole(events, random, record.hole_share)
+            return with_hole(events, random)
         return events
 
     def _trouble(self) -> None:
@@ -185,8 +188,6 @@ class _System:
             world.run(world.now + 10)
         if world.fault is None and not self._drained:
             raise AssertionError("the legal service did not drain")
-        for subscription in self.subscriptions:
-            subscription.client.stop()
 
     @property
     def _drained(self) -> bool:

@@ -23,48 +23,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.simulation.answers import Copy, shown_attempt
-from tests.simulation.faults import Fault
-from tests.simulation.lane import Hold, Lane, Line, Record, Session
+from tests.simulation.answers import Copy, addressed
+from tests.simulation.lane import Lane
+from tests.simulation.line import Hold, Line, Record
+from tests.simulation.neighbours import Neighbours
 from tests.simulation.options import Options
+from tests.simulation.streaming_bugs import Bugs
+from tests.simulation.streaming_lane import Stream, StreamLane
 from tests.simulation.topic import Message
 from tests.simulation.world import Site, World
 
 OVERHEAD_BYTES = 40
 """What the service counts of a message besides its data."""
-
-
-@dataclass(slots=True, eq=False)
-class Stream(Session):
-    """One stream as both ends see it. `deaf`: what is under way will not arrive. `raced_until`: till then a raced message is under way."""
-
-    owner: str = ""
-    up_at_client: bool = True
-    up_at_service: bool = False
-    lost: bool = False
-    deaf: bool = False
-    handed_over: bool = False
-    last_arrival: float = 0.0
-    raced_until: float = 0.0
-
-
-@dataclass(slots=True, eq=False)
-class StreamLane(Lane):
-    """A lane with its affinity. `pinned`: the owner keeps the key although nothing is held. `pending`: where rewinds are due.
-
-    `waits_for`: what is held of other keys, and keeps this one waiting.
-    """
-
-    stream: Stream | None = None
-    owner: str | None = None
-    pinned: bool = False
-    pumping: bool = False
-    pending: dict[Line, int] = field(default_factory=dict)
-    waits_for: list[Hold] = field(default_factory=list)
-
-    @property
-    def idle(self) -> bool:
-        return not self.pending and self.at_rest
 
 
 @dataclass(slots=True)
@@ -76,6 +46,12 @@ class Service:
     crash: Callable[[Stream], None]
     lanes: dict[str, StreamLane] = field(default_factory=dict)
     streams: list[Stream] = field(default_factory=list)
+    neighbours: Neighbours = field(init=False)
+    bugs: Bugs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.neighbours = Neighbours(self.site, self.lanes)
+        self.bugs = Bugs(self.world, self._send, self._wake, self.receive)
 
     @property
     def world(self) -> World:
@@ -135,10 +111,7 @@ class Service:
         held = [hold for hold in lane.holds.values() if hold.session is stream]
         if held:
             self.world.note("break with holds")
-        if held and self.world.broken(Fault.RESUME_PAST, 0.8):
-            self.world.fire(f"{lane.key} resumes past {[hold.record.message.message_id for hold in held]}")
-            for hold in held:
-                lane.end(hold)
+        if self.bugs.resume_past(lane, held):
             return
         owner_gone = lane.stream is stream or not any(other.owner == lane.owner for other in self.streams)
         again = dict(lane.pending) if owner_gone else {}
@@ -160,7 +133,6 @@ class Service:
 
     def modify(self, lane: Lane, hold: Hold, seconds: float) -> None:
         lane.modify(hold, seconds)
-        self.world.after(seconds, lambda: self._expire(lane, hold))
 
     # --- leases ---
 
@@ -188,9 +160,8 @@ class Service:
         """Whether the message is sent again at once and by itself: with a dead-letter policy, or by a bug."""
         if lane.stream is None or not lane.stream.up_at_service:
             return False
-        if self.world.broken(Fault.REDELIVER_SINGLE, 0.7):
-            if record.line.cursor > record.position + 1:
-                self.world.fire(f"only {record.message.message_id}")
+        if self.bugs.alone(record):
+            pass
         elif self.world.chance(self.options.service.leaves_out):
             self.world.note("redelivered by itself with a dead-letter policy")
         else:
@@ -210,15 +181,6 @@ class Service:
     def _rewind_late(self, lane: StreamLane, line: Line) -> None:
         if line in lane.pending:
             self._rewind(lane, line, lane.pending[line])
-
-    def _expire(self, lane: Lane, hold: Hold) -> None:
-        if not lane.current(hold):
-            return
-        if self.world.now < hold.lease_end:
-            self.world.after(hold.lease_end - self.world.now, lambda: self._expire(lane, hold))
-        else:
-            self.world.note("lease over")
-            self._release(lane, hold)
 
     # --- what needs no occasion ---
 
@@ -244,20 +206,8 @@ class Service:
     def misbehave(self) -> None:
         """The bugs that need no occasion."""
         lane = self._any_lane()
-        line = next(iter(lane.lines.values()), None)
-        if lane.stream is None or not (lane.stream.up_at_service and lane.stream.up_at_client) or not line or line.frontier < 2:
-            return
-        if self.world.broken(Fault.DUP_ALONE, 0.6):
-            record = line.log[self.world.random.randrange(line.cursor - 1)] if line.cursor > 1 else None
-            if record is not None and not record.removed:
-                self.world.fire(f"{record.message.message_id} alone")
-                self._send(lane, record, lane.stream)
-        elif self.world.broken(Fault.PHANTOM, 0.6):
-            self.world.fire("ghost")
-            number = self.world.number()
-            last = line.log[-1].message
-            ghost = Message(lane.key, last.region, last.epoch, 100_000 + number, 0, f"ghost-{number}", 0, self.world.now)
-            self.receive(lane.stream, Copy(lane.stream, lane, Record(ghost, line, 0), None, 0))
+        if lane.stream is not None and lane.stream.up_at_service and lane.stream.up_at_client:
+            self.bugs.misbehave(lane, lane.stream)
 
     # --- sending ---
 
@@ -282,7 +232,7 @@ class Service:
     def _pump(self, lane: StreamLane) -> None:
         lane.pumping = False
         line = lane.ready_line()
-        if lane.frozen or line is None or len(lane.holds) >= self.options.service.pace or self._waits(lane):
+        if lane.frozen or line is None or len(lane.holds) >= self.options.service.pace or self.neighbours.delay(lane):
             return
         stream = self._choose(lane)
         if stream is None:
@@ -291,17 +241,6 @@ class Service:
             self._send(lane, record, stream)
         self._wake(lane)
 
-    def _waits(self, lane: StreamLane) -> bool:
-        """Whether what is held of other keys delays this one."""
-        if any(self.lanes[hold.record.message.key].current(hold) for hold in lane.waits_for):
-            return True
-        lane.waits_for = []
-        if self.options.service.neighbour_delay and self.world.chance(self.options.service.neighbour_delay):
-            lane.waits_for = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
-            if lane.waits_for:
-                self.world.note("waits for another key")
-        return bool(lane.waits_for)
-
     def _room(self, stream: Stream) -> bool:
         service = self.options.service
         if service.limit_messages and stream.messages >= service.limit_messages:
@@ -309,7 +248,8 @@ class Service:
         return not service.limit_bytes or stream.bytes + OVERHEAD_BYTES * stream.messages < service.limit_bytes
 
     def _choose(self, lane: StreamLane) -> Stream | None:
-        split = self._wrong_stream(lane)
+        others = [stream for stream in self.streams if stream.owner != lane.owner]
+        split = self.bugs.wrong_stream(lane, others)
         if split is not None:
             return split
         chosen = self._owners_choice(lane) if lane.holds else self._free_choice(lane)
@@ -349,62 +289,22 @@ class Service:
             world.note("move")
         return chosen
 
-    def _wrong_stream(self, lane: StreamLane) -> Stream | None:
-        if self.world.fault is not Fault.SPLIT or not lane.holds:
-            return None
-        others = [stream for stream in self.streams if stream.owner != lane.owner]
-        if others and self.world.broken(Fault.SPLIT, 0.15):
-            self.world.fire(f"{lane.key} split")
-            return self.world.random.choice(others)
-        return None
-
     def _next(self, lane: StreamLane, line: Line) -> list[Record]:
         """What to send now; the cursor moves past it."""
         record, first = line.step()
         if lane.leave_out(record, first):
             return []
-        follower = line.log[line.cursor] if line.cursor < len(line.log) else None
-        return self._next_first(lane, record, follower) if first else self._next_again(lane, record, follower)
+        return [record] if self.world.fault is None else self.bugs.instead_of(lane, record, first)
 
-    def _next_first(self, lane: StreamLane, record: Record, follower: Record | None) -> list[Record]:
-        if follower and self.world.broken(Fault.SKIP_FIRST, 0.15):
-            self.world.fire(f"{record.message.message_id} skipped")
-            record.line.cursor += 1
-            if self.world.random.random() < 0.5:
-                self.world.after(self.world.between(0, 2), lambda: self._send_late(lane, record))
-            return [follower]
-        if follower and self.world.broken(Fault.SWAP_FIRST, 0.2):
-            self.world.fire(f"{record.message.message_id} swapped")
-            record.line.cursor += 1
-            return [follower, record]
-        return [record]
-
-    def _next_again(self, lane: StreamLane, record: Record, follower: Record | None) -> list[Record]:
-        line = record.line
-        if record.acked and self.world.broken(Fault.REDELIVER_UNACKED_ONLY, 1.0):
-            self.world.fire(f"{record.message.message_id} left out")
-            return []
-        again = follower is not None and follower.position < line.frontier
-        if follower and again and self.world.broken(Fault.REORDER_RUN, 0.4):
-            self.world.fire(f"{record.message.message_id} swapped")
-            line.cursor += 1
-            return [follower, record]
-        if again and self.world.broken(Fault.STALL_RUN, 0.3):
-            self.world.fire(f"{lane.key} frozen after {record.message.message_id}")
-            lane.frozen = True
-        return [record]
-
-    def _send_late(self, lane: StreamLane, record: Record) -> None:
-        if lane.stream is not None and lane.stream.up_at_service:
-            self._send(lane, record, lane.stream)
-
-    def _send(self, lane: StreamLane, record: Record, stream: Stream) -> None:
-        world = self.world
-        hold = lane.hold(record, stream)
-        copy = Copy(stream, lane, record, hold, shown_attempt(self.site, record))
-        stream.last_arrival = max(stream.last_arrival, world.now + world.between(0, self.options.bounds.delay_max_s))
+    def _send(self, lane: StreamLane, record: Record, stream: Stream, share: float | None = None) -> None:
+        """Sends, with that share of the longest delay, or any delay."""
+        world, longest = self.world, self.options.bounds.delay_max_s
+        hold = lane.hold(record, stream, lambda held: self._release(lane, held))
+        copy = addressed(self.site, stream, lane, record, hold)
+        stream.last_arrival = max(
+            stream.last_arrival, world.now + (world.between(0, longest) if share is None else share * longest)
+        )
         if record.poison and not world.draining:
             world.at(stream.last_arrival, lambda: self.crash(stream))
         else:
             world.at(stream.last_arrival, lambda: self.receive(stream, copy))
-        world.after(self.options.bounds.lease_s, lambda: self._expire(lane, hold))

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 
 from prober.core.events import Closed, Opened
 from tests.simulation.answers import Answers, Copy, record_delivery
-from tests.simulation.lane import Session
+from tests.simulation.line import Session
 from tests.simulation.options import NEVER
 from tests.simulation.recorders import Recorder
-from tests.simulation.streaming import Service, Stream
+from tests.simulation.streaming import Service
+from tests.simulation.streaming_lane import Stream
 from tests.simulation.world import Site, World
 
 
@@ -48,8 +49,8 @@ class Client:
             for _ in range(self.site.options.client.streams):
                 self._open(f"c{self.subscribers}")
 
-    def stop(self) -> None:
-        """Nothing needs to stop."""
+    def rest(self, quiet_s: float) -> None:
+        """A quiet time begins: nothing changes."""
 
     # --- streams ---
 

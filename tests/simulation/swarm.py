@@ -63,7 +63,6 @@ def _record(dice: Dice) -> RecordOptions:
         clock_steps=dice.flag(0.3),
         excerpt=kind == "excerpt",
         hole=kind == "hole",
-        hole_share=random.choice((1.0, 1.0, 0.5)),
     )
 
 

@@ -19,7 +19,10 @@ LATEST_SECOND_COPY_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as stored. `publish_time` is what deliveries show, None if it is not recorded."""
+    """A message as stored. `publish_time` is what deliveries show, None if it is not recorded.
+
+    `confirmed`: the publisher is told of it, so that it must be delivered.
+    """
 
     key: str
     region: str
@@ -30,6 +33,7 @@ class Message:
     size: int
     stored_t: float
     publish_time: int | float | str | None = None
+    confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +55,12 @@ class Topic:
     subscriptions: list[Callable[[Message], None]] = field(default_factory=list)
 
     def accept(self, key: str, epoch: str, items: list[Item], confirmed: bool) -> list[str]:
-        """Store a batch, tell its ids. The two bugs of the write path are here."""
+        """Store a batch, tell its ids."""
         world = self.world
-        messages = [self._stored(key, epoch, item) for item in items]
+        messages = [self._stored(key, epoch, item, confirmed) for item in items]
         ids = [message.message_id for message in messages]
-        if confirmed and len(messages) > 1 and world.broken(Fault.BATCH_SWAP, 0.4):
-            place = world.random.randrange(len(messages) - 1)
-            messages[place], messages[place + 1] = messages[place + 1], messages[place]
-            world.fire(f"{messages[place + 1].message_id} after {messages[place].message_id}")
-        if confirmed and world.broken(Fault.LOST_WRITE, 0.15):
-            lost = messages.pop(world.random.randrange(len(messages)))
-            world.fire(f"{lost.message_id} lost")
+        if confirmed and world.fault is not None:
+            self._break(messages, ids)
         for message in messages:
             self._append(message)
         for message in messages:
@@ -70,11 +69,26 @@ class Topic:
                 world.after(delay, lambda message=message: self._store_again(message))  # type: ignore[misc]
         return ids
 
-    def _stored(self, key: str, epoch: str, item: Item) -> Message:
+    def _break(self, messages: list[Message], ids: list[str]) -> None:
+        """The bugs of the write path: two messages change places, or their ids do in the answer, or one is lost."""
+        world = self.world
+        place = world.random.randrange(len(messages))
+        if world.broken(Fault.LOST_WRITE, 0.15):
+            world.fire(f"{messages.pop(place).message_id} lost")
+        elif not place:
+            return
+        elif world.broken(Fault.BATCH_SWAP, 0.8) or world.broken(Fault.REGION_SWAP, 0.8):
+            messages[place - 1], messages[place] = messages[place], messages[place - 1]
+            world.fire(f"{messages[place].message_id} after {messages[place - 1].message_id}")
+        elif world.broken(Fault.ID_SWAP, 0.8):
+            ids[place - 1], ids[place] = ids[place], ids[place - 1]
+            world.fire(f"{ids[place]} and {ids[place - 1]} swapped")
+
+    def _stored(self, key: str, epoch: str, item: Item, confirmed: bool) -> Message:
         number = self.world.number()
         message_id = f"{epoch}-{item.seq}-{number}"
         time = self._publish_time(number)
-        return Message(key, item.region, epoch, item.seq, item.generation, message_id, item.size, self.world.now, time)
+        return Message(key, item.region, epoch, item.seq, item.generation, message_id, item.size, self.world.now, time, confirmed)
 
     def _store_again(self, message: Message) -> None:
         self.world.note("stored twice under one id")

@@ -33,19 +33,11 @@ def short(event: ev.Event) -> str:
     return f"{text}@{event.t:.3f}"
 
 
-def show(
-    events: Iterable[ev.Event],
-    key: str | None = None,
-    first: float = 0.0,
-    subscription: str | None = None,
-    marks: Iterable[int] = (),
-) -> str:
-    """The numbered events of a key and a subscription (and those of none) from a time on; some marked as witnesses."""
+def show(events: Iterable[ev.Event], key: str | None = None, subscription: str | None = None, marks: Iterable[int] = ()) -> str:
+    """The numbered events; only those of a key and a subscription, if they are named, and those of none. Marked: the witnesses."""
     marked = set(marks)
     return "\n".join(
         f"{'*' if number in marked else ' '}{number:5} {short(event)}"
         for number, event in enumerate(events, 1)
-        if event.t >= first
-        and getattr(event, "key", key) in (key, None)
-        and getattr(event, "subscription", subscription) == subscription
+        if key in (None, getattr(event, "key", key)) and subscription in (None, getattr(event, "subscription", subscription))
     )

@@ -38,7 +38,7 @@ TWO = "open A1 of client A open A2 of client A P1,2,3,4"
         legal("the end of a stream recorded after the move that it allowed", "P1,2,3 A<1,2@11 close A@11.5 B<1,2,3@11.7 skew A 0.8", **SKEWED),
         legal("a stream that ended above, recorded late", "P1,2,3 A<1,2@11 A ack 1@11.3 close A@11.5 B<3@11.7 skew A 0.8", **SKEWED),
         legal("a shorter lease recorded after the move that it allowed", "P1,2,3 A<1,2@11 A ack 1@11.1 A modack 2 0s@11.5 B<3@11.7 skew A 0.8", **SKEWED),
-        legal("a lease that may be over by the other clock", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@55.5", **SKEWED),
+        legal("a lease that may be over by the other clock", "P1,2,3 A<1,2@11 A ack 1@11.4 B<3@65.5", **SKEWED),
         legal("a pull answered after the batch before was acknowledged", "P1,2,3 pull b@10 b<1,2@10.9 b ack 1,2@11.5 pull c@11.55 c<3@11.7 skew b 0.8", mode=PULL, **SKEWED),
         legal("a request after the answer to the one before", "P1,2 a<1@11 a ack 1@11.5 b<2@11.6 b ack 2@11.7 skew a 0.8", mode=PUSH, **SKEWED),
         legal("a request after the refusal of the one before", "P1,2 a<1@11 a nack 1@11.5 b<1@11.6 b ack 1@11.7 skew a 0.8", mode=PUSH, **SKEWED),

@@ -44,7 +44,7 @@ MANY = 600
         legal("a message of the first comes only now, unconfirmed", f"P1[x0]@1 P2[x0]@1 ok1=x0m1@1.1 A<x0m1(1)@1.5 A ack 1@1.6 {epochs(MANY)} A<x0m2(2)@700 A ack 2@701"),
         legal("an epoch pauses while many others come", f"{flow(1, 20)} {epochs(300, 1, begin=20)} {flow(21, 40, begin=350)}"),
         legal("a key that was idle", f"{flow(1, 5)} A<3@2000 A<4@2000.1 A<5@2000.2 P6@2001 ok6=m6@2001.1 A<6@2001.5"),
-        legal("a key that was idle, and a message from before its window", f"{flow(1, 40)} A<3@3000 P41@3001 ok41=m41@3001.1 A<41@3001.5", window=4),
+        legal("a key that was idle, and a message from before its window", f"{flow(1, 40)} {' '.join(f'A<{seq}@{3000 + seq}' for seq in range(3, 41))} P41@3050 ok41=m41@3050.1 A<41@3050.5", window=4),
         legal("a late copy from before the window", f"{flow(1, 40)} A<z3(3)@45 P41@46 ok41=m41@46.1 A<41@46.5", window=4),
         legal("pull", "P1@0 ok1=m1@0.1 pull b@0.2 b<1@0.3 b ack 1@0.4 " + " ".join(f"P1[x{n}]@{20 * n} ok1=x{n}m@{20 * n}.1 pull b{n}@{20 * n}.2 b{n}<x{n}m(1)@{20 * n}.3 b{n} ack 1@{20 * n}.4" for n in range(1, 301)) + " pull c@6100 c<1@6100.1", mode=PULL, window=4),
     ],

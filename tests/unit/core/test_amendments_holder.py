@@ -34,7 +34,7 @@ EOD = {"exactly_once": True}
         legal("noticed at the last moment", f"{HELD} B<3@3 close A@32.9", close_detection_max_s=30),
         legal("both streams of the other client are dead", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 B<3@5 close A1@9 close A2@20", close_detection_max_s=30),
         legal("what another key holds is none of its business", "on k2 P1,2 A<1,2@0.5 on k P1@0.1 ok1=m1@0.2 B<1@10"),
-        legal("a lease that may be over of the only one below", f"{ONE_ACKED} B<3@58"),
+        legal("a lease that may be over of the only one below", "P1,2,3 A<1,2@11 A ack 1@11.4 B<3@68"),
         legal("the lease of what is below was shortened", f"{ONE_ACKED} A modack 2 10s@1.5 B<3@20"),
         legal("acknowledged below, and just not settled", f"{HELD} A ack 1,2@9.9 B<3@10"),
         legal("refused below", f"{HELD} A nack 1,2@1.4 B<3@2 B<1,2,3@3"),

@@ -1,0 +1,305 @@
+"""What a history says about one ordering key of one subscription, sorted for looking things up. No verdicts here.
+
+All times are the recorders' seconds. A *copy* is one delivery; a *record* is what the service stored: a message id, with its publish time
+if every copy states one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import TypeAlias
+
+from prober.core.events import (
+    AckConfirmed,
+    Acked,
+    Closed,
+    DeadLettered,
+    Delivered,
+    Ended,
+    Event,
+    FilterChanged,
+    Interrupted,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishAbandoned,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+    Sought,
+)
+from prober.core.rules import Mode, Rules
+
+Record: TypeAlias = tuple[str, int | float | str | None]
+Message: TypeAlias = tuple[str, int]
+"""Epoch and sequence number."""
+
+
+@dataclass(slots=True)
+class Session:
+    """A stream, a response or a request; `closed` is infinite while nobody noticed an end."""
+
+    name: str
+    owner: str
+    opened: float = -inf
+    closed: float = inf
+    lost: bool = False
+    answered: float = inf
+    max_messages: float = inf
+    max_bytes: float = inf
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One publish of a sequence number: a generation of it."""
+
+    invoked: float
+    region: str
+    size: int
+    failed: bool = False
+    ok: float = inf
+    message_id: str = ""
+
+
+@dataclass(slots=True)
+class Copy:
+    """One delivery, sent between `lo` and `t`. `lo` and `t` of different sessions may be off by the clock error."""
+
+    number: int
+    t: float
+    session: Session
+    record: Record
+    message: Message
+    event: Delivered
+    lo: float = -inf
+    acks: list[float] = field(default_factory=list)
+    nacks: list[float] = field(default_factory=list)
+    leases: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def owner(self) -> str:
+        return self.session.owner
+
+
+@dataclass(slots=True)
+class Facts:
+    """Everything that concerns one key of one subscription."""
+
+    subscription: str
+    key: str
+    rules: Rules
+    events: list[Event]
+    sessions: dict[str, Session] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
+    publishes: dict[Message, dict[int, Attempt]] = field(default_factory=dict)
+    dead_lettered: set[str] = field(default_factory=set)
+    confirmed_acks: list[AckConfirmed] = field(default_factory=list)
+    amnesties: list[tuple[float, float]] = field(default_factory=list)
+    holes: list[float] = field(default_factory=list)
+    acks_of: dict[str, list[float]] = field(default_factory=dict)
+    nacks_of: dict[str, list[float]] = field(default_factory=dict)
+    end: float = 0.0
+    drained: bool = False
+
+    def __post_init__(self) -> None:
+        stated: dict[str, bool] = {}
+        for event in self.events:
+            if isinstance(event, Delivered):
+                stated[event.message_id] = stated.get(event.message_id, True) and event.publish_time is not None
+        for number, event in enumerate(self.events, 1):
+            self.end = max(self.end, event.t)
+            self._publish(event)
+            self._session(event)
+            self._control(event)
+            if isinstance(event, Delivered) and event.key == self.key and event.subscription == self.subscription:
+                self._delivered(number, event, stated[event.message_id])
+            self._answer(event)
+        self._bound_sends()
+
+    # --- reading ---
+
+    def _publish(self, event: Event) -> None:
+        if not isinstance(event, PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned) or event.key != self.key:
+            return
+        attempts = self.publishes.setdefault((event.epoch, event.seq), {})
+        if isinstance(event, PublishInvoked):
+            attempts[event.generation] = Attempt(event.t, event.region, event.size)
+        elif isinstance(event, Published):
+            attempt = attempts.setdefault(event.generation, Attempt(-inf, "", 0))
+            attempt.ok, attempt.message_id = event.t, event.message_id
+        elif isinstance(event, PublishFailed) and event.generation in attempts:
+            attempts[event.generation].failed = True
+
+    def _session(self, event: Event) -> None:
+        if isinstance(event, Opened) and event.subscription == self.subscription:
+            opened = event.t if event.invoked_t is None else event.invoked_t
+            self.sessions[event.session] = Session(event.session, event.subscriber, opened)
+            self.sessions[event.session].max_messages = event.max_outstanding_messages or inf
+            self.sessions[event.session].max_bytes = event.max_outstanding_bytes or inf
+        elif isinstance(event, Closed) and event.subscription == self.subscription and event.session in self.sessions:
+            self.sessions[event.session].closed = event.t
+            self.sessions[event.session].lost = event.lost
+        elif isinstance(event, Delivered) and event.subscription == self.subscription:
+            session = self.sessions.setdefault(event.session, Session(event.session, event.session))
+            session.answered = min(session.answered, event.t)
+
+    def _control(self, event: Event) -> None:
+        if isinstance(event, Sought | FilterChanged) and event.subscription == self.subscription:
+            self.amnesties.append((event.t, event.t + event.settle_s))
+        elif isinstance(event, Interrupted):
+            self.holes.append(event.t)
+        elif isinstance(event, DeadLettered) and event.subscription == self.subscription and event.key == self.key:
+            self.dead_lettered.add(event.message_id)
+        elif isinstance(event, Ended):
+            self.drained = event.drained
+
+    def _delivered(self, number: int, event: Delivered, timed: bool) -> None:
+        record = (event.message_id, event.publish_time if timed else None)
+        session = self.sessions[event.session]
+        self.copies.append(Copy(number, event.t, session, record, (event.epoch, event.seq), event))
+
+    def _answer(self, event: Event) -> None:
+        if not isinstance(event, Acked | Nacked | AckConfirmed | LeaseModified):
+            return
+        if (event.subscription, event.key) != (self.subscription, self.key):
+            return
+        if isinstance(event, AckConfirmed):
+            self.confirmed_acks.append(event)
+            return
+        if not isinstance(event, LeaseModified):
+            times = self.acks_of if isinstance(event, Acked) else self.nacks_of
+            times.setdefault(event.message_id, []).append(event.t)
+        for copy in self.answered_by(event.session, event.message_id):
+            if isinstance(event, Acked):
+                copy.acks.append(event.t)
+            elif isinstance(event, Nacked) or event.seconds <= 0:
+                copy.nacks.append(event.t)
+            else:
+                copy.leases.append((event.t, event.seconds))
+
+    def answered_by(self, session: str, message_id: str, t: float = inf) -> list[Copy]:
+        """The copies that an answer with this id may mean: on its session, the last of every record of this id by then."""
+        last: dict[Record, Copy] = {}
+        for copy in self.copies:
+            if copy.session.name == session and copy.record[0] == message_id and copy.t <= t:
+                last[copy.record] = copy
+        return list(last.values())
+
+    def _bound_sends(self) -> None:
+        """`lo`: within the delivery delay, not before its session, its publish or what came before it on its session."""
+        latest: dict[str, float] = {}
+        for copy in self.copies:
+            invoked = min((one.invoked for one in self.publishes.get(copy.message, {}).values()), default=-inf)
+            bounds = copy.t - self.rules.delivery_delay_max_s, copy.session.opened, invoked - self.rules.clock_error_s
+            copy.lo = min(copy.t, max(*bounds, latest.get(copy.session.name, -inf)))
+            latest[copy.session.name] = copy.lo
+
+    # --- publishes ---
+
+    def first_seq(self, epoch: str) -> int | None:
+        """The first sequence number of an epoch that was recorded; None for an epoch that was not."""
+        return next((seq for one, seq in self.publishes if one == epoch), None)
+
+    def is_primary(self, copy: Copy) -> bool:
+        """Whether the publish of this sequence number was confirmed with this copy's id."""
+        return any(one.message_id == copy.record[0] for one in self.publishes.get(copy.message, {}).values())
+
+    def confirmed(self, message: Message) -> Attempt | None:
+        """The attempt that was confirmed, if one was."""
+        return next((one for one in self.publishes.get(message, {}).values() if one.ok < inf), None)
+
+    def invoked(self, message: Message) -> float:
+        """When the message was first handed over; long ago if that was not recorded."""
+        return min((one.invoked for one in self.publishes.get(message, {}).values()), default=-inf)
+
+    def region_of(self, message: Message) -> str | None:
+        """The region of the confirmed publish of a message."""
+        confirmed = self.confirmed(message)
+        return None if confirmed is None else confirmed.region
+
+    def region(self, record: Record, message: Message) -> str | None:
+        """The region of a record, None if nobody can tell: a copy of a publish that was tried in several."""
+        attempts = self.publishes.get(message, {}).values()
+        mine = {one.region for one in attempts if one.message_id == record[0]} or {one.region for one in attempts}
+        return mine.pop() if len(mine) == 1 else None
+
+    def message_of(self, record: Record) -> Message:
+        return next(copy.message for copy in self.copies if copy.record == record)
+
+    def first_receipt(self, message_id: str) -> float:
+        return min((copy.t for copy in self.copies if copy.record[0] == message_id), default=inf)
+
+    # --- copies ---
+
+    def is_foreign(self, copy: Copy) -> bool:
+        """Of an epoch, or from a part of an epoch, that the record does not have."""
+        first = self.first_seq(copy.message[0])
+        return first is None or (1 <= copy.message[1] < first)
+
+    def is_phantom(self, copy: Copy) -> bool:
+        """Never handed over, as far as the record tells, though its epoch is known."""
+        if self.is_foreign(copy) or self.holes or copy.message not in self.publishes:
+            return not self.is_foreign(copy) and not self.holes
+        return self.invoked(copy.message) > copy.t + self.rules.clock_error_s
+
+    def is_unjudged(self, copy: Copy) -> bool:
+        """Received where anything may have been missed: in an amnesty, or on a stream from before a hole."""
+        if any(copy.session.opened < hole <= copy.t for hole in self.holes):
+            return True
+        return any(start <= copy.t and copy.lo <= end for start, end in self.amnesties)
+
+    # --- what became of a message ---
+
+    def may_be_gone(self, record: Record, message: Message, t: float) -> bool:
+        """Whether the record may have left the subscription: it was seen in the dead-letter topic, or it is too old."""
+        return record[0] in self.dead_lettered or t + self.rules.clock_error_s - self.invoked(message) > self.rules.message_retention_s
+
+    def acked(self, record: Record, t: float) -> bool:
+        """Whether an acknowledgement that may have meant the record had been sent by then."""
+        return any(one <= t for copy in self.copies if copy.record == record for one in copy.acks)
+
+    def excused_since(self, start: float, until: float) -> bool:
+        """Whether a control operation or a hole in the record falls into that time."""
+        return any(begin <= until and start <= end for begin, end in self.all_amnesties())
+
+    def all_amnesties(self) -> list[tuple[float, float]]:
+        """Amnesties with their ends; that of a hole lasts until a session opens after it, and until the old ones are closed."""
+        return self.amnesties + [(hole, self._hole_end(hole)) for hole in self.holes]
+
+    def _hole_end(self, hole: float) -> float:
+        reopened = min((session.opened for session in self.sessions.values() if session.opened > hole), default=inf)
+        if self.rules.mode is not Mode.STREAMING:
+            return reopened
+        return max([reopened, *(one.closed for one in self.sessions.values() if one.opened <= hole < one.closed < inf)])
+
+    def earliest_release(self, held: Copy) -> float:
+        """Before then the service certainly held the copy outstanding (3.3), a rewind apart."""
+        rules = self.rules
+        ends = [held.lo + rules.ack_deadline_s, *held.nacks, *(t + seconds for t, seconds in held.leases)]
+        ends.extend(held.acks)
+        if not rules.exactly_once:  # which takes no answer to an earlier delivery
+            ends.extend(self._answers_to_other_copies(held))
+        if rules.mode is Mode.STREAMING:
+            ends.append(held.session.closed - rules.close_detection_max_s)
+        ends.extend(max(start, held.lo) for start, end in self.all_amnesties() if end >= held.lo)
+        return min(ends)
+
+    def _answers_to_other_copies(self, held: Copy) -> Iterable[float]:
+        """When an acknowledgement or a refusal of another copy may have been taken for this one."""
+        for t in self.acks_of.get(held.record[0], []) + self.nacks_of.get(held.record[0], []):
+            if t >= held.t:
+                yield t
+            elif t + self.rules.ack_lag_max_s + self.rules.clock_error_s >= held.lo:
+                yield held.lo
+
+
+def keys_of(events: Iterable[Event], subscription: str) -> list[str]:
+    """The keys that the subscription was delivered messages of or that were published, in order of appearance."""
+    keys: dict[str, None] = {}
+    for event in events:
+        if isinstance(event, PublishInvoked) or (isinstance(event, Delivered) and event.subscription == subscription):
+            keys[event.key] = None
+    return list(keys)

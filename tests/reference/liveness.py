@@ -1,0 +1,215 @@
+"""What had to come and did not, although the service could deliver for longer than the deadline (3.5, amendments 2 to 4, 7, 8, 14).
+
+A clock adds up the time in which the service could deliver. Whatever may have been in its way counts as having been.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from prober.core.findings import Kind
+from prober.core.rules import Mode
+from tests.reference.facts import Copy, Facts, Message, Record, Session
+
+
+@dataclass(slots=True)
+class Clocks:
+    """When the service could deliver the key. `others` are the same subscription's other keys."""
+
+    facts: Facts
+    others: list[Facts]
+    _moments: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        moments = {one for facts in (self.facts, *self.others) for copy in facts.copies for one in (copy.lo, self.held_until(facts, copy))}
+        for session in self.facts.sessions.values():
+            moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
+        moments |= {moment for one in self.facts.all_amnesties() for moment in one}
+        if self.facts.rules.retry_backoff_max_s:
+            moments |= {self._backoff_until(copy) for copy in self.facts.copies}
+        self._moments = sorted(moment for moment in moments if -inf < moment < inf)
+
+    def ran(self, start: float, stop: float) -> float:
+        """How long the service could deliver the key between these times."""
+        inner = [moment for moment in self._moments if start < moment < stop]
+        edges = [start, *inner, stop]
+        return sum(right - left for left, right in zip(edges, edges[1:]) if right > left and self._could(start, (left + right) / 2))
+
+    # --- holds ---
+
+    def held_until(self, facts: Facts, copy: Copy) -> float:
+        """When the copy is certainly no longer outstanding."""
+        rules = facts.rules
+        ends = [max([copy.t + rules.ack_deadline_s, *(t + seconds for t, seconds in copy.leases)]) + rules.delivery_delay_max_s]
+        ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
+        if rules.mode is Mode.STREAMING:
+            ends.append(copy.session.closed)
+        return min(ends) + rules.clock_error_s
+
+    def _held(self, facts: Facts, t: float) -> list[Copy]:
+        return [copy for copy in facts.copies if copy.lo <= t <= self.held_until(facts, copy)]
+
+    def _held_since(self, facts: Facts, t: float) -> float:
+        """Since when the key of `facts` may have been held without a pause, at that time; infinite if it is not held."""
+        since = t
+        while earlier := [copy.lo for copy in self._held(facts, since) if copy.lo < since]:
+            since = min(earlier)
+        return since if since < t else inf
+
+    def _maybe_held_until(self, session: Session) -> float:
+        """A pull that was lost may have carried messages of the key, which were held from then on."""
+        rules = self.facts.rules
+        if rules.mode is not Mode.PULL or not session.lost:
+            return -inf
+        return session.closed + rules.ack_deadline_s + rules.delivery_delay_max_s
+
+    # --- what may be in the way ---
+
+    def _could(self, start: float, t: float) -> bool:
+        facts, rules = self.facts, self.facts.rules
+        if any(begin <= t <= end for begin, end in facts.all_amnesties()) or self._backed_off(t):
+            return False
+        if any(self._held_since(other, t) <= start for other in self.others):
+            return False
+        held = self._held(facts, t)
+        if rules.mode is Mode.PUSH:
+            return not held
+        if rules.mode is Mode.PULL:
+            lost = any(one.opened <= t <= self._maybe_held_until(one) for one in facts.sessions.values())
+            waiting = any(one.opened <= t < min(one.answered, one.closed) for one in facts.sessions.values())
+            return waiting and not held and not lost
+        return self._stream_has_room(t, {copy.owner for copy in held})
+
+    def _stream_has_room(self, t: float, holders: set[str]) -> bool:
+        """Some stream is open and may get more; while the key is held, all streams of who holds it."""
+        open_now = [one for one in self.facts.sessions.values() if one.opened <= t < self._closed(one)]
+        mine = [one for one in open_now if one.owner in holders]
+        rooms = [self._room(one, t) for one in mine or open_now]
+        return all(rooms) if mine else any(rooms)
+
+    def _closed(self, stream: Session) -> float:
+        """A stream may have been dead for some time when it was noticed."""
+        return stream.closed - self.facts.rules.close_detection_max_s
+
+    def _room(self, stream: Session, t: float) -> bool:
+        held = {
+            (facts.key, copy.record): facts.publishes[copy.message]
+            for facts in (self.facts, *self.others)
+            for copy in self._held(facts, t)
+            if copy.session.name == stream.name and copy.message in facts.publishes
+        }
+        size = sum(next(iter(attempts.values())).size for attempts in held.values())
+        return len(held) < stream.max_messages and size < stream.max_bytes
+
+    def _backoff_until(self, copy: Copy) -> float:
+        """How long the service may wait after a refusal or the end of a lease: at most until the message comes again."""
+        again = min((one.t for one in self.facts.copies if one.record == copy.record and one.t > copy.t), default=inf)
+        return min(again, self.held_until(self.facts, copy) + self.facts.rules.retry_backoff_max_s)
+
+    def _backed_off(self, t: float) -> bool:
+        if not self.facts.rules.retry_backoff_max_s:
+            return False
+        return any(not copy.acks and copy.lo <= t <= self._backoff_until(copy) for copy in self.facts.copies)
+
+
+@dataclass(slots=True)
+class Overdue:
+    """The liveness findings of a key. `log` is the order of its records."""
+
+    facts: Facts
+    others: list[Facts]
+    log: tuple[Record, ...]
+    clocks: Clocks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clocks = Clocks(self.facts, self.others)
+
+    def kinds(self) -> set[Kind]:
+        found = {self._undelivered(message) for message in self.facts.publishes}
+        found.add(Kind.REDELIVERY_STALL if any(self._stalled(number) for number in range(len(self.facts.copies))) else None)
+        found.add(Kind.UNACKED_STALL if any(map(self._not_again, self.facts.copies)) else None)
+        return {kind for kind in found if kind is not None}
+
+    def _expires(self, message: Message) -> float:
+        return self.facts.invoked(message) + self.facts.rules.message_retention_s - self.facts.rules.clock_error_s
+
+    # --- V1 ---
+
+    def _undelivered(self, message: Message) -> Kind | None:
+        facts, rules = self.facts, self.facts.rules
+        confirmed = facts.confirmed(message)
+        if confirmed is None or confirmed.message_id in facts.dead_lettered or rules.filtered:
+            return None
+        if any(confirmed.ok <= end for _, end in facts.all_amnesties()) or self._before_the_baseline(message):
+            return None
+        stop = min(facts.first_receipt(confirmed.message_id), facts.end, self._expires(message))
+        overtaken = [copy.t for copy in facts.copies if self._overtakes(copy, message) and copy.t < stop]
+        if overtaken and stop == facts.end and self.clocks.ran(min(overtaken), stop) > rules.delivery_deadline_s:
+            return Kind.LOST_OVERTAKEN
+        progress = [confirmed.ok, *(copy.t for copy in facts.copies if confirmed.ok < copy.t < stop), stop]
+        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in zip(progress, progress[1:])):
+            return Kind.STUCK
+        return None
+
+    def _before_the_baseline(self, message: Message) -> bool:
+        if self.facts.rules.subscription_predates_first_publish:
+            return False
+        return not self.facts.copies or self.facts.invoked(message) <= self.facts.invoked(self.facts.copies[0].message)
+
+    def _overtakes(self, copy: Copy, message: Message) -> bool:
+        confirmed = self.facts.confirmed(message)
+        assert confirmed is not None
+        if self.facts.region(copy.record, copy.message) != confirmed.region:
+            return False
+        return confirmed.ok + self.facts.rules.clock_error_s < self.facts.invoked(copy.message)
+
+    # --- V2 ---
+
+    def _stalled(self, number: int) -> bool:
+        """A copy that began a run, or went on with one, and after which the run's target was never reached."""
+        facts, rules = self.facts, self.facts.rules
+        copy = facts.copies[number]
+        before = {one.record for one in facts.copies[:number] if one.record in self.log}
+        if rules.dead_letter_max_attempts or copy.record not in before or facts.is_unjudged(copy):
+            return False
+        position = self.log.index(copy.record)
+        owed = [one for one in self.log[position + 1 :] if one in before and not self._need_not_come(one)]
+        later = facts.copies[number + 1 :]
+        if not owed or any(one.record in self.log and self.log.index(one.record) >= self.log.index(owed[-1]) for one in later):
+            return False
+        if self._was_lost_since(copy) and all(facts.acked(one, copy.t) for one in owed):
+            return False
+        if any(copy.t <= end for _, end in facts.all_amnesties()):
+            return False
+        last = max(copy.t, *(one.t for one in later)) if later else copy.t
+        return self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
+
+    def _need_not_come(self, record: Record) -> bool:
+        return record[0] in self.facts.dead_lettered
+
+    def _was_lost_since(self, copy: Copy) -> bool:
+        mode = self.facts.rules.mode
+        sessions = self.facts.sessions.values()
+        if mode is Mode.STREAMING:
+            return any(copy.lo <= one.closed < inf for one in sessions)
+        return mode is Mode.PULL and any(one.lost and copy.lo <= one.closed for one in sessions)
+
+    # --- V3 ---
+
+    def _not_again(self, copy: Copy) -> bool:
+        facts, rules = self.facts, self.facts.rules
+        same = [one for one in facts.copies if one.record == copy.record]
+        again = min((one.t for one in same if one.number > copy.number), default=facts.end)
+        if facts.acked(copy.record, again) or copy.record[0] in facts.dead_lettered or facts.is_phantom(copy):
+            return False
+        attempts = max(len(same), *(one.event.delivery_attempt for one in same))
+        if rules.dead_letter_max_attempts and attempts >= rules.dead_letter_max_attempts - 1:
+            return False
+        if facts.is_foreign(copy) or any(copy.t <= end for _, end in facts.all_amnesties()):
+            return False
+        # a refusal may be lost, and then the lease runs on
+        due = max([copy.t + rules.ack_deadline_s, *(t + seconds for t, seconds in copy.leases)]) + rules.delivery_delay_max_s
+        if rules.mode is Mode.STREAMING:
+            due = min(due, copy.session.closed)
+        return self.clocks.ran(due, min(again, self._expires(copy.message))) > rules.unacked_deadline_s

@@ -1,0 +1,37 @@
+"""What is held of one key may delay the others.
+
+"Unacknowledged messages for a given ordering key can potentially delay delivery of messages for other ordering keys" (F 4.1, row 3 of the
+amendments). A key that has something to send may have to wait until everything that is held of other keys at that moment is over, first
+deliveries and redelivery runs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.simulation.lane import Lane
+from tests.simulation.line import Hold
+from tests.simulation.world import Site
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """The keys of a subscription, and what each of them waits for."""
+
+    site: Site
+    lanes: Mapping[str, Lane]
+    _waits_for: dict[str, list[Hold]] = field(default_factory=dict)
+
+    def delay(self, lane: Lane) -> bool:
+        """Whether the key has to wait, still or from now on."""
+        rate = self.site.options.service.neighbour_delay
+        if not rate:
+            return False
+        waits = [hold for hold in self._waits_for.get(lane.key, ()) if self.lanes[hold.record.message.key].current(hold)]
+        if not waits and self.site.world.chance(rate):
+            waits = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
+            if waits:
+                self.site.world.note("waits for another key")
+        self._waits_for[lane.key] = waits
+        return bool(waits)
