@@ -27,6 +27,7 @@ from prober.core.verifier import Verifier
 from prober.history.schema import EVENTS, RUNS
 from prober.history.trace import read_trace
 from spark_jobs import reverify
+from spark_jobs.fold import CLOCKS
 from spark_jobs.history import History
 from spark_jobs.reports import Reports
 from spark_jobs.reverify import extents, judged, of_day, plans_of
@@ -196,6 +197,13 @@ def test_what_two_processes_saw_nearly_at_once_proves_no_order(spark: SparkSessi
     """The clock of the second process is so far ahead that 1 seems to come after 2."""
     rows = again(spark, two_processes(apart_s=0.1, ahead_s=0.15))
     assert "violation" not in {row["status"] for row in rows}, rows
+
+
+def test_what_comes_after_that_is_not_certain_for_this_key_any_more(spark: SparkSession) -> None:
+    run = two_processes(apart_s=0.1)
+    run.add(*published(3, 4, at=5.0), *received(4, at=6.0), process="p1")
+    kinds = {(row["kind"], row["status"], row["doubt"]) for row in again(spark, run)}
+    assert ("ORDER_GAP", "indeterminate", CLOCKS) in kinds
 
 
 def test_what_is_further_apart_than_the_clocks_can_be_is_certain(spark: SparkSession) -> None:
