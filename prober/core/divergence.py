@@ -115,7 +115,7 @@ def _doubt(
         if lacking.subscription.rules.dead_letter_max_attempts:
             return DEAD_LETTER
         expired_t = lacking.expired_t(arrival.t)
-        if sum(having.log.invoked_t(one) <= expired_t for one in records) >= abs(len(theirs) - len(mine)):
+        if sum(having.log.invoked_t(one) < expired_t for one in records) >= abs(len(theirs) - len(mine)):
             return EXPIRED
     return ""
 
