@@ -243,8 +243,11 @@ class KeyChecker:
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
         self.docket.counters["deliveries_first"] += 1
+        arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival, publication)
+            self._mark_race(arrival)
+        if publication is not None and publication.several_regions:
+            log.mark(arrival.position, RACED)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -258,14 +261,13 @@ class KeyChecker:
             if publication is None or publication.token is not None:
                 judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
 
-    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
+    def _mark_race(self, arrival: Arrival) -> None:
         """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
-        proven = publication is not None and publication.token == arrival.token
-        self._last_arrival = (session, arrival.t, proven)
+        self._last_arrival = (session, arrival.t, arrival.proven)
         if last is None or last[0] is session or abs(arrival.t - last[1]) > self.subscription.race_s(session):
             return
-        if not proven:
+        if not arrival.proven:
             self.log.mark(arrival.position, RACED)
         if not last[2] and self.log.holds(arrival.position - 1):
             self.log.mark(arrival.position - 1, RACED)
@@ -325,7 +327,7 @@ class KeyChecker:
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
         acked_before = self.log.flags(position) & ACKED
-        if acked_before and holder.acks.may_end(position, arrival.lo):
+        if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         sent_t = arrival.lo - rules.clock_error_s
         if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
@@ -408,6 +410,8 @@ class KeyChecker:
 
     def _nack(self, position: int, t: float, track: Track) -> None:
         held = track.held.get(position)
+        if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self._holder.acks.sent(position, t)
         track.let_go(position)
         track.unsettle(t + self._rules.ack_settled_s)
         if self._holder.pending:
@@ -579,6 +583,11 @@ class KeyChecker:
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention of the subscription."""
         return self._order.expired_t(now)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

@@ -221,6 +221,11 @@ class LearnedLog:
         """The flags of a position inside the window."""
         return self._flags[position & self._mask]
 
+    def flags_of(self, token: int) -> int:
+        """The flags of the newest position of a message id's token; none if it is unknown or has left the window."""
+        position = self.find(token)
+        return self._flags[position & self._mask] if position else 0
+
     def mark(self, position: int, flag: int) -> None:
         """Sets a flag on a position inside the window."""
         self._flags[position & self._mask] |= flag

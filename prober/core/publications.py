@@ -131,6 +131,11 @@ class Publication:
         return self._attempts is not None and self._attempts.unknown
 
     @property
+    def several_regions(self) -> bool:
+        """Whether attempts were handed over in more than one region, so that a record may be of either."""
+        return self._attempts is not None and len({region for _, region in self._attempts.invoked.values()}) > 1
+
+    @property
     def certainly_unsent(self) -> bool:
         """Whether every attempt is over and failed definitely."""
         return self.token is None and not self.open and not self.unknown

@@ -271,7 +271,7 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
@@ -313,6 +313,10 @@ class RedeliveryCheck:
             return ELSEWHERE
         flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        return RACING if raced else ""
+
+    def _race_doubt(self, arrival: Arrival) -> str:
+        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
         return RACING if raced else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
