@@ -2,7 +2,8 @@
 
 A run is judged as it was online: all its events in recorder order, by one checker. A run that is too large for that is divided by ordering
 key: what belongs to a key goes to the shard of the key, what concerns all keys to every shard. The checker decides about each key by
-itself, so that together they find the same. Memory: one checker at a time, and 8 bytes for each event of its shard.
+itself, except for how long the service had to deliver something (`ABOUT_TIME`), so that together they find the same but for that. Memory:
+one checker at a time, and 8 bytes for each event of its shard.
 
 What may be said is limited by what is on record:
 

@@ -226,7 +226,7 @@ class HolderCheck:
     def _look(self, arrival: Arrival) -> Scene:
         subscriber = arrival.track.session.subscriber
         others = [track for track in self._tracks if track.session.subscriber != subscriber]
-        held = self._certainly_held(others, arrival.t)
+        held = self._certainly_held(others, arrival)
         now = arrival.t - self._docket.rules.clock_error_s
         perhaps = bool(held) or self._tracks.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
         scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
@@ -359,7 +359,7 @@ class HolderCheck:
         held = [
             Certain(position, track.held[position][0], track.session)
             for track in self._tracks
-            if position in track.held and track.held[position][1] > now
+            if position in track.held and track.held[position][2] > now
         ]
         if not held or self.acks.may_end(position, arrival.lo):
             return
@@ -415,13 +415,17 @@ class HolderCheck:
     def _overlap(self) -> Kind:
         return OVERLAP[self._docket.rules.mode]
 
-    def _certainly_held(self, others: list[Track], now: float) -> list[Certain]:
-        now += self._docket.rules.clock_error_s
+    def _certainly_held(self, others: list[Track], arrival: Arrival) -> list[Certain]:
+        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock."""
+        eps = self._docket.rules.clock_error_s
+        before_t, now = arrival.t - eps, arrival.t + eps
         held = []
         for track in others:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
-                held += [Certain(position, one[0], track.session) for position, one in shown if one[1] > now]
+                held += [
+                    Certain(p, number, track.session) for p, (number, t, until_t, _) in shown if until_t > now and t <= before_t
+                ]
         held.sort(key=lambda one: one.position)
         return held
 

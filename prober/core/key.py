@@ -112,7 +112,7 @@ class KeyChecker:
 
     def published(self, epoch: str, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch, publication)
+        order = self._order.epoch(epoch, publication.region)
         if order is None:
             return
         if self._order.confirmed(order, publication, t):
@@ -126,7 +126,7 @@ class KeyChecker:
 
     def abandoned(self, epoch: str, publication: Publication) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
-        order = self._order.epoch(epoch, publication)
+        order = self._order.epoch(epoch, publication.region)
         if order is not None:
             order.overtaken.pop(publication.seq, None)
 
@@ -140,10 +140,14 @@ class KeyChecker:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
+                if self._is_awaited(event):
+                    self._put_back.let_go(event.session)
+                    self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
-                self._put_back.put(event, number, event.t + self._race_s(event))
+                due_t = event.t + self._race_s(event)
+                self._put_back.put(event, number, max(due_t, self._put_back.latest_due_t))
                 return
         self._deliver(event, number)
         if self._put_back:
@@ -158,7 +162,8 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        order = self._order.epoch(event.epoch, publication)
+        region = None if publication is None else publication.invocation(event.generation)[1]
+        order = self._order.epoch(event.epoch, region)
         if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
@@ -259,7 +264,7 @@ class KeyChecker:
         self._last_arrival = (session, arrival.t)
         if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
             return
-        if publication is None or (publication.token != arrival.token and not publication.open):
+        if publication is None or publication.token != arrival.token:
             self.log.mark(arrival.position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
@@ -325,7 +330,7 @@ class KeyChecker:
         if self.subscription.open > 1:
             self.docket.counters["deliveries_among_several"] += 1
         if certain:
-            track.hold(position, (arrival.number, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
+            track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)
@@ -408,7 +413,7 @@ class KeyChecker:
         self._liveness.refuse(position, t)
         number = held[0] if held is not None else owed.number if owed is not None else 0
         if number and self._rules.mode is Mode.PUSH:
-            self._redelivery.nacked(position, number)
+            self._redelivery.nacked(position, number, t)
 
     def lease_modified(self, event: LeaseModified, number: int) -> None:
         """A lease is being changed: it may end earlier, or last longer, than it would have."""
@@ -469,12 +474,24 @@ class KeyChecker:
         return self.subscription.race_s(self.subscription.session(event.session, event.t))
 
     def _overtakes(self, event: Delivered) -> bool:
-        """Whether something that must come before a first delivery has not, and may yet on another session."""
+        """Whether something that must come before a first delivery has not, and may yet on another session, or waits here."""
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
-        if publication is None or self._unsettled or self._race_s(event) <= 0:
+        if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
+
+    def _is_awaited(self, event: Delivered) -> bool:
+        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
+        record = self._topic_key.epochs.get(event.epoch)
+        publication = record.open.get(event.seq) if record is not None else None
+        token = hash(event.message_id)
+        if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
+            return False
+        if self._put_back.times(event.message_id) > 1:
+            return False
+        first = self._put_back.first(event.session)
+        return first.epoch != event.epoch or first.seq > event.seq
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""

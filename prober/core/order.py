@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import LearnedLog
+from prober.core.positions import RACED, LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival
@@ -49,6 +49,7 @@ GONE_MAX: Final = 256
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 SOUGHT: Final = "published before {}, which may have passed over it"
+RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 
 
@@ -216,7 +217,18 @@ class OrderCheck:
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
-    __slots__ = ("_docket", "_log", "_real_times", "_records", "_subscription", "adopted_t", "epochs", "excused_until_t", "lost")
+    __slots__ = (
+        "_docket",
+        "_forgot_epochs",
+        "_log",
+        "_real_times",
+        "_records",
+        "_subscription",
+        "adopted_t",
+        "epochs",
+        "excused_until_t",
+        "lost",
+    )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
         self._docket = docket
@@ -226,27 +238,40 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
 
     # --- epochs and regions --------------------------------------------------------------------------------------------------
 
-    def epoch(self, name: str, publication: Publication | None) -> EpochOrder | None:
-        """The state of an epoch in the region of a publication, begun when its first publish is on record.
+    def epoch(self, name: str, region: str | None) -> EpochOrder | None:
+        """The state of an epoch in a region, in any if that is None, begun when its first publish is on record.
 
-        None for a foreign epoch. If the publication is settled, any region will do.
+        None for a foreign epoch.
         """
         record = self._records.get(name)
         if record is None:
             return None
         for order in reversed(self.epochs):
-            if order.record is record and (publication is None or order.real_time.region == publication.region):
+            if order.record is record and (region is None or order.real_time.region == region):
                 return order
-        return self._begin(record, publication.region if publication is not None else "")
+        return self._begin(record, region or "")
 
     def epoch_name(self, index: int) -> str:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
+
+    @property
+    def several_regions(self) -> bool:
+        """Whether the key was published in more than one region."""
+        return len(self._real_times) > 1
+
+    def knows_epoch(self, position: int) -> bool:
+        """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
+        if not self._forgot_epochs:
+            return True
+        index = self._log.epoch(position)
+        return any(order.index == index for order in self.epochs)
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -282,6 +307,7 @@ class OrderCheck:
                 known.append(kept)
             else:
                 self._log.forget_epoch(kept.index)
+                self._forgot_epochs = True
         order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
         return order
@@ -345,19 +371,21 @@ class OrderCheck:
 
     def waits(self, publication: Publication, epoch: str) -> bool:
         """Whether something that has not been received must come before the first record of this publication."""
-        order = self.epoch(epoch, publication)
+        order = self.epoch(epoch, publication.region)
         if order is None or not order.settled or publication.rank <= order.passed:
             return False
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq < publication.seq and earlier.may_come and earlier.seq not in order.gone and not self._has_come(earlier):
+            gone = earlier.certainly_unsent or earlier.seq in order.gone
+            if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
 
     def _has_come(self, publication: Publication) -> bool:
         """Whether a record that is, or may yet turn out to be, the primary was received already."""
-        return any(early.token == publication.token or publication.open for early in publication.early_on(self._subscription.index))
+        early = publication.early_on(self._subscription.index)
+        return any(publication.token in (None, one.token) for one in early)
 
     # --- first deliveries ----------------------------------------------------------------------------------------------------
 
@@ -539,8 +567,12 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication),
+            self._doubt(publication) or self._race_doubt(late.position, early.position),
         )
+
+    def _race_doubt(self, *positions: int) -> str:
+        raced = any(self._log.holds(position) and self._log.flags(position) & RACED for position in positions)
+        return RACING if raced else ""
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
         self._docket.violation(

@@ -34,8 +34,8 @@ OWNERS_KEPT: Final = 64
 ANCIENT: Final = 1 << 62
 """Stands for the position of a delivery that can no longer be placed: higher than any, so that nothing is judged against it."""
 
-Held: TypeAlias = tuple[int, float, float]
-"""A delivery that its subscriber holds: its event number, and until when its lease certainly and perhaps runs."""
+Held: TypeAlias = tuple[int, float, float, float]
+"""A delivery that its subscriber holds: its event number, when it came, and until when its lease certainly and perhaps runs."""
 
 
 class Session:
@@ -214,7 +214,7 @@ class Track:
         """Its subscriber certainly holds a message now. More than a window of them is not remembered."""
         self.drop_from(position)
         self.held[position] = held
-        self._leased_until_t = max(self._leased_until_t, held[2])
+        self._leased_until_t = max(self._leased_until_t, held[3])
         if len(self.held) > window:
             self.doubt(next(iter(self.held)))
 
@@ -222,9 +222,9 @@ class Track:
         """The lease of a message was changed to end at `until_t`: earlier, or perhaps later, than it would have."""
         held = self.held.get(position)
         if held is not None:
-            number, certainly_t, perhaps_t = held
+            number, t, certainly_t, perhaps_t = held
             perhaps_t = max(perhaps_t, until_t + delay_s)
-            self.held[position] = (number, min(certainly_t, until_t), perhaps_t)
+            self.held[position] = (number, t, min(certainly_t, until_t), perhaps_t)
             self._leased_until_t = max(self._leased_until_t, perhaps_t)
 
     def let_go(self, position: int) -> bool:
@@ -238,7 +238,7 @@ class Track:
         """A position is no longer held certainly, but perhaps."""
         held = self.held.get(position)
         if held is not None:
-            self.unsettle(held[2])
+            self.unsettle(held[3])
             self.let_go(position)
 
     def drop_from(self, floor: int) -> None:
@@ -253,7 +253,7 @@ class Track:
         """The lowest position above `floor` that its subscriber certainly still holds at `t`; 0 if there is none."""
         while self.held:
             position = next(iter(self.held))
-            if self.held[position][1] > t and position > floor:
+            if self.held[position][2] > t and position > floor:
                 return position
             self.doubt(position)
         return 0

@@ -80,7 +80,9 @@ class Lane:
         """A line with something to send now; any of them when there are several."""
         now = self.world.now
         ready = [line for line in self.lines.values() if line.sendable(now)]
-        return self.world.random.choice(ready) if len(ready) > 1 else next(iter(ready), None)
+        if not ready:
+            return None
+        return ready[0] if len(ready) == 1 else self.world.random.choice(ready)
 
     # --- holds ---
 
