@@ -368,7 +368,7 @@ class Send:
 
     def exactly_once(self) -> set[Kind]:
         """A run begins with what is outstanding: nothing let it come again. What follows in the run is dragged along."""
-        if not self.rules.exactly_once or self.before is None or self._may_be_lost():
+        if not self.rules.exactly_once or self.before is None or (self._may_be_lost() and self._lower_may_come_again()):
             return set()
         if self.position > self.log.index(self.before.record) or self._follows_what_is_gone():
             return set()
@@ -377,6 +377,12 @@ class Send:
             if held.record == self.copy.record and self.facts.earliest_release(held) > latest:
                 return {Kind.EOD_REDELIVERY_WHILE_OUTSTANDING}
         return set()
+
+    def _lower_may_come_again(self) -> bool:
+        """Whether the run may have begun below, with something that was lost on its way."""
+        lower = [record for record in self.log[: self.position] if self._in_my_region(record)]
+        latest = self.latest + self.rules.clock_error_s
+        return any(copy.record in lower and self.facts.earliest_end(copy) <= latest for copy in self.facts.copies)
 
     def _follows_what_is_gone(self) -> bool:
         below = next((record for record in reversed(self.log[: self.position]) if self._in_my_region(record)), None)

@@ -337,11 +337,15 @@ class Facts:
 
     def earliest_release(self, held: Copy) -> float:
         """Before then the service certainly held the copy outstanding (3.3), a rewind apart."""
+        ends = [self.earliest_end(held), *held.acks]
+        if not self.rules.exactly_once:  # which takes no answer to an earlier delivery
+            ends.extend(self._answers_to_other_copies(held))
+        return min(ends)
+
+    def earliest_end(self, held: Copy) -> float:
+        """Before then nothing but an acknowledgement ended the hold of the copy."""
         rules = self.rules
         ends = [held.lo + rules.ack_deadline_s, *held.nacks, *(t + seconds for t, seconds in held.leases)]
-        ends.extend(held.acks)
-        if not rules.exactly_once:  # which takes no answer to an earlier delivery
-            ends.extend(self._answers_to_other_copies(held))
         if rules.mode is Mode.STREAMING:
             ends.append(held.session.closed - rules.close_detection_max_s)
         ends.extend(max(start, held.lo) for start, end in self.all_amnesties() if end >= held.lo)
