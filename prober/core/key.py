@@ -98,7 +98,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float] | None = None
+        self._last_arrival: tuple[Session, float, bool] | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._put_back: PutBack | None = None
@@ -162,7 +162,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.invocation(event.generation)[1]
+        region = None if publication is None else publication.origin(hash(event.message_id), event.generation)[1]
         order = self._order.epoch(event.epoch, region)
         if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
@@ -259,13 +259,16 @@ class KeyChecker:
                 judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
 
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
-        """A record whose place among its neighbours only its arrival tells, while another session may have been ahead."""
+        """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t)
-        if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
+        proven = publication is not None and publication.token == arrival.token
+        self._last_arrival = (session, arrival.t, proven)
+        if last is None or last[0] is session or abs(arrival.t - last[1]) > self.subscription.race_s(session):
             return
-        if publication is None or publication.token != arrival.token:
+        if not proven:
             self.log.mark(arrival.position, RACED)
+        if not last[2] and self.log.holds(arrival.position - 1):
+            self.log.mark(arrival.position - 1, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""

@@ -145,6 +145,10 @@ class Publication:
         first = (self.invoked_t, self.region)
         return first if self._attempts is None else self._attempts.invoked.get(generation, first)
 
+    def origin(self, token: int, generation: int) -> tuple[float, str]:
+        """When and in which region a record was handed over: the primary with the confirmed attempt, another with its generation's."""
+        return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
+
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
         attempts = self._several()
