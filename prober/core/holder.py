@@ -50,7 +50,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Session, Track, Tracks
+from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
@@ -62,6 +62,8 @@ EARLIER_RUN: Final = "its run may have begun before the other subscriber's"
 BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
 REWOUND: Final = "a rewind that arrived later may have dropped what was held"
 RESET: Final = "{} may have released what was held"
+
+NOT_HELD: Final[Held] = (0, LONG_AGO, LONG_AGO, LONG_AGO)
 
 SPLITS_MAX: Final = 256
 """Violations on hold per key; beyond that the oldest is decided at once."""
@@ -355,12 +357,12 @@ class HolderCheck:
     def _judge_outstanding(self, arrival: Arrival) -> None:
         """Exactly-once: a message that is certainly held must not come again."""
         rules, position = self._docket.rules, arrival.position
-        now = arrival.t + rules.clock_error_s
-        held = [
-            Certain(position, track.held[position][0], track.session)
-            for track in self._tracks
-            if position in track.held and track.held[position][2] > now
-        ]
+        before_t, now = arrival.t - rules.clock_error_s, arrival.t + rules.clock_error_s
+        held = []
+        for track in self._tracks:
+            number, t, until_t, _ = track.held.get(position, NOT_HELD)
+            if until_t > now and (t <= before_t or track is arrival.track):
+                held.append(Certain(position, number, track.session))
         if not held or self.acks.may_end(position, arrival.lo):
             return
         session = arrival.track.session

@@ -98,7 +98,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float] | None = None
+        self._last_arrival: tuple[Session, float, bool] | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._put_back: PutBack | None = None
@@ -162,7 +162,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.invocation(event.generation)[1]
+        region = None if publication is None else publication.origin(hash(event.message_id), event.generation)[1]
         order = self._order.epoch(event.epoch, region)
         if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
@@ -243,8 +243,11 @@ class KeyChecker:
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
         self.docket.counters["deliveries_first"] += 1
+        arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival, publication)
+            self._mark_race(arrival)
+        if publication is not None and publication.several_regions:
+            log.mark(arrival.position, RACED)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -258,14 +261,16 @@ class KeyChecker:
             if publication is None or publication.token is not None:
                 judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
 
-    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
-        """A record whose place among its neighbours only its arrival tells, while another session may have been ahead."""
+    def _mark_race(self, arrival: Arrival) -> None:
+        """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t)
-        if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
+        self._last_arrival = (session, arrival.t, arrival.proven)
+        if last is None or last[0] is session or abs(arrival.t - last[1]) > self.subscription.race_s(session):
             return
-        if publication is None or publication.token != arrival.token:
+        if not arrival.proven:
             self.log.mark(arrival.position, RACED)
+        if not last[2] and self.log.holds(arrival.position - 1):
+            self.log.mark(arrival.position - 1, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -576,6 +581,11 @@ class KeyChecker:
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention of the subscription."""
         return self._order.expired_t(now)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

@@ -215,7 +215,7 @@ class LivenessCheck:
         if now <= deadline_t:
             return deadline_t
         self.run = None
-        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(deadline_t):
+        if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
             facts: dict[str, Fact] = {
                 "target": self._log.seq(run.target),
                 "since_t": quiet_since_t,
@@ -269,7 +269,7 @@ class LivenessCheck:
         return min(coming_t, self._judge_moved_on(now, moved_on))
 
     def _has_expired(self, position: int, t: float) -> bool:
-        return self._log.invoked_t(position) <= self._orders.expired_t(t)
+        return self._orders.has_expired(self._log.invoked_t(position), t)
 
     def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
         """The same for a group of positions, by the time since when each is owed."""
@@ -330,7 +330,7 @@ class LivenessCheck:
             if overtaken.reported_lost:
                 continue
             deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
-            if overtaken.publication.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(overtaken.publication.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
@@ -359,7 +359,7 @@ class LivenessCheck:
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
             deadline_t = self._deadline(since_t, deadline_s)
-            if first.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 return deadline_t

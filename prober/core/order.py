@@ -291,6 +291,10 @@ class OrderCheck:
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
+    def has_expired(self, invoked_t: float, t: float) -> bool:
+        """Whether what was published then may be older than the retention at `t`."""
+        return invoked_t < self.expired_t(t)
+
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
         return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
@@ -365,7 +369,7 @@ class OrderCheck:
         for order, owed in self.undelivered(now):
             if next(owed, None) is not None:
                 return True
-            if any(overtaken.publication.invoked_t > expired_t for overtaken in order.missing()):
+            if any(overtaken.publication.invoked_t >= expired_t for overtaken in order.missing()):
                 return True
         return False
 
@@ -424,7 +428,7 @@ class OrderCheck:
 
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
-        invoked_t, region = publication.invocation(arrival.generation)
+        invoked_t, region = publication.origin(arrival.token, arrival.generation)
         if region == order.real_time.region:
             order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
 
@@ -479,7 +483,7 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t <= expired_t:
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < expired_t:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)

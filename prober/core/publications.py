@@ -131,6 +131,11 @@ class Publication:
         return self._attempts is not None and self._attempts.unknown
 
     @property
+    def several_regions(self) -> bool:
+        """Whether attempts were handed over in more than one region, so that a record may be of either."""
+        return self._attempts is not None and len({region for _, region in self._attempts.invoked.values()}) > 1
+
+    @property
     def certainly_unsent(self) -> bool:
         """Whether every attempt is over and failed definitely."""
         return self.token is None and not self.open and not self.unknown
@@ -144,6 +149,10 @@ class Publication:
         """When and in which region an attempt was handed over."""
         first = (self.invoked_t, self.region)
         return first if self._attempts is None else self._attempts.invoked.get(generation, first)
+
+    def origin(self, token: int, generation: int) -> tuple[float, str]:
+        """When and in which region a record was handed over: the primary with the confirmed attempt, another with its generation's."""
+        return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""

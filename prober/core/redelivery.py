@@ -282,7 +282,7 @@ class RedeliveryCheck:
         if arrival.position <= position or not self._log.holds(position):
             return
         flags = self._log.flags(position)
-        if flags & REMOVED or self._log.invoked_t(position) <= self._orders.expired_t(arrival.t):
+        if flags & REMOVED or self._orders.has_expired(self._log.invoked_t(position), arrival.t):
             return
         doubt = ""
         if flags & ACKED:

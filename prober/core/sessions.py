@@ -402,6 +402,7 @@ class Arrival:
     new         whether this is the first delivery of its record.
     copies_id   whether that is a further record of a message id: the service stored the message twice.
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
+    proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
@@ -416,6 +417,7 @@ class Arrival:
         "number",
         "own",
         "position",
+        "proven",
         "seq",
         "stamp",
         "t",
@@ -438,3 +440,4 @@ class Arrival:
         self.new = False
         self.generation = 0
         self.copies_id = False
+        self.proven = False
