@@ -48,7 +48,7 @@ from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import LearnedLog
+from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
@@ -118,7 +118,7 @@ class HolderCheck:
 
     owner               who holds the key: since some time between `_start_lo` and `_start_t`, beginning at `_start_position`.
     _contested          after a late copy elsewhere that may have been a move.
-    acks                which acknowledgements may still be under way.
+    acks                which acknowledgements and refusals may still be under way.
     pending             the violations on hold.
     """
 
@@ -142,7 +142,7 @@ class HolderCheck:
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
-        self.acks = Acknowledgements(log, docket.rules)
+        self.acks = Acknowledgements(docket.rules)
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None
@@ -192,7 +192,7 @@ class HolderCheck:
         holder = copy.track.session
         if holder.subscriber == session.subscriber or copy.position >= position:
             return
-        if self.acks.may_end(copy.position, LONG_AGO) or self._docket.rules.clock_error_s:
+        if self._log.flags(copy.position) & ACKED or self._docket.rules.clock_error_s:
             return
         held = Certain(copy.position, copy.number, holder)
         told: Facts = {
@@ -363,8 +363,8 @@ class HolderCheck:
             number, t, until_t, _ = track.held.get(position, NOT_HELD)
             if until_t > now and (t <= before_t or track is arrival.track):
                 held.append(Certain(position, number, track.session))
-        if not held or self.acks.may_end(position, arrival.lo):
-            return
+        if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
+            return  # a run that restarts at a dead-lettered message begins with the next one
         session = arrival.track.session
         alone = self._subscription.is_alone(session)
         due_t = (
@@ -423,6 +423,8 @@ class HolderCheck:
         before_t, now = arrival.t - eps, arrival.t + eps
         held = []
         for track in others:
+            if track.session.unseen or arrival.track.session.unseen:
+                continue  # whose stream that is, is not on record
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [

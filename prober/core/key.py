@@ -246,8 +246,8 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival)
-        if publication is not None and publication.several_regions:
-            log.mark(arrival.position, RACED)
+        if self._order.several_regions and (publication is None or publication.several_regions):
+            log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -327,7 +327,7 @@ class KeyChecker:
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
         acked_before = self.log.flags(position) & ACKED
-        if acked_before and holder.acks.may_end(position, arrival.lo):
+        if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         sent_t = arrival.lo - rules.clock_error_s
         if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
@@ -410,6 +410,8 @@ class KeyChecker:
 
     def _nack(self, position: int, t: float, track: Track) -> None:
         held = track.held.get(position)
+        if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self._holder.acks.sent(position, t)
         track.let_go(position)
         track.unsettle(t + self._rules.ack_settled_s)
         if self._holder.pending:

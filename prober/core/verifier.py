@@ -54,7 +54,8 @@ from prober.core.subscription import Subscription
 _TIMELESS = (Ended, Interrupted)
 """Events that do not say what happened until then: an end that did not drain, a hole in the record."""
 
-_OF_PUBLISHER = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned)
+_TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
+"""What others may have recorded late: it explains what was received before it, by its receiver's clock."""
 
 
 class Verifier:
@@ -115,7 +116,7 @@ class Verifier:
         """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
         self._observed += 1
         if self._clock_error_s:
-            self._wait_for_publisher(event)
+            self._take_in_any_order(event)
         else:
             self._number = self._observed
             self._take(event)
@@ -135,10 +136,10 @@ class Verifier:
         if handler is not None:
             handler(event)
 
-    def _wait_for_publisher(self, event: Event) -> None:
-        """Where clocks differ, a message may be received before its publish is recorded: so receivers wait, publishers do not."""
+    def _take_in_any_order(self, event: Event) -> None:
+        """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
         self._go_on_until(event.t - self._clock_error_s)
-        if isinstance(event, _OF_PUBLISHER):
+        if isinstance(event, _TAKEN_AHEAD):
             self._number = self._observed
             self._handlers[type(event)](event)
         else:
