@@ -423,6 +423,8 @@ class HolderCheck:
         before_t, now = arrival.t - eps, arrival.t + eps
         held = []
         for track in others:
+            if track.session.unseen or arrival.track.session.unseen:
+                continue  # whose stream that is, is not on record
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [

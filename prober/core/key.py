@@ -246,8 +246,8 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival)
-        if publication is not None and publication.several_regions:
-            log.mark(arrival.position, RACED)
+        if self._order.several_regions and (publication is None or publication.several_regions):
+            log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position

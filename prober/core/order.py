@@ -544,8 +544,20 @@ class OrderCheck:
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
-        if gap:
+        if gap and not self._subscription.racing:
             self._gap(order, gap, this, t)
+        elif gap:
+            self._await_racing(order, gap, this, t)
+
+    def _await_racing(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
+        """Where sessions race, what is missing may yet come on another one."""
+        for publication in gap:
+            order.overtake(publication, this, t, bound=False)
+        self.lost += (Lost(t + self._patience_s, t, order, this, tuple(gap)),)
+
+    @property
+    def _patience_s(self) -> float:
+        return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
     def settle(self, now: float) -> None:
         """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
@@ -566,7 +578,7 @@ class OrderCheck:
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
-        due_t = arrival.t + self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
+        due_t = arrival.t + self._patience_s
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
