@@ -294,7 +294,7 @@ class HolderCheck:
     def _doubt_order_of_runs(self, scene: Scene) -> bool:
         arrival = scene.arrival
         self._file(scene, EARLIER_RUN)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         run_lo = max(scene.run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
         self._move(arrival, min(scene.run_start, arrival.position), run_lo)
         for track in self._tracks:
@@ -306,27 +306,27 @@ class HolderCheck:
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
-        self._docket.counters["affinity_moves_outstanding_yes"] += 1
+        self._docket.counts.affinity_moves_outstanding_yes += 1
         session = arrival.track.session
         self._put_on_hold(Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts))
         return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)
-        self._docket.counters["early_redeliveries"] += 1
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.early_redeliveries += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
         if self._docket.rules.mode is Mode.STREAMING:
             facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
-            self._docket.counters["affinity_moves_outstanding_no"] += 1
+            self._docket.counts.affinity_moves_outstanding_no += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
 

@@ -198,7 +198,7 @@ class KeyChecker:
         return arrival
 
     def _foreign(self, arrival: Arrival) -> None:
-        self.docket.counters["deliveries_foreign"] += 1
+        self.docket.counts.deliveries_foreign += 1
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -233,7 +233,7 @@ class KeyChecker:
         """A record that was received before."""
         log, position = self.log, arrival.position
         arrival.lo = max(arrival.lo, log.invoked_t(position))
-        count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
+        count_redelivery(self.docket.counts, log, arrival, self._liveness.owed.get(position))
         judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
         judge_redelivery(self.docket, log, arrival)
 
@@ -244,7 +244,7 @@ class KeyChecker:
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.docket.counters["deliveries_first"] += 1
+        self.docket.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival)
@@ -284,7 +284,7 @@ class KeyChecker:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
         self.log.forgotten += 1
-        self.docket.counters["deliveries_unplaced"] += 1
+        self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
@@ -312,7 +312,7 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
+        count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
         sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
@@ -341,7 +341,7 @@ class KeyChecker:
         if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
             certain = False
         if self.subscription.open > 1:
-            self.docket.counters["deliveries_among_several"] += 1
+            self.docket.counts.deliveries_among_several += 1
         if certain:
             track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
