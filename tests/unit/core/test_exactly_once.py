@@ -19,7 +19,7 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
     "one",
     [
         case("delivered again", f"{CONFIRMED} A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
-        case("each time", f"{CONFIRMED} A<1,2@30 A<1,2@40", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@40", **EOD),
+        case("each time", f"{CONFIRMED} A<1,2@30 A ack 1,2@30.2 A<1,2@60", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@60", **EOD),
         case("on another stream", f"{CONFIRMED} B<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("perhaps sent before the confirmation", f"{CONFIRMED} A<1,2@6.5", "I:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("certainly sent after the confirmation", f"{CONFIRMED} A<1,2@6.6", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
