@@ -276,7 +276,7 @@ class RedeliveryCheck:
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._docket.rules.clock_error_s < nacked_t:
+        if arrival.lo - self._docket.rules.clock_error_s < nacked_t and arrival.position > position:
             return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
@@ -291,6 +291,8 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
+        elif (flags | self._log.flags(arrival.position)) & RACED:
+            doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
         facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)}
