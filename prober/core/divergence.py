@@ -20,11 +20,15 @@ from typing import Final, NamedTuple, TypeAlias
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.key import KeyChecker
-from prober.core.positions import RACED
+from prober.core.positions import RACED, SHARED
 from prober.core.sessions import Arrival
 
 DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
 EXPIRED: Final = "what one of them did not receive may have been older than the retention"
+
+
+UNCERTAIN: Final = RACED | SHARED
+"""Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
 class Common(NamedTuple):
@@ -53,7 +57,7 @@ class DivergenceCheck:
 
     def judge(self, checker: KeyChecker, arrival: Arrival, checkers: Iterable[KeyChecker]) -> None:
         """Compares a record that one subscription just learned with where the others have it."""
-        if not _comparable(checker):
+        if not _comparable(checker) or arrival.copies_id or (checker.subscription.racing and not arrival.proven):
             return
         for other in checkers:
             if other is checker or not _comparable(other):
@@ -69,12 +73,12 @@ class DivergenceCheck:
         at, beside = (position, arrival.position) if swapped else (arrival.position, position)
         pair = first.subscription.index, second.subscription.index
         region = checker.region_of(arrival.position)
-        if (checker.log.flags(arrival.position) | other.log.flags(position)) & RACED:
+        if (checker.log.flags(arrival.position) | other.log.flags(position)) & UNCERTAIN:
             return
         common = self._common.get((*pair, region), START)
         here = self._common[*pair, region] = Common(at, beside, first.log.forgotten, second.log.forgotten)
-        left_window = common.first < first.log.floor or common.second < second.log.floor
-        if pair in self._diverged or left_window or here[2:] != common[2:]:
+        unknown = common.first < first.log.floor or common.second < second.log.floor or (common is START and checker.is_excerpt)
+        if pair in self._diverged or unknown or here[2:] != common[2:]:
             return
         if at > common.first and beside > common.second and at - common.first == beside - common.second:
             return
@@ -103,7 +107,7 @@ def _between(checker: KeyChecker, after: int, upto: int, region: str, other: Key
     """The positions of a region strictly between two, but those whose place is certain on neither or only one subscription."""
     log = checker.log
     passed = (position for position in range(max(after, log.floor) + 1, upto) if checker.region_of(position) == region)
-    return [one for one in passed if not (log.flags(one) | other.log.flags_of(log.token(one))) & RACED]
+    return [one for one in passed if not (log.flags(one) | other.log.flags_of(log.token(one))) & UNCERTAIN]
 
 
 def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Sequence[int], mine: Sequence[int]) -> str:
