@@ -352,9 +352,12 @@ class Send:
         if self.rules.mode is Mode.PUSH:
             return {kind for held in below if (kind := self._passed(held)) is not None}
         latest = self.latest + self.rules.clock_error_s
-        # a run that was lost as a whole may have dropped the hold, and the service need not have gone back yet
-        certain = [held for held in below if self.facts.earliest_release(held) > latest and not self._lost_since(held.lo)]
+        certain = [held for held in below if self.facts.earliest_release(held) > latest and not self._dropped_unseen(held)]
         return {OVERLAP[self.rules.mode]} if certain else set()
+
+    def _dropped_unseen(self, held: Copy) -> bool:
+        """A run that was lost as a whole may have dropped the hold; what was not acknowledged would have had to come again."""
+        return self.facts.acked(held.record, self.latest + self.rules.clock_error_s) and self._lost_since(held.lo)
 
     def _elsewhere(self, held: Copy) -> bool:
         return held.owner != self.copy.owner and None not in (held.owner, self.copy.owner)
