@@ -48,6 +48,7 @@ from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
@@ -126,6 +127,7 @@ class HolderCheck:
         "_contested",
         "_docket",
         "_log",
+        "_orders",
         "_start_lo",
         "_start_number",
         "_start_position",
@@ -137,9 +139,10 @@ class HolderCheck:
         "pending",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
         self._docket = docket
         self._log = log
+        self._orders = orders
         self._tracks = tracks
         self._subscription = subscription
         self.acks = Acknowledgements(docket.rules)
@@ -198,9 +201,11 @@ class HolderCheck:
         told: Facts = {
             "seq": facts["seq"],
             "epoch": facts["epoch"],
+            "message_id": facts["message_id"],
             "subscriber": session.subscriber,
             "holder": holder.subscriber,
             "held": (copy.seq,),
+            "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
         rules = self._docket.rules
@@ -321,7 +326,12 @@ class HolderCheck:
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
         if self._docket.rules.mode is Mode.STREAMING:
-            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
+            facts: Facts = {
+                "seq": arrival.seq,
+                "epoch": arrival.epoch,
+                "subscriber": arrival.track.session.subscriber,
+                "holder": self.owner or "",
+            }
             self._docket.counters["affinity_moves_outstanding_no"] += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
@@ -376,6 +386,7 @@ class HolderCheck:
             "message_id": arrival.message_id,
             "subscriber": session.subscriber,
             "holder": held[0].session.subscriber,
+            "mode": rules.mode.value,
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
@@ -437,15 +448,22 @@ class HolderCheck:
         witnesses, facts = self._proof(scene)
         self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
 
+    def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
+        """What says of which epochs messages are, unless all are of the one given."""
+        epochs = tuple(self._orders.epoch_name(self._log.epoch(held.position)) for held in several)
+        return {"held_epochs": epochs} if any(one != epoch for one in epochs) else {}
+
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
         witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
         facts: Facts = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
             "holder": lowest[0].session.subscriber if lowest else self.owner or "",
             "held": tuple(self._log.seq(held.position) for held in lowest),
+            **self._epochs_of(lowest, arrival.epoch),
         }
         return witnesses, facts
 

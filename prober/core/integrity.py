@@ -30,7 +30,7 @@ RACING = "the redelivery may have been sent before the acknowledgement was confi
 
 def judge_content(docket: Docket, arrival: Arrival, defect: str | None, matches_filter: bool) -> None:
     """Judges what the recorder found in the message itself."""
-    facts: Facts = {"seq": arrival.seq, "message_id": arrival.message_id}
+    facts = _record_of(arrival)
     if defect is not None:
         docket.violation(Kind.ID_CONFLICT, arrival.t, (arrival.number,), {**facts, "defect": defect})
     if not matches_filter:
@@ -46,12 +46,7 @@ def judge_known_id(
         return
     for first in orders:
         if first.index == index and (first.record is not order.record or seq != arrival.seq):
-            facts: Facts = {
-                "seq": arrival.seq,
-                "message_id": arrival.message_id,
-                "first_seq": seq,
-                "first_epoch": first.record.name,
-            }
+            facts: Facts = {**_record_of(arrival), "first_seq": seq, "first_epoch": first.record.name}
             docket.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
 
 
@@ -62,7 +57,7 @@ def judge_other_claim(docket: Docket, arrival: Arrival, publication: Publication
     """
     if named is None or named is publication or named.seq == arrival.seq:
         return
-    facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": arrival.message_id, "confirmed_seq": named.seq}
+    facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq}
     docket.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
 
 
@@ -92,7 +87,7 @@ def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
         return
     doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING
     witnesses = (log.number(arrival.position), confirmation.number, arrival.number)
-    facts: Facts = {"seq": arrival.seq, "message_id": arrival.message_id, "confirmed_t": confirmation.t}
+    facts: Facts = {**_record_of(arrival), "confirmed_t": confirmation.t}
     docket.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
 
 

@@ -104,7 +104,7 @@ class KeyChecker:
         self._put_back: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
-        self._holder = HolderCheck(docket, self.log, self._tracks, subscription)
+        self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
 
@@ -588,6 +588,10 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

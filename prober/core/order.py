@@ -48,7 +48,7 @@ GONE_MAX: Final = 256
 
 _NOTHING: Final[frozenset[int]] = frozenset()
 
-SOUGHT: Final = "published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 
