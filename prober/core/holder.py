@@ -71,11 +71,12 @@ SPLITS_MAX: Final = 256
 
 
 class Certain(NamedTuple):
-    """One message that a subscriber certainly holds."""
+    """One message that a subscriber certainly holds; order, and so what is below, means something within one region only."""
 
     position: int
     number: int
     session: Session
+    same_region: bool = True
 
 
 class Split(NamedTuple):
@@ -111,7 +112,7 @@ class Scene:
     @property
     def below(self) -> list[Certain]:
         """What is certainly held below the delivery."""
-        return [held for held in self.held if held.position < self.arrival.position]
+        return [held for held in self.held if held.position < self.arrival.position and held.same_region]
 
 
 class HolderCheck:
@@ -141,8 +142,8 @@ class HolderCheck:
 
     def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
         self._docket = docket
-        self._log = log
         self._orders = orders
+        self._log = log
         self._tracks = tracks
         self._subscription = subscription
         self.acks = Acknowledgements(docket.rules)
@@ -295,7 +296,7 @@ class HolderCheck:
     def _doubt_order_of_runs(self, scene: Scene) -> bool:
         arrival = scene.arrival
         self._file(scene, EARLIER_RUN)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         run_lo = max(scene.run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
         self._move(arrival, min(scene.run_start, arrival.position), run_lo)
         for track in self._tracks:
@@ -307,20 +308,20 @@ class HolderCheck:
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
-        self._docket.counters["affinity_moves_outstanding_yes"] += 1
+        self._docket.counts.affinity_moves_outstanding_yes += 1
         session = arrival.track.session
         self._put_on_hold(Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts))
         return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)
-        self._docket.counters["early_redeliveries"] += 1
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.early_redeliveries += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
@@ -332,7 +333,7 @@ class HolderCheck:
                 "subscriber": arrival.track.session.subscriber,
                 "holder": self.owner or "",
             }
-            self._docket.counters["affinity_moves_outstanding_no"] += 1
+            self._docket.counts.affinity_moves_outstanding_no += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
 
@@ -439,7 +440,9 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session) for p, (number, t, until_t, _) in shown if until_t > now and t <= before_t
+                    Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
+                    for p, (number, t, until_t, _) in shown
+                    if until_t > now and t <= before_t
                 ]
         held.sort(key=lambda one: one.position)
         return held

@@ -1,6 +1,6 @@
 """How sentences about a finding name messages, holders and moments.
 
-A sequence number alone is enough while everything is of one epoch and no number occurs twice. Otherwise a message is named with its
+A sequence number alone is enough while the key has one epoch and no number occurs twice. Otherwise a message is named with its
 epoch, and a number that stands for several records with the id where the facts know it.
 
 Which epoch a message is of stands in the facts beside it: `after` with `after_epoch`, `other_seq` with `other_epoch`, a list such as
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from prober.core.findings import Fact, Facts, Kind
+from prober.core.findings import EPOCHS, Fact, Facts, Kind
 from prober.core.rules import Mode
 
 LISTED_MAX: Final = 4
@@ -53,7 +53,7 @@ class Names:
         alone = (self._message(name) for name in _ALONE if whole(facts.get(name)))
         several = (message for name in _LISTS for message in self._messages(name))
         self._times = Counter([*alone, *several])
-        self._several_epochs = len(set(_epochs(facts))) > 1
+        self._several_epochs = EPOCHS in facts or len(set(_epochs(facts))) > 1
         self._mentioned: set[Message] = set()
 
     def one(self, name: str = "seq") -> str:
