@@ -180,7 +180,8 @@ def _phantom(told: Told) -> str:
 
 
 def _ghost(told: Told) -> str:
-    return f"Pub/Sub delivered {told.one()}, although every attempt to publish it had definitely failed."
+    what = _with_id(told) if "message_id" in told.facts else told.one()
+    return f"Pub/Sub delivered {what}, although every attempt to publish it had definitely failed."
 
 
 def _id_conflict(told: Told) -> str:
@@ -188,8 +189,8 @@ def _id_conflict(told: Told) -> str:
     if "defect" in facts:
         return f"Pub/Sub delivered {_with_id(told)} not as it was published: its {facts['defect']} is wrong."
     if "confirmed_seq" in facts:
-        under = f"id {facts['message_id']}" if "message_id" in facts else "an id"
-        return f"Pub/Sub delivered {told.one()} under {under}, with which it confirmed the publish of {told.one('confirmed_seq')}."
+        under = f"id {facts['message_id']}, with which" if "message_id" in facts else "the id with which"
+        return f"Pub/Sub delivered {told.one()} under {under} it confirmed the publish of {told.one('confirmed_seq')}."
     return f"Pub/Sub delivered id {facts['message_id']} first as {told.one('first_seq')} and then as {told.one()}."
 
 
