@@ -269,7 +269,7 @@ class KeyChecker:
         session, last = arrival.track.session, self._last_arrival
         self._last_arrival = (session, arrival.t, arrival.proven)
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and self._tracks.delivered_elsewhere_since(arrival.track, arrival.t - race_s)):
+        if self._in_doubt or (not arrival.proven and race_s > 0):
             self.log.mark(arrival.position, RACED)
         before = arrival.position - 1
         if (
@@ -500,7 +500,12 @@ class KeyChecker:
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
     def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
+        """Whether it is what something put back on its own session may wait for: then no race explains that one.
+
+        With publish times nobody knows: the service may have stored it twice, and the first copy still come on another session.
+        """
+        if event.publish_time is not None:
+            return False
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
         token = hash(event.message_id)
