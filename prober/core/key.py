@@ -120,7 +120,7 @@ class KeyChecker:
         if self._order.confirmed(order, publication, t):
             order.record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, order, t)
+            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -261,7 +261,8 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+                named = self._topic_key.primary(arrival.token)
+                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival) -> None:
         """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
@@ -611,6 +612,10 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

@@ -319,6 +319,7 @@ class LivenessCheck:
 
     def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
         log, shown = self._log, overdue[:SEQS_SHOWN]
+        epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         self._docket.liveness(
             Kind.UNACKED_STALL,
             deadline_t,
@@ -326,7 +327,8 @@ class LivenessCheck:
             {
                 "seqs": tuple(map(log.seq, shown)),
                 "count": len(overdue),
-                "epoch": self._orders.epoch_name(log.epoch(overdue[0])),
+                "epoch": epochs[0],
+                **({"seqs_epochs": epochs} if len(set(epochs)) > 1 else {}),
                 "since_t": since_t,
                 "seconds": deadline_t - since_t,
             },

@@ -48,7 +48,7 @@ GONE_MAX: Final = 256
 
 _NOTHING: Final[frozenset[int]] = frozenset()
 
-SOUGHT: Final = "published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 
@@ -366,6 +366,8 @@ class OrderCheck:
                 self._forgot_epochs = True
         order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
+        if all(kept.record is not record for kept in known):
+            self._docket.epochs += 1
         return order
 
     # --- control operations --------------------------------------------------------------------------------------------------
