@@ -477,8 +477,9 @@ class OrderCheck:
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
-        if region == order.real_time.region:
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
+        real_time = order.real_time
+        if invoked_t > real_time.t and region == real_time.region:
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
