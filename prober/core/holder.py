@@ -48,6 +48,7 @@ from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
@@ -70,11 +71,12 @@ SPLITS_MAX: Final = 256
 
 
 class Certain(NamedTuple):
-    """One message that a subscriber certainly holds."""
+    """One message that a subscriber certainly holds; order, and so what is below, means something within one region only."""
 
     position: int
     number: int
     session: Session
+    same_region: bool = True
 
 
 class Split(NamedTuple):
@@ -110,7 +112,7 @@ class Scene:
     @property
     def below(self) -> list[Certain]:
         """What is certainly held below the delivery."""
-        return [held for held in self.held if held.position < self.arrival.position]
+        return [held for held in self.held if held.position < self.arrival.position and held.same_region]
 
 
 class HolderCheck:
@@ -126,6 +128,7 @@ class HolderCheck:
         "_contested",
         "_docket",
         "_log",
+        "_orders",
         "_start_lo",
         "_start_number",
         "_start_position",
@@ -137,8 +140,9 @@ class HolderCheck:
         "pending",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
         self._docket = docket
+        self._orders = orders
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
@@ -428,7 +432,9 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session) for p, (number, t, until_t, _) in shown if until_t > now and t <= before_t
+                    Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
+                    for p, (number, t, until_t, _) in shown
+                    if until_t > now and t <= before_t
                 ]
         held.sort(key=lambda one: one.position)
         return held

@@ -70,6 +70,7 @@ class KeyChecker:
         "_claims",
         "_closed_seen_t",
         "_holder",
+        "_in_doubt",
         "_last_arrival",
         "_last_event_t",
         "_last_position",
@@ -101,10 +102,11 @@ class KeyChecker:
         self._last_arrival: tuple[Session, float, bool] | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
+        self._in_doubt = False
         self._put_back: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
-        self._holder = HolderCheck(docket, self.log, self._tracks, subscription)
+        self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
 
@@ -273,12 +275,18 @@ class KeyChecker:
         """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
         self._last_arrival = (session, arrival.t, arrival.proven)
-        if last is None or last[0] is session or abs(arrival.t - last[1]) > self.subscription.race_s(session):
-            return
-        if not arrival.proven:
+        race_s = self.subscription.race_s(session)
+        if self._in_doubt or (not arrival.proven and self._tracks.delivered_elsewhere_since(arrival.track, arrival.t - race_s)):
             self.log.mark(arrival.position, RACED)
-        if not last[2] and self.log.holds(arrival.position - 1):
-            self.log.mark(arrival.position - 1, RACED)
+        before = arrival.position - 1
+        if (
+            last is not None
+            and last[0] is not session
+            and not last[2]
+            and abs(arrival.t - last[1]) <= race_s
+            and self.log.holds(before)
+        ):
+            self.log.mark(before, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -414,26 +422,27 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
+        if not newest:
             return
-        if track.session.flow is not None:
+        if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
 
-    def _nack(self, position: int, t: float, track: Track) -> None:
-        held = track.held.get(position)
+    def _nack(self, position: int, t: float, track: Track | None) -> None:
+        number = track.held.get(position, (0,))[0] if track is not None else 0
         if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
             self.log.mark(position, REFUSED)
             self._holder.acks.sent(position, t)
-        track.let_go(position)
-        track.unsettle(t + self._rules.ack_settled_s)
-        if self._holder.pending:
-            self._holder.lets_go(track, position, t)
+        self._tracks.unsettle(track, t + self._rules.ack_settled_s)
+        if track is not None:
+            track.let_go(position)
+            if self._holder.pending:
+                self._holder.lets_go(track, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
-        number = held[0] if held is not None else owed.number if owed is not None else 0
+        number = number or (owed.number if owed is not None else 0)
         if number and self._rules.mode is Mode.PUSH:
             self._redelivery.nacked(position, number, t)
 
@@ -447,16 +456,17 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
+        if not newest:
             return
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
+            self._tracks.unsettle(track, end_t + delay_s)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-                track.unsettle(end_t + delay_s)
-            track.shorten(position, end_t, delay_s)
-        if track.session.flow is not None:
+            if track is not None:
+                track.shorten(position, end_t, delay_s)
+        if track is not None and track.session.flow is not None:
             track.session.flow.extend(token, end_t + delay_s)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
@@ -517,13 +527,21 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes)) is not None:
-            event, number = ready
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._invoked_t)) is not None:
+            event, number, in_time = ready
             waiting, self._put_back = self._put_back, None
+            self._in_doubt = not in_time
             self._go_on(event, number)
+            self._in_doubt = False
             self._put_back = waiting
         if not self._put_back:
             self._put_back = None
+
+    def _invoked_t(self, event: Delivered) -> float:
+        """When the publish of a delivery was invoked, `inf` if that is not on record."""
+        record = self._topic_key.epochs.get(event.epoch)
+        publication = record.open.get(event.seq) if record is not None else None
+        return inf if publication is None else publication.invoked_t
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):

@@ -56,24 +56,28 @@ DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-le
 class RealTime:
     """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
 
-    __slots__ = ("epoch", "invoked_number", "number", "region", "seq", "t")
+    __slots__ = ("epoch", "invoked_number", "number", "raced", "region", "seq", "t")
 
     def __init__(self, region: str) -> None:
         self.region = region
+        self.raced = False
         self.t = LONG_AGO
         self.seq = 0
         self.epoch = ""
         self.number = 0
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`."""
-        if invoked_t > self.t:
-            self.t = invoked_t
-            self.seq = publication.seq
-            self.epoch = epoch
-            self.number = number
-            self.invoked_number = publication.invoked_number
+    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
+
+        `raced`: perhaps out of order.
+        """
+        self.t = invoked_t
+        self.raced = raced
+        self.seq = publication.seq
+        self.epoch = epoch
+        self.number = number
+        self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
@@ -479,7 +483,8 @@ class OrderCheck:
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
         real_time = order.real_time
         if invoked_t > real_time.t and region == real_time.region:
-            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
+            raced = bool(self._log.flags(arrival.position) & RACED)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -657,7 +662,7 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication),
+            self._doubt(publication) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
     def _doubt(self, publication: Publication) -> str:

@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from prober.core.liveness import STREAM_BROKE
+from prober.core.liveness import LOST
 from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -175,4 +175,4 @@ def test_what_is_overdue_and_its_proof() -> None:
 def test_why_a_stall_is_in_doubt() -> None:
     broke = only(f"{STALLED} close A@3 open A of client A@4 end @500", "REDELIVERY_STALL")
     removed = only(f"{STALLED} end @500", "REDELIVERY_STALL", dead_letter_max_attempts=2)
-    assert (broke.doubt, removed.doubt) == (STREAM_BROKE, DEAD_LETTER)
+    assert (broke.doubt, removed.doubt) == (LOST, DEAD_LETTER)
