@@ -354,7 +354,7 @@ class Tracks:
 
     def delivered_elsewhere_since(self, own: Track, t: float) -> bool:
         """Whether another session delivered something after `t`."""
-        if any(track.last_t >= t for track in self._by_session.values() if track is not own):
+        if any(track.last_t >= t for track in self.by_session.values() if track is not own):
             return True
         return any(spans[-1].last_t >= t for spans in self.past)
 
