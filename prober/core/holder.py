@@ -146,7 +146,7 @@ class HolderCheck:
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
-        self.acks = Acknowledgements(docket.rules)
+        self.acks = Acknowledgements(log, docket.rules)
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None

@@ -55,16 +55,19 @@ LOST: Final = "a stream broke or a pull was lost since the run began, and what i
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
 
-class Owed(NamedTuple):
+class Owed:
     """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
 
     `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
     """
 
-    due_t: float
-    number: int
-    lease_end_t: float
-    refused: bool = False
+    __slots__ = ("due_t", "lease_end_t", "number", "refused")
+
+    def __init__(self, due_t: float, number: int) -> None:
+        self.due_t = due_t
+        self.number = number
+        self.lease_end_t = due_t
+        self.refused = False
 
 
 class Run(NamedTuple):
@@ -127,7 +130,7 @@ class LivenessCheck:
 
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
-        self.owed[position] = Owed(due_t, number, due_t)
+        self.owed[position] = Owed(due_t, number)
         if len(self.owed) > 2 * self._docket.rules.window:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
@@ -135,13 +138,16 @@ class LivenessCheck:
         """The lease of a delivery may last until `due_t`."""
         owed = self.owed.get(position)
         if owed is not None and due_t > owed.due_t:
-            self.owed[position] = Owed(due_t, owed.number, due_t)
+            owed.due_t = owed.lease_end_t = due_t
+            owed.refused = False
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
         owed = self.owed.get(position)
         if owed is not None:
-            self.owed[position] = Owed(t, owed.number, max(owed.lease_end_t, t), refused=True)
+            owed.due_t = t
+            owed.lease_end_t = max(owed.lease_end_t, t)
+            owed.refused = True
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""

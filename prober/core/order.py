@@ -68,14 +68,16 @@ class RealTime:
         self.invoked_number = 0
 
     def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`; `raced`: perhaps out of order."""
-        if invoked_t > self.t:
-            self.t = invoked_t
-            self.raced = raced
-            self.seq = publication.seq
-            self.epoch = epoch
-            self.number = number
-            self.invoked_number = publication.invoked_number
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
+
+        `raced`: perhaps out of order.
+        """
+        self.t = invoked_t
+        self.raced = raced
+        self.seq = publication.seq
+        self.epoch = epoch
+        self.number = number
+        self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
@@ -483,9 +485,10 @@ class OrderCheck:
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
-        if region == order.real_time.region:
+        real_time = order.real_time
+        if invoked_t > real_time.t and region == real_time.region:
             raced = bool(self._log.flags(arrival.position) & RACED)
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
