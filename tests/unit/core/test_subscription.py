@@ -25,6 +25,11 @@ def pull(name: str, t: float) -> Opened:
     return Opened(t, "s", name, name)
 
 
+def waits(one: Subscription) -> bool:
+    """Whether somebody waits now."""
+    return one.waiting.running
+
+
 # --- what may have been lost -------------------------------------------------------------------------------------------------
 
 
@@ -112,16 +117,16 @@ def test_a_hole_in_the_record_loses_what_was_open() -> None:
 
 def test_a_pull_waits_until_it_is_answered_or_over() -> None:
     pulls = subscription(Mode.PULL)
-    assert not pulls.waiting.running
+    assert not waits(pulls)
     pulls.opened(pull("b1", 1.0))
     pulls.opened(pull("b2", 2.0))
     pulls.session("b1", 5.0)
-    assert pulls.waiting.running
+    assert waits(pulls)
     pulls.closed(Closed(8.0, "s", "b2"))
-    assert not pulls.waiting.running
+    assert not waits(pulls)
     pulls.session("b1", 9.0)  # more of the same answer
     pulls.closed(Closed(10.0, "s", "b1"))
-    assert not pulls.waiting.running
+    assert not waits(pulls)
     pulls.opened(pull("b3", 20.0))
     assert pulls.waiting.reaches(1.0, 10.0) == 23.0
 
@@ -131,9 +136,9 @@ def test_streams_wait_while_one_is_open() -> None:
     streams.opened(stream("A", 1.0))
     streams.opened(stream("B", 2.0))
     streams.closed(Closed(5.0, "s", "A"))
-    assert streams.waiting.running
+    assert waits(streams)
     streams.closed(Closed(8.0, "s", "B"))
-    assert not streams.waiting.running
+    assert not waits(streams)
     streams.opened(stream("A", 20.0))
     assert streams.waiting.reaches(1.0, 10.0) == 23.0
 
@@ -145,12 +150,12 @@ def test_streams_whose_flow_control_is_used_up_do_not_wait() -> None:
     assert flow is not None
     flow.take(7, 100.0, 70.0)
     streams.flow_changed(5.0)
-    assert (streams.waiting.running, streams.used_up_until_t("A")) == (False, 70.0)
+    assert (waits(streams), streams.used_up_until_t("A")) == (False, 70.0)
     flow.release(7, 20.0)
     streams.flow_changed(9.0)
-    assert not streams.waiting.running  # until the acknowledgement is certainly applied
+    assert not waits(streams)  # until the acknowledgement is certainly applied
     streams.flow_changed(30.0)
-    assert streams.waiting.running
+    assert waits(streams)
     assert streams.waiting.reaches(20.0, 100.0) == 120.0
 
 
@@ -162,9 +167,9 @@ def test_one_stream_with_room_is_enough_for_those_that_wait() -> None:
     assert flow is not None
     flow.take(7, 100.0, 70.0)
     streams.flow_changed(5.0)
-    assert (streams.waiting.running, streams.used_up_until_t("client")) == (True, LONG_AGO)
+    assert (waits(streams), streams.used_up_until_t("client")) == (True, LONG_AGO)
     streams.closed(Closed(8.0, "s", "B"))
-    assert (streams.waiting.running, streams.used_up_until_t("client")) == (False, 70.0)
+    assert (waits(streams), streams.used_up_until_t("client")) == (False, 70.0)
 
 
 @pytest.mark.parametrize("limit", [None, 0, -1])
