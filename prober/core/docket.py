@@ -7,9 +7,9 @@ amnesty hides nothing, it only makes a violation indeterminate.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
+from prober.core.counts import Counts
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Rules, assumptions_behind
@@ -29,13 +29,13 @@ class Docket:
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
     """
 
-    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counters", "ids_alone", "key", "rules", "subscription")
+    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counts", "ids_alone", "key", "rules", "subscription")
 
-    def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: Counter[str]) -> None:
+    def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counts: Counts) -> None:
         self.subscription = subscription
         self.key = key
         self.rules = rules
-        self.counters = counters
+        self.counts = counts
         self.amnesty_until_t = LONG_AGO
         self.amnesty_cause = ""
         self.ids_alone = True

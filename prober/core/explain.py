@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 
 from prober.core.findings import Fact, Facts, Finding, Kind, Status
+from prober.core.rules import ONE_RECORD_PER_ID
 
 
 def explain(finding: Finding) -> str:
@@ -107,6 +108,8 @@ def _ghost(facts: Facts) -> str:
 def _id_conflict(facts: Facts) -> str:
     if "defect" in facts:
         return f"Message {facts['seq']} (id {facts['message_id']}) is not what was published: wrong {facts['defect']}."
+    if "confirmed_seq" in facts:
+        return f"Message {facts['seq']} came under the id with which the publish of message {facts['confirmed_seq']} was confirmed."
     return f"Message id {facts['message_id']} came first as message {facts['first_seq']} and now as message {facts['seq']}."
 
 
@@ -119,6 +122,17 @@ def _eod(facts: Facts) -> str:
         f"Message {facts['seq']} (id {facts['message_id']}) was delivered again after the service had confirmed its "
         f"acknowledgement at {_time(facts['confirmed_t'])}."
     )
+
+
+def _eod_while_held(facts: Facts) -> str:
+    return (
+        f"Message {facts['seq']} (id {facts['message_id']}) was delivered to {facts['subscriber']} again "
+        f"while {facts['holder']} was still holding it."
+    )
+
+
+def _stored_twice(facts: Facts) -> str:
+    return f"The service stored message {facts['seq']} twice under one id ({facts['message_id']}), with different publish times."
 
 
 def _duplicate(facts: Facts) -> str:
@@ -146,8 +160,10 @@ _WORDS: dict[Kind, Callable[[Facts], str]] = {
     Kind.ID_CONFLICT: _id_conflict,
     Kind.FILTER_LEAK: _filter_leak,
     Kind.EOD_REDELIVERY_AFTER_ACK: _eod,
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _eod_while_held,
     Kind.PUBLISHER_DUP: _duplicate,
     Kind.LATE_DUP: _duplicate,
+    Kind.SERVICE_DUP: _stored_twice,
 }
 
 _IN_ORDER = "Messages of a key must be received in the order in which the service received them."
@@ -170,6 +186,7 @@ _PROMISES: dict[Kind, str] = {
     Kind.REDELIVERY_STALL: _ALL_AGAIN,
     Kind.UNACKED_STALL: "A message that is not acknowledged must be delivered again.",
     Kind.EOD_REDELIVERY_AFTER_ACK: "With exactly-once delivery a confirmed acknowledgement is final.",
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: "With exactly-once delivery a message must not come again while it is outstanding.",
 }
 
 
@@ -205,4 +222,10 @@ def _number(value: Fact) -> float:
 
 
 def _bounds(assumptions: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {'unbounded' if value == inf else f'{value:g}'}" for name, value in assumptions.items())
+    return ", ".join(_bound(name, value) for name, value in assumptions.items())
+
+
+def _bound(name: str, value: float) -> str:
+    if name == ONE_RECORD_PER_ID:
+        return "message ids taken for one record each, since no publish times were recorded"
+    return f"{name} {'unbounded' if value == inf else f'{value:g}'}"

@@ -81,7 +81,7 @@ def judge_confirmation(docket: Docket, log: LearnedLog, publication: Publication
 
 def note_service_duplicate(docket: Docket, arrival: Arrival) -> None:
     """A known message id came with another publish time."""
-    docket.counters["service_duplicates"] += 1
+    docket.counts.service_duplicates += 1
     docket.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
 
 
@@ -110,7 +110,7 @@ def judge_origin(
         if not record.was_invoked(arrival.seq) and not predates:
             docket.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
             return True
-        if order.settled and record.first <= arrival.seq <= order.last.seq:
+        if order.settled and record.first <= arrival.seq <= order.last_seq:
             certain = attempts_observed and record.was_attempted_once(arrival.seq)
             _file_duplicate(docket, arrival, order, certain=certain)
     elif publication.certainly_unsent:
@@ -133,9 +133,9 @@ def judge_failure(docket: Docket, publication: Publication, early: Iterable[Earl
 
 
 def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
-    late = order.settled and arrival.seq < order.last.seq
+    late = order.settled and arrival.seq < order.last_seq
     kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
-    docket.counters["publisher_duplicates"] += 1
+    docket.counts.publisher_duplicates += 1
     file = docket.violation if certain else docket.info
     file(kind, arrival.t, (arrival.number,), _record_of(arrival))
 

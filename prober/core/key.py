@@ -70,6 +70,7 @@ class KeyChecker:
         "_claims",
         "_closed_seen_t",
         "_holder",
+        "_in_doubt",
         "_last_arrival",
         "_last_event_t",
         "_last_position",
@@ -98,13 +99,14 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float] | None = None
+        self._last_arrival: tuple[Session, float, bool] | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
+        self._in_doubt = False
         self._put_back: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
-        self._holder = HolderCheck(docket, self.log, self._tracks, subscription)
+        self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
 
@@ -162,7 +164,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.invocation(event.generation)[1]
+        region = None if publication is None else publication.origin(hash(event.message_id), event.generation)[1]
         order = self._order.epoch(event.epoch, region)
         if order is None or not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
@@ -196,7 +198,7 @@ class KeyChecker:
         return arrival
 
     def _foreign(self, arrival: Arrival) -> None:
-        self.docket.counters["deliveries_foreign"] += 1
+        self.docket.counts.deliveries_foreign += 1
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -231,7 +233,7 @@ class KeyChecker:
         """A record that was received before."""
         log, position = self.log, arrival.position
         arrival.lo = max(arrival.lo, log.invoked_t(position))
-        count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
+        count_redelivery(self.docket.counts, log, arrival, self._liveness.owed.get(position))
         judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
         judge_redelivery(self.docket, log, arrival)
 
@@ -242,9 +244,12 @@ class KeyChecker:
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.docket.counters["deliveries_first"] += 1
+        self.docket.counts.deliveries_first += 1
+        arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival, publication)
+            self._mark_race(arrival)
+        if self._order.several_regions and (publication is None or publication.several_regions):
+            log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -258,20 +263,28 @@ class KeyChecker:
             if publication is None or publication.token is not None:
                 judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
 
-    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
-        """A record whose place among its neighbours only its arrival tells, while another session may have been ahead."""
+    def _mark_race(self, arrival: Arrival) -> None:
+        """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t)
-        if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
-            return
-        if publication is None or publication.token != arrival.token:
+        self._last_arrival = (session, arrival.t, arrival.proven)
+        race_s = self.subscription.race_s(session)
+        if self._in_doubt or (not arrival.proven and self._tracks.delivered_elsewhere_since(arrival.track, arrival.t - race_s)):
             self.log.mark(arrival.position, RACED)
+        before = arrival.position - 1
+        if (
+            last is not None
+            and last[0] is not session
+            and not last[2]
+            and abs(arrival.t - last[1]) <= race_s
+            and self.log.holds(before)
+        ):
+            self.log.mark(before, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
         self.log.forgotten += 1
-        self.docket.counters["deliveries_unplaced"] += 1
+        self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
@@ -299,7 +312,7 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
+        count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
         sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
@@ -322,13 +335,13 @@ class KeyChecker:
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
         acked_before = self.log.flags(position) & ACKED
-        if acked_before and holder.acks.may_end(position, arrival.lo):
+        if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         sent_t = arrival.lo - rules.clock_error_s
         if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
             certain = False
         if self.subscription.open > 1:
-            self.docket.counters["deliveries_among_several"] += 1
+            self.docket.counts.deliveries_among_several += 1
         if certain:
             track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
@@ -395,23 +408,26 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
+        if not newest:
             return
-        if track.session.flow is not None:
+        if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
 
-    def _nack(self, position: int, t: float, track: Track) -> None:
-        held = track.held.get(position)
-        track.let_go(position)
-        track.unsettle(t + self._rules.ack_settled_s)
-        if self._holder.pending:
-            self._holder.lets_go(track, position, t)
+    def _nack(self, position: int, t: float, track: Track | None) -> None:
+        number = track.held.get(position, (0,))[0] if track is not None else 0
+        if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self._holder.acks.sent(position, t)
+        self._tracks.unsettle(track, t + self._rules.ack_settled_s)
+        if track is not None:
+            track.let_go(position)
+            if self._holder.pending:
+                self._holder.lets_go(track, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
-        number = held[0] if held is not None else owed.number if owed is not None else 0
+        number = number or (owed.number if owed is not None else 0)
         if number and self._rules.mode is Mode.PUSH:
             self._redelivery.nacked(position, number, t)
 
@@ -425,16 +441,17 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
+        if not newest:
             return
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
+            self._tracks.unsettle(track, end_t + delay_s)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-                track.unsettle(end_t + delay_s)
-            track.shorten(position, end_t, delay_s)
-        if track.session.flow is not None:
+            if track is not None:
+                track.shorten(position, end_t, delay_s)
+        if track is not None and track.session.flow is not None:
             track.session.flow.extend(token, end_t + delay_s)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
@@ -495,13 +512,21 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes)) is not None:
-            event, number = ready
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._invoked_t)) is not None:
+            event, number, in_time = ready
             waiting, self._put_back = self._put_back, None
+            self._in_doubt = not in_time
             self._go_on(event, number)
+            self._in_doubt = False
             self._put_back = waiting
         if not self._put_back:
             self._put_back = None
+
+    def _invoked_t(self, event: Delivered) -> float:
+        """When the publish of a delivery was invoked, `inf` if that is not on record."""
+        record = self._topic_key.epochs.get(event.epoch)
+        publication = record.open.get(event.seq) if record is not None else None
+        return inf if publication is None else publication.invoked_t
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):
@@ -576,6 +601,11 @@ class KeyChecker:
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention of the subscription."""
         return self._order.expired_t(now)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

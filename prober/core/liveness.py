@@ -51,6 +51,9 @@ from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
+_NONE_REFUSED: Final[dict[int, float]] = {}
+"""When messages that were acknowledged before were refused, where there are none; never written to."""
+
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
@@ -85,6 +88,7 @@ class LivenessCheck:
         "_holder",
         "_log",
         "_orders",
+        "_refused",
         "_restarted_t",
         "_subscription",
         "_told",
@@ -106,6 +110,7 @@ class LivenessCheck:
         self._holder = holder
         self._delayed = False
         self._restarted_t = LONG_AGO
+        self._refused = _NONE_REFUSED
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
@@ -118,6 +123,8 @@ class LivenessCheck:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
+        if self._refused:
+            self._refused = {refused: at for refused, at in self._refused.items() if refused != position}
         if self._told:
             self._told = _NOTHING
             self._delayed = False
@@ -140,11 +147,15 @@ class LivenessCheck:
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
         owed = self.owed.get(position)
+        if owed is None and self._docket.rules.retry_backoff_max_s:
+            self._refused = {**self._refused, position: t}
         if owed is not None:
             self.owed[position] = Owed(t, owed.number, max(owed.lease_end_t, t), refused=True)
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""
+        if self._refused:
+            self._refused = {refused: at for refused, at in self._refused.items() if refused != position}
         self.owed.pop(position, None)
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
@@ -195,7 +206,8 @@ class LivenessCheck:
         backoff_s = self._docket.rules.retry_backoff_max_s
         if not backoff_s:
             return LONG_AGO
-        return max((owed.due_t for owed in self.owed.values() if owed.due_t <= now), default=LONG_AGO) + backoff_s
+        waiting = [owed.due_t for owed in self.owed.values() if owed.due_t <= now]
+        return max([*waiting, *self._refused.values()], default=LONG_AGO) + backoff_s
 
     def _deadline(self, since_t: float, seconds: float) -> float:
         """When the service will have been able to deliver for so long since a moment."""
@@ -215,7 +227,7 @@ class LivenessCheck:
         if now <= deadline_t:
             return deadline_t
         self.run = None
-        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(deadline_t):
+        if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
             facts: dict[str, Fact] = {
                 "target": self._log.seq(run.target),
                 "since_t": quiet_since_t,
@@ -269,7 +281,7 @@ class LivenessCheck:
         return min(coming_t, self._judge_moved_on(now, moved_on))
 
     def _has_expired(self, position: int, t: float) -> bool:
-        return self._log.invoked_t(position) <= self._orders.expired_t(t)
+        return self._orders.has_expired(self._log.invoked_t(position), t)
 
     def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
         """The same for a group of positions, by the time since when each is owed."""
@@ -330,7 +342,7 @@ class LivenessCheck:
             if overtaken.reported_lost:
                 continue
             deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
-            if overtaken.publication.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(overtaken.publication.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
@@ -359,7 +371,7 @@ class LivenessCheck:
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
             deadline_t = self._deadline(since_t, deadline_s)
-            if first.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 return deadline_t

@@ -56,20 +56,22 @@ DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-le
 class RealTime:
     """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
 
-    __slots__ = ("epoch", "invoked_number", "number", "region", "seq", "t")
+    __slots__ = ("epoch", "invoked_number", "number", "raced", "region", "seq", "t")
 
     def __init__(self, region: str) -> None:
         self.region = region
+        self.raced = False
         self.t = LONG_AGO
         self.seq = 0
         self.epoch = ""
         self.number = 0
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`."""
+    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
+        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`; `raced`: perhaps out of order."""
         if invoked_t > self.t:
             self.t = invoked_t
+            self.raced = raced
             self.seq = publication.seq
             self.epoch = epoch
             self.number = number
@@ -125,14 +127,28 @@ class EpochOrder:
     index       small number that stands for the epoch and region in the learned log.
     behind      the last publication that was passed, None before the first; `passed` is its rank.
     settled     whether a baseline is known: always, unless it has to be adopted.
-    last        the primary that stands furthest in the log.
+    last        the primary that stands furthest in the log: its publication, its position, and the event that delivered it.
     overtaken   publications that were passed and have not been received.
     highest     where the baseline is adopted: the highest sequence number received.
     lost_rank   up to here it was told that something of a later epoch had come first.
     gone        sequence numbers that were dead-lettered before they were received.
     """
 
-    __slots__ = ("behind", "gone", "highest", "index", "last", "lost_rank", "overtaken", "passed", "real_time", "record", "settled")
+    __slots__ = (
+        "behind",
+        "gone",
+        "highest",
+        "index",
+        "last",
+        "last_number",
+        "last_position",
+        "lost_rank",
+        "overtaken",
+        "passed",
+        "real_time",
+        "record",
+        "settled",
+    )
 
     def __init__(self, index: int, record: EpochRecord, real_time: RealTime, *, settled: bool) -> None:
         self.index = index
@@ -142,7 +158,9 @@ class EpochOrder:
         self.behind: Publication | None = None
         self.passed = 0
         self.lost_rank = 0
-        self.last = BEFORE_ALL
+        self.last: Publication | None = None
+        self.last_position = 0
+        self.last_number = 0
         self.overtaken: dict[int, Overtaken] = {}
         self.gone = _NOTHING
         self.highest = 0
@@ -159,10 +177,35 @@ class EpochOrder:
                 yield publication
             publication = publication.following
 
+    def primary(self, publication: Publication, position: int, number: int) -> Primary:
+        """What is to be known of a primary that was received."""
+        return Primary(position, publication.seq, number, publication.confirmed_number, publication.ordered_t, self.record.name)
+
+    @property
+    def last_primary(self) -> Primary:
+        """The primary that stands furthest in the log."""
+        return BEFORE_ALL if self.last is None else self.primary(self.last, self.last_position, self.last_number)
+
+    @property
+    def last_seq(self) -> int:
+        """Its sequence number, 0 if there is none."""
+        return 0 if self.last is None else self.last.seq
+
     def come_past(self, publication: Publication) -> None:
         """Everything up to this publication has been passed."""
         self.behind = publication
         self.passed = publication.rank
+
+    def is_next(self, publication: Publication, position: int) -> bool:
+        """Whether a primary is the one that was invoked next, with the next number, and stands behind all others."""
+        last = self.last
+        return (
+            last is not None
+            and publication.rank == self.passed + 1
+            and publication.seq == last.seq + 1
+            and position > self.last_position
+            and not self.overtaken
+        )
 
     def awaits(self, publication: Publication) -> bool:
         """Whether the primary has not been received; False before a baseline is known."""
@@ -191,7 +234,8 @@ class EpochOrder:
         if self.record.latest is not None:
             self.come_past(self.record.latest)
         self.settled = False
-        self.last = BEFORE_ALL
+        self.last = None
+        self.last_position = 0
         self.overtaken.clear()
 
     def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
@@ -250,8 +294,14 @@ class OrderCheck:
         None for a foreign epoch.
         """
         record = self._records.get(name)
-        if record is None:
-            return None
+        return None if record is None else self.of(record, region)
+
+    def of(self, record: EpochRecord, region: str | None) -> EpochOrder:
+        """The same for an epoch that is on record."""
+        if self.epochs:
+            newest = self.epochs[-1]
+            if newest.record is record and (region is None or newest.real_time.region == region):
+                return newest
         for order in reversed(self.epochs):
             if order.record is record and (region is None or order.real_time.region == region):
                 return order
@@ -290,6 +340,10 @@ class OrderCheck:
             return ""
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
+
+    def has_expired(self, invoked_t: float, t: float) -> bool:
+        """Whether what was published then may be older than the retention at `t`."""
+        return invoked_t < self.expired_t(t)
 
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
@@ -365,7 +419,7 @@ class OrderCheck:
         for order, owed in self.undelivered(now):
             if next(owed, None) is not None:
                 return True
-            if any(overtaken.publication.invoked_t > expired_t for overtaken in order.missing()):
+            if any(overtaken.publication.invoked_t >= expired_t for overtaken in order.missing()):
                 return True
         return False
 
@@ -424,9 +478,10 @@ class OrderCheck:
 
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
-        invoked_t, region = publication.invocation(arrival.generation)
+        invoked_t, region = publication.origin(arrival.token, arrival.generation)
         if region == order.real_time.region:
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
+            raced = bool(self._log.flags(arrival.position) & RACED)
+            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -453,24 +508,29 @@ class OrderCheck:
         return False
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
-        seq = publication.seq
-        this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t, order.record.name)
-        if not order.settled:
+        if order.is_next(publication, position):
+            order.come_past(publication)
+        elif order.settled:
+            self._judge_primary(order, publication, order.primary(publication, position, number), t)
+        else:
             order.settled = True
             order.come_past(publication)
-            self._log.retire(order.index, seq - 1)
-        else:
-            overtaken = order.overtaken.pop(seq, None) if order.overtaken else None
-            if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
-                self._inversion(publication, this, overtaken.by, t)
-            elif overtaken is None and publication.rank > order.passed and order.last.inverts(this):
-                self._inversion(publication, this, order.last, t)
-            if publication.rank > order.passed + 1:
-                self._pass_over(order, publication, this, t)
-            if publication.rank > order.passed:
-                order.come_past(publication)
-        if position > order.last.position:
-            order.last = this
+            self._log.retire(order.index, publication.seq - 1)
+        if position > order.last_position:
+            order.last = publication
+            order.last_position = position
+            order.last_number = number
+
+    def _judge_primary(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
+        overtaken, last = order.overtaken.pop(this.seq, None), order.last_primary
+        if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
+            self._inversion(publication, this, overtaken.by, t)
+        elif overtaken is None and publication.rank > order.passed and last.inverts(this):
+            self._inversion(publication, this, last, t)
+        if publication.rank > order.passed + 1:
+            self._pass_over(order, publication, this, t)
+        if publication.rank > order.passed:
+            order.come_past(publication)
 
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between what was passed and the later one that came instead."""
@@ -479,7 +539,7 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t <= expired_t:
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < expired_t:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
@@ -487,8 +547,20 @@ class OrderCheck:
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
-        if gap:
+        if gap and not self._subscription.racing:
             self._gap(order, gap, this, t)
+        elif gap:
+            self._await_racing(order, gap, this, t)
+
+    def _await_racing(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
+        """Where sessions race, what is missing may yet come on another one."""
+        for publication in gap:
+            order.overtake(publication, this, t, bound=False)
+        self.lost += (Lost(t + self._patience_s, t, order, this, tuple(gap)),)
+
+    @property
+    def _patience_s(self) -> float:
+        return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
     def settle(self, now: float) -> None:
         """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
@@ -509,7 +581,7 @@ class OrderCheck:
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
-        due_t = arrival.t + self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
+        due_t = arrival.t + self._patience_s
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
@@ -587,7 +659,7 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication),
+            self._doubt(publication) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
     def _doubt(self, publication: Publication) -> str:

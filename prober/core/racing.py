@@ -72,25 +72,29 @@ class PutBack:
         queue = self._queues[session]
         queue[0] = (LONG_AGO, *queue[0][1:])
 
-    def next(self, now: float, waits: Callable[[Delivered], bool]) -> tuple[SessionEvent, int] | None:
-        """Takes out an event that need not wait any more: nothing is missing before it, or it was due before `now`.
+    def next(
+        self, now: float, waits: Callable[[Delivered], bool], invoked_t: Callable[[Delivered], float]
+    ) -> tuple[SessionEvent, int, bool] | None:
+        """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
 
-        What is due gives way to what waits on another session and has a lower sequence number: both waited for something else.
+        What is due gives way to what waits on another session and was published before (`invoked_t`): both waited for something else.
         """
         due = None
         for session, queue in self._queues.items():
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
-                return self._take(session)
+                return (*self._take(session), True)
             if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
                 due = due or session
-        return None if due is None else self._take(self._before(due))
+        if due is None:
+            return None
+        proven = self._queues[due][0][0] == LONG_AGO
+        return (*self._take(self._first_published(invoked_t)), proven)
 
-    def _before(self, session: str) -> str:
-        due = self.first(session)
-        heads = ((queue[0][1], name) for name, queue in self._queues.items())
-        lower = [(event.seq, name) for event, name in heads if isinstance(event, Delivered) and event.epoch == due.epoch]
-        return min(lower)[1]
+    def _first_published(self, invoked_t: Callable[[Delivered], float]) -> str:
+        """The session whose first delivery was published first."""
+        heads = ((queue[0][1], session) for session, queue in self._queues.items())
+        return min((invoked_t(event), session) for event, session in heads if isinstance(event, Delivered))[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]

@@ -271,18 +271,18 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._docket.rules.clock_error_s < nacked_t:
+        if arrival.lo - self._docket.rules.clock_error_s < nacked_t and arrival.position > position:
             return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
             return
         flags = self._log.flags(position)
-        if flags & REMOVED or self._log.invoked_t(position) <= self._orders.expired_t(arrival.t):
+        if flags & REMOVED or self._orders.has_expired(self._log.invoked_t(position), arrival.t):
             return
         doubt = ""
         if flags & ACKED:
@@ -291,6 +291,8 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
+        elif (flags | self._log.flags(arrival.position)) & RACED:
+            doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
         facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)}
@@ -313,6 +315,10 @@ class RedeliveryCheck:
             return ELSEWHERE
         flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        return RACING if raced else ""
+
+    def _race_doubt(self, arrival: Arrival) -> str:
+        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
         return RACING if raced else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:

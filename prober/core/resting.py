@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.counts import Counts
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -172,7 +173,7 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Rules, Counter, MethodType})
+_SHARED: Final = frozenset({Subscription, Rules, Counts, MethodType})
 """Types of what keys share."""
 
 _KINDS: Final[tuple[type, ...]] = (

@@ -336,6 +336,19 @@ class Tracks:
                 yield arrival.own if track is arrival.track else track.last
         yield self._last_of.get(subscriber, 0)
 
+    def unsettle(self, track: Track | None, until_t: float) -> None:
+        """Something let go may still count as held until `until_t`: of a session that is tracked, or of one that is over."""
+        if track is not None:
+            track.unsettle(until_t)
+        elif until_t > self.unsettled_until_t:
+            self.unsettled_until_t = until_t
+
+    def delivered_elsewhere_since(self, own: Track, t: float) -> bool:
+        """Whether another session delivered something after `t`."""
+        if any(track.last_t >= t for track in self._by_session.values() if track is not own):
+            return True
+        return any(spans[-1].last_t >= t for spans in self.past)
+
     def fold_closed(self, t: float) -> None:
         """Folds away the streams that are closed at `t`."""
         self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
@@ -402,6 +415,7 @@ class Arrival:
     new         whether this is the first delivery of its record.
     copies_id   whether that is a further record of a message id: the service stored the message twice.
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
+    proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
@@ -416,6 +430,7 @@ class Arrival:
         "number",
         "own",
         "position",
+        "proven",
         "seq",
         "stamp",
         "t",
@@ -438,3 +453,4 @@ class Arrival:
         self.new = False
         self.generation = 0
         self.copies_id = False
+        self.proven = False

@@ -1,12 +1,11 @@
 """Looks for a legal explanation: an order in which the service may have sent what was received. None means a violation.
 
 The search walks through all orders of sending that the times allow, keeping every distinct situation that a legal service could be in.
-A situation is the log as far as it was sent, the last message sent of each region and who certainly still holds what. When no situation allows any
-further message, the rule whose breach would let it go on is the one that was broken; the search goes on as if it were not.
+A situation is the log as far as it was sent, the last message sent of each region and who certainly still holds what. When no situation
+allows any further message, the rule whose breach would let it go on is the one that was broken; the search goes on as if it were not.
+Order, runs and holds of two publishing regions are not related.
 
-Order, runs and holds of two publishing regions are not related (amendment 12).
-
-Rules of a send of the record at position q to an owner (`verifier.md` 3.2 to 3.4, `verifier_amendments.md` 1, 2, 4, 5, 8, 9, 11, 12):
+Rules of a send of the record at position q to an owner (sections 3.2 to 3.4 of the specification and its amendments):
 
 * step      q is at most one above the last send, but for what is gone, or what was acknowledged and may have been lost
 * log       a record that is sent for the first time may be where it is by L3 and L4, and nothing confirmed is missing before it
@@ -369,7 +368,7 @@ class Send:
 
     def exactly_once(self) -> set[Kind]:
         """A run begins with what is outstanding: nothing let it come again. What follows in the run is dragged along."""
-        if not self.rules.exactly_once or self.before is None or self._may_be_lost():
+        if not self.rules.exactly_once or self.before is None or (self._may_be_lost() and self._lower_may_come_again()):
             return set()
         if self.position > self.log.index(self.before.record) or self._follows_what_is_gone():
             return set()
@@ -378,6 +377,12 @@ class Send:
             if held.record == self.copy.record and self.facts.earliest_release(held) > latest:
                 return {Kind.EOD_REDELIVERY_WHILE_OUTSTANDING}
         return set()
+
+    def _lower_may_come_again(self) -> bool:
+        """Whether the run may have begun below, with something that was lost on its way."""
+        lower = [record for record in self.log[: self.position] if self._in_my_region(record)]
+        latest = self.latest + self.rules.clock_error_s
+        return any(copy.record in lower and self.facts.earliest_end(copy) <= latest for copy in self.facts.copies)
 
     def _follows_what_is_gone(self) -> bool:
         below = next((record for record in reversed(self.log[: self.position]) if self._in_my_region(record)), None)

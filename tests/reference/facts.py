@@ -132,7 +132,10 @@ class Facts:
     # --- reading ---
 
     def _publish(self, event: Event) -> None:
-        if not isinstance(event, PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned) or event.key != self.key:
+        if (
+            not isinstance(event, PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned)
+            or event.key != self.key
+        ):
             return
         attempts = self.publishes.setdefault((event.epoch, event.seq), {})
         if isinstance(event, PublishInvoked):
@@ -260,6 +263,10 @@ class Facts:
                 return message
         return None
 
+    def stored_twice(self, message_id: str) -> bool:
+        """Whether several records came under that id."""
+        return sum(record[0] == message_id for record in self.messages) > 1
+
     def first_receipt(self, message_id: str) -> float:
         """When a message id first came, infinite if it never did."""
         return self.first_receipts.get(message_id, inf)
@@ -297,7 +304,9 @@ class Facts:
 
     def may_be_gone(self, record: Record, message: Message, t: float) -> bool:
         """Whether the record may have left the subscription: it was seen in the dead-letter topic, or it is too old."""
-        return record[0] in self.dead_lettered or t + self.rules.clock_error_s - self.invoked(message) > self.rules.message_retention_s
+        return (
+            record[0] in self.dead_lettered or t + self.rules.clock_error_s - self.invoked(message) > self.rules.message_retention_s
+        )
 
     def may_be_dead_lettered_unseen(self) -> bool:
         """Whether attempts to deliver may have gone where nobody saw them, so that a message may have left before its receipt."""
@@ -328,11 +337,15 @@ class Facts:
 
     def earliest_release(self, held: Copy) -> float:
         """Before then the service certainly held the copy outstanding (3.3), a rewind apart."""
+        ends = [self.earliest_end(held), *held.acks]
+        if not self.rules.exactly_once:  # which takes no answer to an earlier delivery
+            ends.extend(self._answers_to_other_copies(held))
+        return min(ends)
+
+    def earliest_end(self, held: Copy) -> float:
+        """Before then nothing but an acknowledgement ended the hold of the copy."""
         rules = self.rules
         ends = [held.lo + rules.ack_deadline_s, *held.nacks, *(t + seconds for t, seconds in held.leases)]
-        ends.extend(held.acks)
-        if not rules.exactly_once:  # which takes no answer to an earlier delivery
-            ends.extend(self._answers_to_other_copies(held))
         if rules.mode is Mode.STREAMING:
             ends.append(held.session.closed - rules.close_detection_max_s)
         ends.extend(max(start, held.lo) for start, end in self.all_amnesties() if end >= held.lo)

@@ -1,4 +1,4 @@
-"""What had to come and did not, although the service could deliver for longer than the deadline (3.5, amendments 2 to 4, 7, 8, 14).
+"""What had to come and did not, although the service could deliver for longer than the deadline (section 3.5 and the amendments).
 
 A clock adds up the time in which the service could deliver. Whatever may have been in its way counts as having been.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 
 from prober.core.findings import Kind
@@ -23,7 +24,9 @@ class Clocks:
     _moments: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        moments = {one for facts in (self.facts, *self.others) for copy in facts.copies for one in (copy.lo, self.held_until(facts, copy))}
+        moments = {
+            one for facts in (self.facts, *self.others) for copy in facts.copies for one in (copy.lo, self.held_until(facts, copy))
+        }
         for session in self.facts.sessions.values():
             moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
         moments |= {moment for one in self.facts.all_amnesties() for moment in one}
@@ -36,7 +39,7 @@ class Clocks:
         inner = [moment for moment in self._moments if start < moment < stop]
         edges = [start, *inner, stop]
         before = [copy for copy in self.facts.copies if at_or_before(copy)]
-        spans = [(left, right) for left, right in zip(edges, edges[1:]) if right > left]
+        spans = [(left, right) for left, right in pairwise(edges) if right > left]
         return sum(right - left for left, right in spans if self._could(start, (left + right) / 2, before))
 
     # --- holds ---
@@ -45,7 +48,8 @@ class Clocks:
         """When the copy is certainly no longer outstanding."""
         rules = facts.rules
         ends = [self.lease_until(facts, copy)]
-        ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
+        if not facts.stored_twice(copy.record[0]):  # else the answer may have meant the other record
+            ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
         if rules.mode is Mode.STREAMING:
             ends.append(copy.session.closed)
         return min(ends) + rules.clock_error_s
@@ -166,7 +170,7 @@ class Overdue:
         if overtaken and stop == facts.end and self.clocks.ran(min(overtaken), stop) > rules.delivery_deadline_s:
             return Kind.LOST_OVERTAKEN
         progress = [confirmed.ok, *(copy.t for copy in facts.copies if confirmed.ok < copy.t < stop), stop]
-        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in zip(progress, progress[1:])):
+        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in pairwise(progress)):
             return Kind.STUCK
         return None
 
@@ -203,7 +207,9 @@ class Overdue:
         if any(copy.t <= end for _, end in facts.all_amnesties()):
             return False
         last = max(copy.t, *(one.t for one in facts.copies))
-        return self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
+        return (
+            self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
+        )
 
     def _may_follow(self, one: Copy, copy: Copy) -> bool:
         """Whether `one` may have been sent after `copy`."""

@@ -249,7 +249,7 @@ def test_ids_and_numbers_agree(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        wrong("under another key", "P1,2 on k2 P1 A<1@0.5 A<m1(1)@1", "V:ID_CONFLICT"),
+        wrong("under another key", "P1,2 on k2 P1 A<1@0.5 A<m1(1)!ordering_key@1", "V:ID_CONFLICT"),
         wrong("under a key that nobody publishes", "P1,2 A<1@1 on k9 A<m2(2)!ordering_key@1.1", "V:ID_CONFLICT"),
         wrong("under another key only, and never under its own", "P1,2 A<1@1 on k9 A<m2(2)!ordering_key@1.1 A ack 2@1.2 end @500", "V:ID_CONFLICT L:STUCK"),
         wrong("a wrong checksum under another key", "P1,2 A<1@1 on k9 A<x2(2)!checksum@1.1", "V:ID_CONFLICT"),

@@ -35,6 +35,8 @@ HISTORIES: dict[Kind, tuple[str, dict[str, Any], str]] = {
     Kind.ID_CONFLICT: ("P1,2 A<1@1 A<m1(2)@2", {}, "Message id m1 came first as message 1 and now as message 2."),
     Kind.FILTER_LEAK: ("P1 A<1!filter@1", {}, "Message 1 (id m1) was delivered although the subscription's filter excludes it."),
     Kind.EOD_REDELIVERY_AFTER_ACK: ("P1 A<1@1 A ack 1@1.1 A ackOK 1@1.5 A<1@30", {"exactly_once": True}, "Message 1 (id m1) was delivered again after the service had confirmed its acknowledgement at t=1.500 s. With exactly-once delivery a confirmed acknowledgement is final."),
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: ("P1 A<1@1 B<1@2", {"exactly_once": True}, "Message 1 (id m1) was delivered to B again while A was still holding it. With exactly-once delivery a message must not come again while it is outstanding."),
+    Kind.SERVICE_DUP: ("P1 A<1~7@1 A<1~8@2", {}, "The service stored message 1 twice under one id (m1), with different publish times."),
     Kind.PUBLISHER_DUP: ("P1 A<1@1 A<z1(1)@2", {}, "Message 1 is in the log once more, under a further id (z1)."),
     Kind.LATE_DUP: ("P1,2,3 A<1,2,3@1 A<z1(1)@2", {}, "Message 1 is in the log once more, under a further id (z1)."),
 }  # fmt: skip
@@ -70,13 +72,15 @@ def test_a_doubt_takes_the_place_of_the_promise() -> None:
     text = explain(findings("P1,2 A<1@1 filter 60@2 A<2!filter@10", Rules())[-1])
     assert text == (
         "Message 2 (id m2) was delivered although the subscription's filter excludes it. "
-        "This is not certain: a seek, a purge or a hole in the record may explain it."
+        "This is not certain: a change of the filter may explain it."
     )
 
 
 def test_bounds_are_named_where_one_was_assumed() -> None:
     (finding,) = (f for f in findings(f"{STREAM} A<1@2 A<3@3", Rules(delivery_delay_max_s=inf)) if f.kind is Kind.REDELIVERY_SKIP)
-    assert explain(finding).endswith("Assumed: delivery_delay_max_s unbounded, clock_error_s 0.")
+    assert explain(finding).endswith(
+        "Assumed: delivery_delay_max_s unbounded, clock_error_s 0, message ids taken for one record each, since no publish times were recorded."
+    )
 
 
 def test_what_is_only_noted_assumes_nothing() -> None:
@@ -86,6 +90,12 @@ def test_what_is_only_noted_assumes_nothing() -> None:
 def test_wrong_content_is_named() -> None:
     (finding,) = findings("P1 A<1!checksum@1", Rules())
     assert explain(finding) == "Message 1 (id m1) is not what was published: wrong checksum."
+
+
+@pytest.mark.parametrize("line", ["P1,2 A<m1(2)@2", "P1@0 A<m1(2)@0.5 P2@0.6 ok1=m1@0.7"])
+def test_an_id_that_a_publish_got(line: str) -> None:
+    told = [explain(one) for one in findings(line, Rules()) if one.kind is Kind.ID_CONFLICT]
+    assert any(one.startswith("Message 2 came under the id with which the publish of message 1 was confirmed.") for one in told)
 
 
 def test_a_step_back_in_a_response_is_not_the_next_one() -> None:
