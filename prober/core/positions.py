@@ -35,6 +35,9 @@ RACED = 8
 STRANGE = 16
 """No recorded publish can have stored it."""
 
+REFUSED = 32
+"""A refusal was sent for the position at some time."""
+
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
 

@@ -28,7 +28,7 @@ from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
-from prober.core.liveness import LivenessCheck
+from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
@@ -192,6 +192,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Acknowledgements,
     Attempts,
     LivenessCheck,
+    Owed,
     Tracks,
     Track,
     Span,

@@ -52,6 +52,7 @@ class Subscription:
         "_open_streams",
         "_sessions",
         "_unanswered",
+        "ack_settled_s",
         "complete",
         "holed",
         "index",
@@ -77,6 +78,7 @@ class Subscription:
         self.rules = rules
         self.streaming = rules.mode is Mode.STREAMING
         self.shortest_deadline_s = rules.shortest_deadline_s
+        self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
