@@ -41,10 +41,14 @@ def caption(record: FindingRecord) -> Caption:
 
 
 def _absent(facts: Facts, names: str, count: str) -> tuple[tuple[int, ...], int]:
-    seqs = facts[names]
-    if not isinstance(seqs, tuple) or not seqs:
+    seqs = _seqs(facts[names])
+    if not seqs:
         raise ValueError(names)
-    return seqs[:LISTED_MAX], max(len(seqs), int(_whole(facts.get(count, 0))))
+    return seqs[:LISTED_MAX], max(len(seqs), _whole(facts.get(count, 0)))
+
+
+def _seqs(fact: Fact | None) -> tuple[int, ...]:
+    return tuple(seq for seq in fact if isinstance(seq, int)) if isinstance(fact, tuple) else ()
 
 
 def _whole(fact: Fact) -> int:
@@ -112,8 +116,8 @@ def _past_nack(facts: Facts) -> Caption:
 
 
 def _split(facts: Facts) -> Caption:
-    held = facts.get("held")
-    holding = f"held {_messages(held[:LISTED_MAX], len(held))}" if isinstance(held, tuple) and held else "may have held the key"
+    held = _seqs(facts.get("held"))
+    holding = f"held {_messages(held[:LISTED_MAX], len(held))}" if held else "may have held the key"
     subscriber, holder = (clean(str(facts[name]), 40) for name in ("subscriber", "holder"))
     sentence = f"{subscriber} should have got nothing of the key while {holder} {holding}; it got message {facts['seq']}."
     return Caption(sentence, "second holder")
@@ -158,6 +162,12 @@ def _id_conflict(facts: Facts) -> Caption:
     if "defect" in facts:
         defect = clean(str(facts["defect"]), 30)
         return Caption(f"Message {facts['seq']} should have come as it was published; its {defect} is wrong.", f"wrong {defect}")
+    if "confirmed_seq" in facts:
+        confirmed = facts["confirmed_seq"]
+        sentence = (
+            f"One id should stand for one message; the publish of message {confirmed} got it, and message {facts['seq']} has it."
+        )
+        return Caption(sentence, f"published as message {confirmed}")
     sentence = f"One id should stand for one message; it came as message {facts['first_seq']}, and now as message {facts['seq']}."
     return Caption(sentence, f"was message {facts['first_seq']}")
 
@@ -169,6 +179,16 @@ def _filter_leak(facts: Facts) -> Caption:
 def _eod(facts: Facts) -> Caption:
     sentence = f"After its acknowledgement was confirmed, message {facts['seq']} should not have come again; it did."
     return Caption(sentence, "already acked")
+
+
+def _eod_while_held(facts: Facts) -> Caption:
+    holder = clean(str(facts["holder"]), 40)
+    sentence = f"While {holder} held message {facts['seq']}, nobody should have got it again; it was delivered again."
+    return Caption(sentence, "still outstanding")
+
+
+def _stored_twice(facts: Facts) -> Caption:
+    return Caption(f"Message {facts['seq']} should be in the log once; it came with another publish time.", "stored again")
 
 
 def _duplicate(facts: Facts) -> Caption:
@@ -196,6 +216,8 @@ _WORDS: Final[Mapping[Kind, Callable[[Facts], Caption]]] = {
     Kind.ID_CONFLICT: _id_conflict,
     Kind.FILTER_LEAK: _filter_leak,
     Kind.EOD_REDELIVERY_AFTER_ACK: _eod,
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _eod_while_held,
     Kind.PUBLISHER_DUP: _duplicate,
     Kind.LATE_DUP: _duplicate,
+    Kind.SERVICE_DUP: _stored_twice,
 }

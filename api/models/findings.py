@@ -39,7 +39,9 @@ NAME_LENGTH_MAX: Final = 100
 Explanation = Annotated[
     str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again in between."])
 ]
-Facts = Annotated[Mapping[str, str | int | FiniteFloat | tuple[int, ...]], Field(examples=[{"seq": 4, "missing": [3]}])]
+Facts = Annotated[
+    Mapping[str, str | int | FiniteFloat | tuple[int, ...] | tuple[str, ...]], Field(examples=[{"seq": 4, "missing": [3]}])
+]
 Bounds = Annotated[Mapping[str, FiniteFloat | None], Field(examples=[{"delivery_delay_max_s": 5.0, "clock_error_s": 0.0}])]
 Event = Annotated[
     Mapping[str, Any],

@@ -35,6 +35,9 @@ RACED = 8
 STRANGE = 16
 """No recorded publish can have stored it."""
 
+REFUSED = 32
+"""A refusal was sent for the position at some time."""
+
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
 
@@ -221,6 +224,11 @@ class LearnedLog:
         """The flags of a position inside the window."""
         return self._flags[position & self._mask]
 
+    def flags_of(self, token: int) -> int:
+        """The flags of the newest position of a message id's token; none if it is unknown or has left the window."""
+        position = self.find(token)
+        return self._flags[position & self._mask] if position else 0
+
     def mark(self, position: int, flag: int) -> None:
         """Sets a flag on a position inside the window."""
         self._flags[position & self._mask] |= flag
@@ -263,11 +271,11 @@ class LearnedLog:
     def between(self, after: int, upto: int, expired_t: float = -inf) -> list[int]:
         """The positions strictly between two that are still in the subscription, as far as the window reaches.
 
-        What was published up to `expired_t` may be older than the retention, and is not counted.
+        What was published before `expired_t` may be older than the retention, and is not counted.
         """
         lowest, highest = max(after, self.floor) + 1, min(upto, self.frontier + 1)
         there = [position for position in range(lowest, highest) if not self.flags(position) & REMOVED]
-        return there if expired_t == -inf else [position for position in there if self.invoked_t(position) > expired_t]
+        return there if expired_t == -inf else [position for position in there if self.invoked_t(position) >= expired_t]
 
     def may_follow(self, position: int, after: int) -> bool:
         """Whether `position` may be sent right after `after`: it is the next one, an earlier one, or all between may be gone."""

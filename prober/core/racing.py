@@ -39,15 +39,17 @@ class PutBack:
         """When the next delivery is let through in any case; `inf` if none waits."""
         return min((queue[0][0] for queue in self._queues.values()), default=inf)
 
+    @property
+    def latest_due_t(self) -> float:
+        """When everything that waits now is let through in any case."""
+        return max((queue[0][0] for queue in self._queues.values()), default=LONG_AGO)
+
     def follows(self, event: SessionEvent, number: int) -> bool:
         """Puts an event back if something on its session was; True if so."""
         queue = self._queues.get(event.session)
         if queue is None:
             return False
-        due_t, first, _ = queue[0]
-        if isinstance(event, Delivered) and isinstance(first, Delivered) and (event.epoch, event.seq) < (first.epoch, first.seq):
-            queue[0] = (LONG_AGO, first, queue[0][2])  # what it may have waited for comes behind it: no race explains that
-        queue.append((due_t, event, number))
+        queue.append((queue[-1][0], event, number))
         self._count += 1
         return True
 
@@ -56,15 +58,48 @@ class PutBack:
         self._queues[event.session] = deque([(due_t, event, number)])
         self._count += 1
 
-    def next(self, now: float, waits: Callable[[Delivered], bool]) -> tuple[SessionEvent, int] | None:
-        """Takes out an event that need not wait any more: it was due before `now`, or nothing is missing before it."""
+    def first(self, session: str) -> Delivered:
+        """What was put back first on a session that something was put back on."""
+        return next(event for _, event, _ in self._queues[session] if isinstance(event, Delivered))
+
+    def times(self, message_id: str) -> int:
+        """How often a message waits here."""
+        waiting = (event for queue in self._queues.values() for _, event, _ in queue)
+        return sum(isinstance(event, Delivered) and event.message_id == message_id for event in waiting)
+
+    def let_go(self, session: str) -> None:
+        """What waits first on a session waits for what came behind it: no race explains that, and it waits no longer."""
+        queue = self._queues[session]
+        queue[0] = (LONG_AGO, *queue[0][1:])
+
+    def next(
+        self, now: float, waits: Callable[[Delivered], bool], invoked_t: Callable[[Delivered], float]
+    ) -> tuple[SessionEvent, int, bool] | None:
+        """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
+
+        What is due gives way to what waits on another session and was published before (`invoked_t`): both waited for something else.
+        """
+        due = None
         for session, queue in self._queues.items():
-            due_t, event, number = queue[0]
-            over = due_t < now or now == inf or self._count > PUT_BACK_MAX
-            if over or not (isinstance(event, Delivered) and waits(event)):
-                queue.popleft()
-                self._count -= 1
-                if not queue:
-                    del self._queues[session]
-                return event, number
-        return None
+            due_t, event, _ = queue[0]
+            if not (isinstance(event, Delivered) and waits(event)):
+                return (*self._take(session), True)
+            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
+                due = due or session
+        if due is None:
+            return None
+        proven = self._queues[due][0][0] == LONG_AGO
+        return (*self._take(due if proven else self._first_published(invoked_t)), proven)
+
+    def _first_published(self, invoked_t: Callable[[Delivered], float]) -> str:
+        """The session on which the delivery waits that was published first, be it behind others."""
+        waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
+        return min((invoked_t(event), event.seq, session) for event, session in waiting if isinstance(event, Delivered))[2]
+
+    def _take(self, session: str) -> tuple[SessionEvent, int]:
+        queue = self._queues[session]
+        _, event, number = queue.popleft()
+        self._count -= 1
+        if not queue:
+            del self._queues[session]
+        return event, number

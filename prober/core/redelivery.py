@@ -73,6 +73,7 @@ NONE: Final = Predecessor(0, 0, LONG_AGO)
 class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
+    `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before.
     """
 
@@ -84,6 +85,7 @@ class Skip(NamedTuple):
     acked: bool
     witnesses: tuple[int, ...]
     facts: Facts
+    nacked: int = 0
 
 
 class RedeliveryCheck:
@@ -104,7 +106,7 @@ class RedeliveryCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._nacked_push: tuple[int, int] | None = None
+        self._nacked_push: tuple[int, int, float] | None = None
         self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
 
@@ -129,9 +131,9 @@ class RedeliveryCheck:
         """Whether even the next message in the log on the only session has to be looked at."""
         return bool(self.held) or self._nacked_push is not None
 
-    def nacked(self, position: int, number: int) -> None:
-        """A push request of `position` was refused: the next request must not be above it."""
-        self._nacked_push = (position, number)
+    def nacked(self, position: int, number: int, t: float) -> None:
+        """A push request of `position` was refused: the next request that is sent must not be above it."""
+        self._nacked_push = (position, number, t)
 
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
@@ -199,7 +201,7 @@ class RedeliveryCheck:
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
     def _judge_skip(self, arrival: Arrival, before: Predecessor) -> None:
-        skipped = self._log.between(before.position, arrival.position, self._orders.expired_t(arrival.t))
+        skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
@@ -213,6 +215,11 @@ class RedeliveryCheck:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _skipped(self, after: int, arrival: Arrival) -> list[int]:
+        """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
+        skipped = self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))
+        return [position for position in skipped if self._orders.knows_epoch(position)]
 
     def _put_on_hold(self, skip: Skip) -> None:
         self.held += (skip,)
@@ -238,7 +245,10 @@ class RedeliveryCheck:
         kept = []
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         for skip in self.held:
-            if arrival.track.session is not skip.session and arrival.position >= skip.position - 1 and sent_t <= skip.t:
+            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
+            if explains and skip.nacked and sent_t <= skip.t:
+                continue
+            if explains and arrival.track.session is not skip.session and sent_t <= skip.t:
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
@@ -246,7 +256,8 @@ class RedeliveryCheck:
         self.held = tuple(kept)
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, doubt)
+        kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP
+        self._docket.violation(kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -255,21 +266,23 @@ class RedeliveryCheck:
             return
         if not self._orders.share_region(arrival.own, arrival.position):
             return
-        skipped = self._log.between(arrival.own, arrival.position, self._orders.expired_t(arrival.t))
+        skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
-        position, number = self._nacked_push or (0, 0)
+        position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
+        if arrival.lo - self._docket.rules.clock_error_s < nacked_t and arrival.position > position:
+            return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
             return
         flags = self._log.flags(position)
-        if flags & REMOVED or self._log.invoked_t(position) <= self._orders.expired_t(arrival.t):
+        if flags & REMOVED or self._orders.has_expired(self._log.invoked_t(position), arrival.t):
             return
         doubt = ""
         if flags & ACKED:
@@ -278,25 +291,40 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        self._docket.violation(
-            Kind.PUSH_ADVANCE_PAST_NACK,
-            arrival.t,
-            (self._log.number(position), number, arrival.number),
-            {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)},
-            doubt,
-        )
+        elif (flags | self._log.flags(arrival.position)) & RACED:
+            doubt = RACING
+        eps, session = self._docket.rules.clock_error_s, arrival.track.session
+        witnesses = (self._log.number(position), number, arrival.number)
+        facts: Facts = {
+            "seq": arrival.seq,
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "nacked": self._log.seq(position),
+            "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
+        }
+        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
+        if doubt or not eps:
+            self._file(skip, doubt)
+        else:
+            self._put_on_hold(skip)
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
-    def _doubt(self, arrival: Arrival, after: int, skipped: list[int]) -> str:
+    def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
+        if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
+            return ELSEWHERE
         if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
             return ELSEWHERE
         flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        return RACING if raced else ""
+
+    def _race_doubt(self, arrival: Arrival) -> str:
+        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
         return RACING if raced else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
@@ -310,6 +338,7 @@ class RedeliveryCheck:
             "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
+            "mode": self._docket.rules.mode.value,
         }
         epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         if any(epoch != arrival.epoch for epoch in epochs):

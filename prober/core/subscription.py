@@ -52,6 +52,7 @@ class Subscription:
         "_open_streams",
         "_sessions",
         "_unanswered",
+        "ack_settled_s",
         "complete",
         "holed",
         "index",
@@ -77,6 +78,7 @@ class Subscription:
         self.rules = rules
         self.streaming = rules.mode is Mode.STREAMING
         self.shortest_deadline_s = rules.shortest_deadline_s
+        self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
@@ -140,7 +142,8 @@ class Subscription:
         differ.
         """
         rules = self.rules
-        if self.streaming and self._open_streams.get(session.subscriber, 0) > 1:
+        unknown = not self.complete and self.open > 1  # a stream that was not seen to open may be anybody's
+        if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
@@ -152,7 +155,7 @@ class Subscription:
         self.seen = True
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
-            self.racing = self.racing or streams > 1
+            self.racing = self.racing or streams > 1 or not self.complete
         elif self.rules.mode is Mode.PULL:
             self._unanswered[session.name] = session.opened_t
         if len(self._sessions) > SESSIONS_KEPT and not self.streaming:

@@ -80,7 +80,9 @@ class Lane:
         """A line with something to send now; any of them when there are several."""
         now = self.world.now
         ready = [line for line in self.lines.values() if line.sendable(now)]
-        return self.world.random.choice(ready) if len(ready) > 1 else next(iter(ready), None)
+        if not ready:
+            return None
+        return ready[0] if len(ready) == 1 else self.world.random.choice(ready)
 
     # --- holds ---
 
@@ -318,9 +320,10 @@ class Lane:
         """The bug of exactly-once delivery that sends again what was acknowledged, with all that follows."""
         for line in self.lines.values():
             acked = [record for record in line.log[: line.cursor] if record.acked and not record.removed]
-            if acked and not self.holds and self.world.broken(Fault.EOD_AFTER_ACK, 0.5):
-                self.world.fire(f"{acked[-1].message.message_id} again")
-                line.cursor = acked[-1].position
+            if acked and self.world.broken(Fault.EOD_AFTER_ACK, 0.5):
+                record = acked[len(acked) // 2]
+                self.world.fire(f"{record.message.message_id} again")
+                line.cursor = record.position
                 return True
         return False
 

@@ -74,17 +74,21 @@ class Line:
     rests_until: float = 0.0
 
     def skip_removed(self) -> None:
-        while self.cursor < len(self.log) and self.log[self.cursor].removed:
+        log, end = self.log, len(self.log)
+        while self.cursor < end and log[self.cursor].removed:
             self.cursor += 1
-        self.frontier = max(self.frontier, self.cursor)
+        if self.cursor > self.frontier:
+            self.frontier = self.cursor
 
     @property
     def all_sent(self) -> bool:
         return self.cursor >= len(self.log)
 
     def sendable(self, now: float) -> bool:
+        if self.cursor >= len(self.log):
+            return False
         self.skip_removed()
-        return not self.all_sent and not (self.cursor >= self.rests_from and now < self.rests_until)
+        return not self.all_sent and not (now < self.rests_until and self.cursor >= self.rests_from)
 
     def step(self) -> tuple[Record, bool]:
         """The next record to send, and whether it is sent for the first time; the cursor moves past it."""

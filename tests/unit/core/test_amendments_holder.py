@@ -75,6 +75,7 @@ def test_it_may_not_go_on_elsewhere(one: Definite) -> None:
     [
         # what is behind a message that comes again comes again, outstanding or not
         legal("a refused lower message takes those behind it along", "P1,2,3 A<1,2,3@1 A nack 1@1.5 A<1,2,3@2", **EOD),
+        legal("the refused lower message comes on another stream, a little later", "open A1 of client A open A2 of client A P1,2,3 A1<1,2,3@1 A1 nack 1@2 A1<2,3@4 A2<1@4.2", **EOD),
         legal("a lower lease is over", "P1,2 A<1@1 A<2@50 A<1,2@62", **EOD),
         legal("the lease of a lower acknowledged message is over, its acknowledgement was lost", "P1,2 A<1@1 A ack 1@1.1 A<2@50 A<1,2@62", **EOD),
         legal("its own lease was shortened", "P1 A<1@1 A modack 1 10s@1.5 A<1@17", **EOD),
