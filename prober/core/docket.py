@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from prober.core.counts import Counts
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
 from prober.core.rules import Rules, assumptions_behind
 
 WITNESSES_MAX = 16
@@ -27,9 +27,10 @@ class Docket:
 
     amnesty_until_t     when the last control operation has settled, and `amnesty_cause` which that was.
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
+    epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
     """
 
-    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counts", "ids_alone", "key", "rules", "subscription")
+    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counts", "epochs", "ids_alone", "key", "rules", "subscription")
 
     def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counts: Counts) -> None:
         self.subscription = subscription
@@ -39,6 +40,7 @@ class Docket:
         self.amnesty_until_t = LONG_AGO
         self.amnesty_cause = ""
         self.ids_alone = True
+        self.epochs = 0
         self._file = file
 
     def excuse(self, until_t: float, cause: str) -> None:
@@ -64,4 +66,5 @@ class Docket:
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
         proof = tuple(sorted({number for number in witnesses if number > 0})[:WITNESSES_MAX])
         assumed = assumptions_behind(kind, self.rules, ids_alone=self.ids_alone) if status is not Status.INFO else {}
-        self._file(Finding(kind, status, self.subscription, self.key, t, proof, facts, doubt, assumed))
+        told = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
+        self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed))

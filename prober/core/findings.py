@@ -55,6 +55,9 @@ class Status(StrEnum):
     INFO = "info"
 
 
+EPOCHS = "epochs"
+"""The fact that the key was published in several epochs, and in how many: sentences then say of which a message is."""
+
 Fact: TypeAlias = str | int | float | tuple[int, ...] | tuple[str, ...]
 Facts: TypeAlias = Mapping[str, Fact]
 

@@ -202,9 +202,11 @@ class HolderCheck:
         told: Facts = {
             "seq": facts["seq"],
             "epoch": facts["epoch"],
+            "message_id": facts["message_id"],
             "subscriber": session.subscriber,
             "holder": holder.subscriber,
             "held": (copy.seq,),
+            "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
         rules = self._docket.rules
@@ -325,7 +327,12 @@ class HolderCheck:
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
         if self._docket.rules.mode is Mode.STREAMING:
-            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
+            facts: Facts = {
+                "seq": arrival.seq,
+                "epoch": arrival.epoch,
+                "subscriber": arrival.track.session.subscriber,
+                "holder": self.owner or "",
+            }
             self._docket.counts.affinity_moves_outstanding_no += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
@@ -380,6 +387,7 @@ class HolderCheck:
             "message_id": arrival.message_id,
             "subscriber": session.subscriber,
             "holder": held[0].session.subscriber,
+            "mode": rules.mode.value,
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
@@ -443,15 +451,22 @@ class HolderCheck:
         witnesses, facts = self._proof(scene)
         self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
 
+    def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
+        """What says of which epochs messages are, unless all are of the one given."""
+        epochs = tuple(self._orders.epoch_name(self._log.epoch(held.position)) for held in several)
+        return {"held_epochs": epochs} if any(one != epoch for one in epochs) else {}
+
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
         witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
         facts: Facts = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
             "holder": lowest[0].session.subscriber if lowest else self.owner or "",
             "held": tuple(self._log.seq(held.position) for held in lowest),
+            **self._epochs_of(lowest, arrival.epoch),
         }
         return witnesses, facts
 

@@ -120,7 +120,7 @@ class KeyChecker:
         if self._order.confirmed(order, publication, t):
             order.record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, order, t)
+            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -269,14 +269,15 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+                named = self._topic_key.primary(arrival.token)
+                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival) -> None:
         """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
         session, last = arrival.track.session, self._last_arrival
         self._last_arrival = (session, arrival.t, arrival.proven)
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and self._tracks.delivered_elsewhere_since(arrival.track, arrival.t - race_s)):
+        if self._in_doubt or (not arrival.proven and race_s > 0):
             self.log.mark(arrival.position, RACED)
         before = arrival.position - 1
         if (
@@ -514,7 +515,12 @@ class KeyChecker:
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
     def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
+        """Whether it is what something put back on its own session may wait for: then no race explains that one.
+
+        With publish times nobody knows: the service may have stored it twice, and the first copy still come on another session.
+        """
+        if event.publish_time is not None:
+            return False
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
         token = hash(event.message_id)
@@ -621,6 +627,10 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

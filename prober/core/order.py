@@ -48,7 +48,7 @@ GONE_MAX: Final = 256
 
 _NOTHING: Final[frozenset[int]] = frozenset()
 
-SOUGHT: Final = "published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 
@@ -211,7 +211,9 @@ class EpochOrder:
 
     def awaits(self, publication: Publication) -> bool:
         """Whether the primary has not been received; False before a baseline is known."""
-        return self.settled and (publication.rank > self.passed or publication.seq in self.overtaken)
+        if not self.settled or publication.seq in self.gone:
+            return False
+        return publication.rank > self.passed or publication.seq in self.overtaken
 
     def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
         """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
@@ -366,6 +368,8 @@ class OrderCheck:
                 self._forgot_epochs = True
         order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
+        if all(kept.record is not record for kept in known):
+            self._docket.epochs += 1
         return order
 
     # --- control operations --------------------------------------------------------------------------------------------------
@@ -501,7 +505,7 @@ class OrderCheck:
                     # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
                     self._primary(order, publication, seen.position, seen.number, t)
                 else:
-                    order.overtaken.pop(publication.seq, None)
+                    order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
         bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
@@ -598,6 +602,8 @@ class OrderCheck:
         before_t = publication.invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
+                continue
+            if self._records.get(other.record.name) is not other.record:
                 continue
             for earlier in other.confirmed_pending(expired_t):
                 if earlier.invoked_t >= before_t:

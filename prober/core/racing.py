@@ -68,7 +68,7 @@ class PutBack:
         return sum(isinstance(event, Delivered) and event.message_id == message_id for event in waiting)
 
     def let_go(self, session: str) -> None:
-        """What waits first on a session need not wait any more."""
+        """What waits first on a session waits for what came behind it: no race explains that, and it waits no longer."""
         queue = self._queues[session]
         queue[0] = (LONG_AGO, *queue[0][1:])
 
@@ -89,12 +89,12 @@ class PutBack:
         if due is None:
             return None
         proven = self._queues[due][0][0] == LONG_AGO
-        return (*self._take(self._first_published(invoked_t)), proven)
+        return (*self._take(due if proven else self._first_published(invoked_t)), proven)
 
     def _first_published(self, invoked_t: Callable[[Delivered], float]) -> str:
-        """The session whose first delivery was published first."""
-        heads = ((queue[0][1], session) for session, queue in self._queues.items())
-        return min((invoked_t(event), session) for event, session in heads if isinstance(event, Delivered))[1]
+        """The session on which the delivery waits that was published first, be it behind others."""
+        waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
+        return min((invoked_t(event), event.seq, session) for event, session in waiting if isinstance(event, Delivered))[2]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]

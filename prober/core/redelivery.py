@@ -295,7 +295,13 @@ class RedeliveryCheck:
             doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
-        facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)}
+        facts: Facts = {
+            "seq": arrival.seq,
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "nacked": self._log.seq(position),
+            "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
+        }
         skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
         if doubt or not eps:
             self._file(skip, doubt)
@@ -332,6 +338,7 @@ class RedeliveryCheck:
             "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
+            "mode": self._docket.rules.mode.value,
         }
         epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         if any(epoch != arrival.epoch for epoch in epochs):
