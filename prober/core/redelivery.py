@@ -27,7 +27,6 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -191,12 +190,9 @@ class RedeliveryCheck:
             return NONE
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
+    def _pasts(self, own: Track) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
-        for track in self._tracks.others(own):
-            yield track.past()
-        for spans in self._tracks.past:
-            yield iter(spans)
+        return [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
