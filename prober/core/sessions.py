@@ -343,12 +343,6 @@ class Tracks:
         elif until_t > self.unsettled_until_t:
             self.unsettled_until_t = until_t
 
-    def delivered_elsewhere_since(self, own: Track, t: float) -> bool:
-        """Whether another session delivered something after `t`."""
-        if any(track.last_t >= t for track in self._by_session.values() if track is not own):
-            return True
-        return any(spans[-1].last_t >= t for spans in self.past)
-
     def fold_closed(self, t: float) -> None:
         """Folds away the streams that are closed at `t`."""
         self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
