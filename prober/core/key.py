@@ -434,11 +434,11 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
+        self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         if not newest:
             return
-        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
-            self._tracks.unsettle(track, end_t + delay_s)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
