@@ -32,10 +32,10 @@ from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EpochRecord, Publication
-from prober.core.racing import PutBack, SessionEvent
+from prober.core.racing import Abreast, PutBack, SessionEvent
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
 
 OVERHEAD_BYTES: Final = 256
@@ -67,11 +67,11 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_abreast",
         "_claims",
         "_closed_seen_t",
         "_holder",
         "_in_doubt",
-        "_last_arrival",
         "_last_event_t",
         "_last_position",
         "_liveness",
@@ -99,7 +99,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float, bool] | None = None
+        self._abreast = Abreast()
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -255,7 +255,7 @@ class KeyChecker:
         self.docket.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival)
+            self._mark_race(arrival, publication)
         if self._order.several_regions and (publication is None or publication.several_regions):
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
@@ -272,22 +272,16 @@ class KeyChecker:
                 named = self._topic_key.primary(arrival.token)
                 judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
-    def _mark_race(self, arrival: Arrival) -> None:
-        """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
-        session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t, arrival.proven)
+    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
+        """Marks two records whose order only their arrival tells, while either session may have been ahead."""
+        log, session = self.log, arrival.track.session
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and race_s > 0):
-            self.log.mark(arrival.position, RACED)
-        before = arrival.position - 1
-        if (
-            last is not None
-            and last[0] is not session
-            and not last[2]
-            and abs(arrival.t - last[1]) <= race_s
-            and self.log.holds(before)
-        ):
-            self.log.mark(before, RACED)
+        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
+            log.mark(arrival.position, RACED)
+        raced = self._abreast.learn(arrival, publication, race_s, self._rules.clock_error_s)
+        for position in raced:
+            if log.holds(position):
+                log.mark(position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -457,11 +451,11 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
+        self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         if not newest:
             return
-        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
-            self._tracks.unsettle(track, end_t + delay_s)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
@@ -533,7 +527,7 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._invoked_t)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
             event, number, in_time = ready
             waiting, self._put_back = self._put_back, None
             self._in_doubt = not in_time
@@ -543,11 +537,11 @@ class KeyChecker:
         if not self._put_back:
             self._put_back = None
 
-    def _invoked_t(self, event: Delivered) -> float:
-        """When the publish of a delivery was invoked, `inf` if that is not on record."""
+    def _published_as(self, event: Delivered) -> float:
+        """By which event the publish of a delivery was invoked, `inf` if that is not on record."""
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
-        return inf if publication is None else publication.invoked_t
+        return inf if publication is None else publication.invoked_number
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):

@@ -35,7 +35,6 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import RACED, LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
-from prober.core.rules import Mode
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -633,13 +632,9 @@ class OrderCheck:
                 order.overtake(publication, this, t, bound=True)
 
     def _dead_letter_doubt(self) -> str:
-        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received.
-
-        A push request that did not arrive is not on record.
-        """
-        rules = self._docket.rules
-        enough = rules.mode is Mode.PUSH or self._subscription.losses >= rules.dead_letter_max_attempts - 1
-        return DEAD_LETTER if rules.dead_letter_max_attempts and enough else ""
+        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
+        attempts_max = self._docket.rules.dead_letter_max_attempts
+        return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)

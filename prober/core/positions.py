@@ -284,9 +284,9 @@ class LearnedLog:
         if len(attempts) > 2 * self._window:
             self._attempts = {p: n for p, n in attempts.items() if p > self.floor}
 
-    def may_be_dead_lettered(self, position: int) -> bool:
-        """Whether a position was delivered so often that the dead-letter policy may have removed it unseen."""
-        return self._attempts is not None and self._attempts.get(position, 0) >= self._attempts_max - 1
+    def may_be_dead_lettered(self, position: int, lost: float = 0) -> bool:
+        """Whether a position was delivered so often, and `lost` so often, that the dead-letter policy may have removed it unseen."""
+        return self._attempts is not None and self._attempts.get(position, 0) + lost >= self._attempts_max - 1
 
     def may_be_gone(self, position: int) -> bool:
         """Whether a position inside the window left the subscription, or may have."""

@@ -313,10 +313,11 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
+        here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
+        if not here:
             return ELSEWHERE
         flags = self._log.flags
-        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:
