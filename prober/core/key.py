@@ -30,12 +30,12 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EpochRecord, Publication
-from prober.core.racing import PutBack, SessionEvent
+from prober.core.racing import Abreast, PutBack, SessionEvent
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
 
 OVERHEAD_BYTES: Final = 256
@@ -67,11 +67,11 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_abreast",
         "_claims",
         "_closed_seen_t",
         "_holder",
         "_in_doubt",
-        "_last_arrival",
         "_last_event_t",
         "_last_position",
         "_liveness",
@@ -99,7 +99,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float, bool] | None = None
+        self._abreast = Abreast()
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -120,7 +120,7 @@ class KeyChecker:
         if self._order.confirmed(order, publication, t):
             order.record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, order, t)
+            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -164,12 +164,12 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.origin(hash(event.message_id), event.generation)[1]
-        order = self._order.epoch(event.epoch, region)
-        if order is None or not self._place(arrival, order, publication):
+        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
+        if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
-        self.log.count_attempt(arrival.position, event.delivery_attempt)
+        if self._rules.dead_letter_max_attempts:
+            self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
@@ -182,20 +182,27 @@ class KeyChecker:
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
-        session = self.subscription.session(event.session, t)
+        track = self._track(event.session, t)
+        session = track.session
         if session.unseen and self.subscription.holed:
             self.docket.excuse(t, HOLE)
-        if self._closed_seen_t != self.subscription.last_closed_t:
-            self._closed_seen_t = self.subscription.last_closed_t
-            self._tracks.fold_closed(t)
-        track = self._tracks.of(session, t)
-        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
-        stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
-        if stamp != NO_STAMP:
+        lo = t - self._rules.delivery_delay_max_s
+        stamp = NO_STAMP
+        if event.publish_time is not None:
+            stamp = hash(event.publish_time) or 1
             self.docket.ids_alone = False
-        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
-        arrival.generation = event.generation
-        return arrival
+        return Arrival(event, number, lo if lo > session.opened_t else session.opened_t, track, stamp)
+
+    def _track(self, session: str, t: float) -> Track:
+        """The track of the session of that name; mostly the one that delivered last, as long as its session is open."""
+        tracks, subscription = self._tracks, self.subscription
+        if self._closed_seen_t != subscription.last_closed_t:
+            self._closed_seen_t = subscription.last_closed_t
+            tracks.fold_closed(t)
+        latest = tracks.latest
+        if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
+            return latest
+        return tracks.of(subscription.session(session, t), t)
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
@@ -205,19 +212,20 @@ class KeyChecker:
         """Finds or learns the position; False for a record that may have been forgotten."""
         log = self.log
         known = log.find(arrival.token)
-        arrival.position = log.find_record(known, arrival.token, arrival.stamp) if known else 0
-        if arrival.position:
-            self._recognise(arrival, order)
-            return True
-        if not known:
-            primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-            retired = log.is_retired(arrival.token, order.index, arrival.seq) and not primary_awaited
-            if retired or self._order.predates(order, publication, arrival):
-                return False
-        self._learn(arrival, order, publication)
         if known:
-            self._note_copy(arrival, order, known)
-        else:
+            arrival.position = log.find_record(known, arrival.token, arrival.stamp)
+            if arrival.position:
+                self._recognise(arrival, order)
+            else:
+                self._learn(arrival, order, publication)
+                self._note_copy(arrival, order, known)
+            return True
+        awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
+        retired = not awaited and log.is_retired(arrival.token, order.index, arrival.seq)
+        if retired or self._order.predates(order, publication, arrival):
+            return False
+        self._learn(arrival, order, publication)
+        if publication is None or not arrival.proven or publication.early:
             self._judge_origin(arrival, order, publication)
         return True
 
@@ -247,7 +255,7 @@ class KeyChecker:
         self.docket.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival)
+            self._mark_race(arrival, publication)
         if self._order.several_regions and (publication is None or publication.several_regions):
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
@@ -261,24 +269,19 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+                named = self._topic_key.primary(arrival.token)
+                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
-    def _mark_race(self, arrival: Arrival) -> None:
-        """Two records whose order only their arrival tells, while either session may have been ahead: if one is no primary."""
-        session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t, arrival.proven)
+    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
+        """Marks two records whose order only their arrival tells, while either session may have been ahead."""
+        log, session = self.log, arrival.track.session
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and self._tracks.delivered_elsewhere_since(arrival.track, arrival.t - race_s)):
-            self.log.mark(arrival.position, RACED)
-        before = arrival.position - 1
-        if (
-            last is not None
-            and last[0] is not session
-            and not last[2]
-            and abs(arrival.t - last[1]) <= race_s
-            and self.log.holds(before)
-        ):
-            self.log.mark(before, RACED)
+        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
+            log.mark(arrival.position, RACED)
+        raced = self._abreast.learn(arrival, publication, race_s, self._rules.clock_error_s)
+        for position in raced:
+            if log.holds(position):
+                log.mark(position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -298,7 +301,7 @@ class KeyChecker:
         check = self._redelivery
         position, own = arrival.position, arrival.own
         if not check.watching:
-            if own == position - 1 and own and len(self._tracks) == 1 and not self._tracks.past:
+            if own == position - 1 and own and len(self._tracks.by_session) == 1 and not self._tracks.past:
                 return False
             if arrival.new and self._last_position == position - 1 and own in (0, position - 1):
                 return False
@@ -337,8 +340,7 @@ class KeyChecker:
         acked_before = self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
-        sent_t = arrival.lo - rules.clock_error_s
-        if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
+        if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
             certain = False
         if self.subscription.open > 1:
             self.docket.counts.deliveries_among_several += 1
@@ -358,6 +360,11 @@ class KeyChecker:
             flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
 
+    def _may_be_dropped(self, arrival: Arrival) -> bool:
+        """Whether a rewind that was seen on another session may have been sent after a delivery."""
+        sent_t = arrival.lo - self._rules.clock_error_s
+        return any(other.rewound_t >= sent_t for other in self._tracks.others(arrival.track))
+
     def _record(self, arrival: Arrival, position: int) -> None:
         rules = self._rules
         arrival.track.record(position, arrival.t, arrival.number, rules.delivery_delay_max_s, rules.clock_error_s)
@@ -367,15 +374,17 @@ class KeyChecker:
 
     def acked(self, event: Acked, number: int) -> None:
         """An acknowledgement is on its way: nothing is owed for the message any more."""
-        if self._follows(event, number):
+        if self._put_back is not None and self._put_back.follows(event, number):
             return
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
         token = hash(event.message_id)
         newest = self.log.find(token)
-        acking = self._tracks.find(event.session)
-        if newest:
+        acking = self._tracks.by_session.get(event.session)
+        if newest and not self.log.flags(newest) & SHARED:
+            self._ack(newest, t, acking)
+        elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         if acking is not None and acking.session.flow is not None:
@@ -390,10 +399,10 @@ class KeyChecker:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
-            acking.unsettle(t + self._rules.ack_settled_s)
+            acking.unsettle(t + self.subscription.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if acking is None or len(self._tracks) > 1:
+        if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)
@@ -419,6 +428,7 @@ class KeyChecker:
     def _nack(self, position: int, t: float, track: Track | None) -> None:
         number = track.held.get(position, (0,))[0] if track is not None else 0
         if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self.log.mark(position, REFUSED)
             self._holder.acks.sent(position, t)
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
@@ -441,11 +451,11 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
+        self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         if not newest:
             return
-        end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         for position in self.log.positions_of(newest):
-            self._tracks.unsettle(track, end_t + delay_s)
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
@@ -499,7 +509,12 @@ class KeyChecker:
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
     def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
+        """Whether it is what something put back on its own session may wait for: then no race explains that one.
+
+        With publish times nobody knows: the service may have stored it twice, and the first copy still come on another session.
+        """
+        if event.publish_time is not None:
+            return False
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
         token = hash(event.message_id)
@@ -512,7 +527,7 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._invoked_t)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
             event, number, in_time = ready
             waiting, self._put_back = self._put_back, None
             self._in_doubt = not in_time
@@ -522,11 +537,11 @@ class KeyChecker:
         if not self._put_back:
             self._put_back = None
 
-    def _invoked_t(self, event: Delivered) -> float:
-        """When the publish of a delivery was invoked, `inf` if that is not on record."""
+    def _published_as(self, event: Delivered) -> float:
+        """By which event the publish of a delivery was invoked, `inf` if that is not on record."""
         record = self._topic_key.epochs.get(event.epoch)
         publication = record.open.get(event.seq) if record is not None else None
-        return inf if publication is None else publication.invoked_t
+        return inf if publication is None else publication.invoked_number
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):
@@ -606,6 +621,10 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""
