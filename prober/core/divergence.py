@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Fact, Kind
 from prober.core.key import KeyChecker
 from prober.core.positions import RACED, SHARED
 from prober.core.sessions import Arrival
@@ -93,12 +93,14 @@ class DivergenceCheck:
 
     def _file(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, doubt: str) -> None:
         there = arrival.position if other.log.holds(arrival.position) else position
-        facts: Facts = {
+        facts: dict[str, Fact] = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "other": other.subscription.name,
-            "other_seq": other.log.seq(there),
         }
+        if there != position:
+            facts |= {"other_seq": other.log.seq(there), "other_epoch": other.epoch_of(there)}
         witnesses = (other.log.number(there), other.log.number(position), arrival.number)
         checker.docket.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
 

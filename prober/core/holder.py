@@ -146,7 +146,7 @@ class HolderCheck:
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
-        self.acks = Acknowledgements(docket.rules)
+        self.acks = Acknowledgements(log, docket.rules)
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None
@@ -170,8 +170,10 @@ class HolderCheck:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
-        outcome = next(outcome for applies, outcome in TABLE if applies(self, scene))
-        return outcome(self, scene)
+        for applies, outcome in TABLE:
+            if applies(self, scene):
+                return outcome(self, scene)
+        raise AssertionError("something is held, or perhaps, or nothing")
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
@@ -202,9 +204,11 @@ class HolderCheck:
         told: Facts = {
             "seq": facts["seq"],
             "epoch": facts["epoch"],
+            "message_id": facts["message_id"],
             "subscriber": session.subscriber,
             "holder": holder.subscriber,
             "held": (copy.seq,),
+            "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
         rules = self._docket.rules
@@ -325,7 +329,12 @@ class HolderCheck:
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
         if self._docket.rules.mode is Mode.STREAMING:
-            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
+            facts: Facts = {
+                "seq": arrival.seq,
+                "epoch": arrival.epoch,
+                "subscriber": arrival.track.session.subscriber,
+                "holder": self.owner or "",
+            }
             self._docket.counts.affinity_moves_outstanding_no += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
@@ -380,6 +389,7 @@ class HolderCheck:
             "message_id": arrival.message_id,
             "subscriber": session.subscriber,
             "holder": held[0].session.subscriber,
+            "mode": rules.mode.value,
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
@@ -443,15 +453,22 @@ class HolderCheck:
         witnesses, facts = self._proof(scene)
         self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
 
+    def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
+        """What says of which epochs messages are, unless all are of the one given."""
+        epochs = tuple(self._orders.epoch_name(self._log.epoch(held.position)) for held in several)
+        return {"held_epochs": epochs} if any(one != epoch for one in epochs) else {}
+
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
         witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
         facts: Facts = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
             "holder": lowest[0].session.subscriber if lowest else self.owner or "",
             "held": tuple(self._log.seq(held.position) for held in lowest),
+            **self._epochs_of(lowest, arrival.epoch),
         }
         return witnesses, facts
 

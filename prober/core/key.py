@@ -31,7 +31,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -123,7 +123,7 @@ class KeyChecker:
         if self._order.confirmed(order, publication, t):
             order.record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, order, t)
+            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -167,12 +167,12 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.origin(hash(event.message_id), event.generation)[1]
-        order = self._order.epoch(event.epoch, region)
-        if order is None or not self._place(arrival, order, publication):
+        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
+        if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
-        self.log.count_attempt(arrival.position, event.delivery_attempt)
+        if self._rules.dead_letter_max_attempts:
+            self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
@@ -185,20 +185,27 @@ class KeyChecker:
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
-        session = self.subscription.session(event.session, t)
+        track = self._track(event.session, t)
+        session = track.session
         if session.unseen and self.subscription.holed:
             self.docket.excuse(t, HOLE)
-        if self._closed_seen_t != self.subscription.last_closed_t:
-            self._closed_seen_t = self.subscription.last_closed_t
-            self._tracks.fold_closed(t)
-        track = self._tracks.of(session, t)
-        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
-        stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
-        if stamp != NO_STAMP:
+        lo = t - self._rules.delivery_delay_max_s
+        stamp = NO_STAMP
+        if event.publish_time is not None:
+            stamp = hash(event.publish_time) or 1
             self.docket.ids_alone = False
-        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
-        arrival.generation = event.generation
-        return arrival
+        return Arrival(event, number, lo if lo > session.opened_t else session.opened_t, track, stamp)
+
+    def _track(self, session: str, t: float) -> Track:
+        """The track of the session of that name; mostly the one that delivered last, as long as its session is open."""
+        tracks, subscription = self._tracks, self.subscription
+        if self._closed_seen_t != subscription.last_closed_t:
+            self._closed_seen_t = subscription.last_closed_t
+            tracks.fold_closed(t)
+        latest = tracks.latest
+        if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
+            return latest
+        return tracks.of(subscription.session(session, t), t)
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
@@ -210,19 +217,20 @@ class KeyChecker:
         """Finds or learns the position; False for a record that may have been forgotten."""
         log = self.log
         known = log.find(arrival.token)
-        arrival.position = log.find_record(known, arrival.token, arrival.stamp) if known else 0
-        if arrival.position:
-            self._recognise(arrival, order)
-            return True
-        if not known:
-            primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-            retired = log.is_retired(arrival.token, order.index, arrival.seq) and not primary_awaited
-            if retired or self._order.predates(order, publication, arrival):
-                return False
-        self._learn(arrival, order, publication)
         if known:
-            self._note_copy(arrival, order, known)
-        else:
+            arrival.position = log.find_record(known, arrival.token, arrival.stamp)
+            if arrival.position:
+                self._recognise(arrival, order)
+            else:
+                self._learn(arrival, order, publication)
+                self._note_copy(arrival, order, known)
+            return True
+        awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
+        retired = not awaited and log.is_retired(arrival.token, order.index, arrival.seq)
+        if retired or self._order.predates(order, publication, arrival):
+            return False
+        self._learn(arrival, order, publication)
+        if publication is None or not arrival.proven or publication.early:
             self._judge_origin(arrival, order, publication)
         return True
 
@@ -270,14 +278,15 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+                named = self._topic_key.primary(arrival.token)
+                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
         log, session = self.log, arrival.track.session
-        if self._in_doubt:
-            log.mark(arrival.position, RACED)
         race_s = self.subscription.race_s(session)
+        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
+            log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
@@ -302,7 +311,7 @@ class KeyChecker:
         check = self._redelivery
         position, own = arrival.position, arrival.own
         if not check.watching:
-            if own == position - 1 and own and len(self._tracks) == 1 and not self._tracks.past:
+            if own == position - 1 and own and len(self._tracks.by_session) == 1 and not self._tracks.past:
                 return False
             if arrival.new and self._last_position == position - 1 and own in (0, position - 1):
                 return False
@@ -341,8 +350,7 @@ class KeyChecker:
         acked_before = self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
-        sent_t = arrival.lo - rules.clock_error_s
-        if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
+        if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
             certain = False
         if self.subscription.open > 1:
             self.docket.counts.deliveries_among_several += 1
@@ -362,6 +370,11 @@ class KeyChecker:
             flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
 
+    def _may_be_dropped(self, arrival: Arrival) -> bool:
+        """Whether a rewind that was seen on another session may have been sent after a delivery."""
+        sent_t = arrival.lo - self._rules.clock_error_s
+        return any(other.rewound_t >= sent_t for other in self._tracks.others(arrival.track))
+
     def _record(self, arrival: Arrival, position: int) -> None:
         rules = self._rules
         arrival.track.record(position, arrival.t, arrival.number, rules.delivery_delay_max_s, rules.clock_error_s)
@@ -371,15 +384,17 @@ class KeyChecker:
 
     def acked(self, event: Acked, number: int) -> None:
         """An acknowledgement is on its way: nothing is owed for the message any more."""
-        if self._follows(event, number):
+        if self._put_back is not None and self._put_back.follows(event, number):
             return
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
         token = hash(event.message_id)
         newest = self.log.find(token)
-        acking = self._tracks.find(event.session)
-        if newest:
+        acking = self._tracks.by_session.get(event.session)
+        if newest and not self.log.flags(newest) & SHARED:
+            self._ack(newest, t, acking)
+        elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         if acking is not None and acking.session.flow is not None:
@@ -394,10 +409,10 @@ class KeyChecker:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
-            acking.unsettle(t + self._rules.ack_settled_s)
+            acking.unsettle(t + self.subscription.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if acking is None or len(self._tracks) > 1:
+        if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)
@@ -423,6 +438,7 @@ class KeyChecker:
     def _nack(self, position: int, t: float, track: Track | None) -> None:
         number = track.held.get(position, (0,))[0] if track is not None else 0
         if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self.log.mark(position, REFUSED)
             self._holder.acks.sent(position, t)
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
@@ -619,6 +635,10 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

@@ -4,7 +4,7 @@ The method is delta debugging (Zeller and Hildebrandt, 2002, "ddmin") with the c
 only if the checker makes *the same* finding from it: the same kind, status, doubt, subscription and key, the same sequence numbers,
 message ids and subscribers in its facts, and no other witnesses than the original ones; and only if it makes no finding that the
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
-Positions, counts of positions and times are not compared: they change with the events that are left out.
+Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses alone; then
 the witnesses with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from prober.core.events import AckConfirmed, Acked, Delivered, Event, LeaseModified, Nacked, Opened, PublishEvent
-from prober.core.findings import Fact, Finding, Status
+from prober.core.findings import EPOCHS, Fact, Finding, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 
@@ -54,7 +54,9 @@ def concerns(event: Event, subscription: str, key: str) -> bool:
 def identity(finding: Finding) -> Identity:
     """What makes two findings the same one, wherever their events stand: no times, no positions."""
     lasting = frozenset(
-        (name, fact) for name, fact in finding.facts.items() if not isinstance(fact, float) and "position" not in name
+        (name, fact)
+        for name, fact in finding.facts.items()
+        if not isinstance(fact, float) and "position" not in name and name != EPOCHS
     )
     return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 

@@ -47,7 +47,7 @@ GONE_MAX: Final = 256
 
 _NOTHING: Final[frozenset[int]] = frozenset()
 
-SOUGHT: Final = "published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (
@@ -70,14 +70,16 @@ class RealTime:
         self.invoked_number = 0
 
     def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`; `raced`: perhaps out of order."""
-        if invoked_t > self.t:
-            self.t = invoked_t
-            self.raced = raced
-            self.seq = publication.seq
-            self.epoch = epoch
-            self.number = number
-            self.invoked_number = publication.invoked_number
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
+
+        `raced`: perhaps out of order.
+        """
+        self.t = invoked_t
+        self.raced = raced
+        self.seq = publication.seq
+        self.epoch = epoch
+        self.number = number
+        self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
@@ -211,7 +213,9 @@ class EpochOrder:
 
     def awaits(self, publication: Publication) -> bool:
         """Whether the primary has not been received; False before a baseline is known."""
-        return self.settled and (publication.rank > self.passed or publication.seq in self.overtaken)
+        if not self.settled or publication.seq in self.gone:
+            return False
+        return publication.rank > self.passed or publication.seq in self.overtaken
 
     def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
         """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
@@ -366,6 +370,8 @@ class OrderCheck:
                 self._forgot_epochs = True
         order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
+        if all(kept.record is not record for kept in known):
+            self._docket.epochs += 1
         return order
 
     # --- control operations --------------------------------------------------------------------------------------------------
@@ -481,9 +487,10 @@ class OrderCheck:
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
-        if region == order.real_time.region:
+        real_time = order.real_time
+        if invoked_t > real_time.t and region == real_time.region:
             raced = bool(self._log.flags(arrival.position) & RACED)
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -500,7 +507,7 @@ class OrderCheck:
                     # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
                     self._primary(order, publication, seen.position, seen.number, t)
                 else:
-                    order.overtaken.pop(publication.seq, None)
+                    order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
         bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
@@ -597,6 +604,8 @@ class OrderCheck:
         before_t = publication.invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
+                continue
+            if self._records.get(other.record.name) is not other.record:
                 continue
             for earlier in other.confirmed_pending(expired_t):
                 if earlier.invoked_t >= before_t:

@@ -112,12 +112,12 @@ class PutBack:
             return None
         behind = self._behind.get(due)
         proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
-        return (*self._take(self._first_published(published_as)), proven)
+        return (*self._take(due if proven else self._first_published(published_as)), proven)
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
-        """The session whose first delivery was published first."""
-        heads = ((queue[0][1], session) for session, queue in self._queues.items())
-        return min((published_as(event), session) for event, session in heads if isinstance(event, Delivered))[1]
+        """The session on which the delivery waits that was published first, be it behind others."""
+        waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
+        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]

@@ -27,7 +27,6 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -191,12 +190,9 @@ class RedeliveryCheck:
             return NONE
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
+    def _pasts(self, own: Track) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
-        for track in self._tracks.others(own):
-            yield track.past()
-        for spans in self._tracks.past:
-            yield iter(spans)
+        return [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
@@ -295,7 +291,13 @@ class RedeliveryCheck:
             doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
-        facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)}
+        facts: Facts = {
+            "seq": arrival.seq,
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "nacked": self._log.seq(position),
+            "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
+        }
         skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
         if doubt or not eps:
             self._file(skip, doubt)
@@ -333,6 +335,7 @@ class RedeliveryCheck:
             "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
+            "mode": self._docket.rules.mode.value,
         }
         epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         if any(epoch != arrival.epoch for epoch in epochs):

@@ -14,7 +14,7 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
-from prober.core.rules import Mode, Rules
+from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Flow, Session
 from prober.core.waiting import WaitingTime
 
@@ -52,6 +52,8 @@ class Subscription:
         "_open_streams",
         "_sessions",
         "_unanswered",
+        "ack_settled_s",
+        "assumptions",
         "complete",
         "holed",
         "index",
@@ -75,8 +77,10 @@ class Subscription:
         self.name = name
         self.index = index
         self.rules = rules
+        self.assumptions = Assumptions(rules)
         self.streaming = rules.mode is Mode.STREAMING
         self.shortest_deadline_s = rules.shortest_deadline_s
+        self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
