@@ -119,7 +119,7 @@ class Evidence(Answer):
     proven: bool
     """Judged again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
     complete: bool
-    """No single event can be left out of it."""
+    """No single event can be left out of it, but for the acknowledgements and stream breaks that are kept to rule out other reasons."""
     among: Count
     """How many events it was reduced from."""
     events: tuple[Line, ...]

@@ -48,13 +48,10 @@ class Told:
         """A time, to the millisecond."""
         return moment(self._number(name), self._wall, exactly=True)
 
-    def since(self) -> str:
-        """When a wait began."""
-        return moment(self._number("since_t"), self._wall)
-
-    def lasted(self) -> str:
-        """How long a wait took."""
-        return lasting(self._number("seconds"))
+    def wait(self, began: str = "") -> str:
+        """How long a wait took, and since when: `for 120 s, since t=1.000 s`; `began` says what it began with, before that time."""
+        lasted = f"for {lasting(self._number('seconds'))}, " if "seconds" in self.facts else ""
+        return f"{lasted}since {began}{moment(self._number('since_t'), self._wall)}"
 
     def holder(self, name: str) -> str:
         """Who holds messages: `A`, `pull response b1`, `push request r7`."""
@@ -142,30 +139,24 @@ def _move(told: Told) -> str:
 
 def _stuck(told: Told) -> str:
     seqs = told.several("seqs", "count")
-    return (
-        f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, "
-        f"and the key stood still for {told.lasted()}, since {told.since()}."
-    )
+    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, and the key stood still {told.wait()}."
 
 
 def _lost(told: Told) -> str:
-    return (
-        f"{capital(told.one())} was published and confirmed but not delivered "
-        f"for {told.lasted()}, since {told.one('by')} overtook it at {told.since()}."
-    )
+    seq, by = told.one(), told.one("by")
+    return f"{capital(seq)} was published and confirmed but not delivered {told.wait(f'{by} overtook it at ')}."
 
 
 def _run_stalled(told: Told) -> str:
     return (
         f"A redelivery began but did not reach {told.one('target')}, which had been delivered before, "
-        f"and the key stood still for {told.lasted()}, since {told.since()}."
+        f"and the key stood still {told.wait()}."
     )
 
 
 def _unacked(told: Told) -> str:
     seqs = told.several("seqs", "count")
-    wait = f"for {told.lasted()}, since {told.since()}"
-    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {wait}."
+    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {told.wait()}."
 
 
 def _were(messages: str) -> str:
