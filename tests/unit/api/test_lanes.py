@@ -220,7 +220,7 @@ class TestDocument:
         title, description = drawn.root[0], drawn.root[1]
         assert (title.tag, title.text) == (f"{SVG}title", "REDELIVERY_SKIP on key k")
         assert description.text == (
-            "Message 3 should have come again between 2 and 4; message 4 came without. "
+            "Message 3 should have come again between message 2 and message 4; it did not. "
             "Sequence diagram of 7 events, time downwards; what is wrong stands in line 8 of the trace."
         )
 
