@@ -16,9 +16,9 @@ end of its lease, also if it was refused, since a refusal may be lost; and by th
 
 Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull
 and push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and
-settled. After a refusal or an expired lease the service may wait as long as the retry policy lets it, with the message and with
-those behind it. What a lost pull carried is held until its lease is over. What has grown older than the retention by its deadline is
-owed no more.
+settled. What a lost pull carried is held until its lease is over. After a refusal or an expired lease the service may wait as long as
+the retry policy lets it, with the message and with those behind it; and the lease of an acknowledged message expires too if its
+acknowledgement was lost. What has grown older than the retention by its deadline is owed no more.
 
 What makes a missed deadline indeterminate:
 
@@ -51,23 +51,23 @@ from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
-_NONE_REFUSED: Final[dict[int, float]] = {}
-"""When messages that were acknowledged before were refused, where there are none; never written to."""
-
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
 
-class Owed(NamedTuple):
+class Owed:
     """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
 
     `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
     """
 
-    due_t: float
-    number: int
-    lease_end_t: float
-    refused: bool = False
+    __slots__ = ("due_t", "lease_end_t", "number", "refused")
+
+    def __init__(self, due_t: float, number: int) -> None:
+        self.due_t = due_t
+        self.number = number
+        self.lease_end_t = due_t
+        self.refused = False
 
 
 class Run(NamedTuple):
@@ -88,7 +88,6 @@ class LivenessCheck:
         "_holder",
         "_log",
         "_orders",
-        "_refused",
         "_restarted_t",
         "_subscription",
         "_told",
@@ -110,7 +109,6 @@ class LivenessCheck:
         self._holder = holder
         self._delayed = False
         self._restarted_t = LONG_AGO
-        self._refused = _NONE_REFUSED
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
@@ -123,8 +121,6 @@ class LivenessCheck:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
-        if self._refused:
-            self._refused = {refused: at for refused, at in self._refused.items() if refused != position}
         if self._told:
             self._told = _NOTHING
             self._delayed = False
@@ -134,7 +130,7 @@ class LivenessCheck:
 
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
-        self.owed[position] = Owed(due_t, number, due_t)
+        self.owed[position] = Owed(due_t, number)
         if len(self.owed) > 2 * self._docket.rules.window:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
@@ -142,20 +138,19 @@ class LivenessCheck:
         """The lease of a delivery may last until `due_t`."""
         owed = self.owed.get(position)
         if owed is not None and due_t > owed.due_t:
-            self.owed[position] = Owed(due_t, owed.number, due_t)
+            owed.due_t = owed.lease_end_t = due_t
+            owed.refused = False
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
         owed = self.owed.get(position)
-        if owed is None and self._docket.rules.retry_backoff_max_s:
-            self._refused = {**self._refused, position: t}
         if owed is not None:
-            self.owed[position] = Owed(t, owed.number, max(owed.lease_end_t, t), refused=True)
+            owed.due_t = t
+            owed.lease_end_t = max(owed.lease_end_t, t)
+            owed.refused = True
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""
-        if self._refused:
-            self._refused = {refused: at for refused, at in self._refused.items() if refused != position}
         self.owed.pop(position, None)
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
@@ -186,7 +181,7 @@ class LivenessCheck:
         if self._subscription.up_since_t == inf:
             return inf
         ready_t = self._ready_t(now)
-        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(now), self._restarted_t)
+        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
         for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)
@@ -201,17 +196,28 @@ class LivenessCheck:
         used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
         return max(subscription.up_since_t, used_up_t)
 
-    def _backed_off_t(self, now: float) -> float:
-        """Until when the retry policy may keep the key back: something was refused, or its lease is over, and has not come again."""
-        backoff_s = self._docket.rules.retry_backoff_max_s
-        if not backoff_s:
+    def _backed_off_t(self) -> float:
+        """Until when the retry policy may keep the key back: the lease of the latest delivery may run out, or its refusal be applied.
+
+        An acknowledgement is no proof of the opposite: it may be lost.
+        """
+        rules = self._docket.rules
+        if not rules.retry_backoff_max_s or self.last_delivery_t == LONG_AGO:
             return LONG_AGO
-        waiting = [owed.due_t for owed in self.owed.values() if owed.due_t <= now]
-        return max([*waiting, *self._refused.values()], default=LONG_AGO) + backoff_s
+        lease_end_t = max([self.last_delivery_t + rules.ack_deadline_s, *(owed.lease_end_t for owed in self.owed.values())])
+        return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
 
     def _deadline(self, since_t: float, seconds: float) -> float:
-        """When the service will have been able to deliver for so long since a moment."""
-        return self._subscription.waiting.reaches(since_t, seconds + self._docket.rules.clock_error_s)
+        """When the service will have been able to deliver for so long since a moment.
+
+        With a retry policy one delivery may have been lost meanwhile, and its lease and back-off been waited for.
+        """
+        rules, subscription = self._docket.rules, self._subscription
+        wanted_s = seconds + rules.clock_error_s
+        deadline_t = subscription.waiting.reaches(since_t, wanted_s)
+        if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
+            return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
+        return deadline_t
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
@@ -275,7 +281,7 @@ class LivenessCheck:
             since_t = max(owed.due_t, quiet_since_t)
             if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
                 continue
-            group = doubtful if self._log.may_be_dead_lettered(position) else firm
+            group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
             if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)

@@ -35,7 +35,6 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import RACED, LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
-from prober.core.rules import Mode
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -51,6 +50,9 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
+SECOND_COPY: Final = (
+    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+)
 
 
 class RealTime:
@@ -68,14 +70,16 @@ class RealTime:
         self.invoked_number = 0
 
     def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`; `raced`: perhaps out of order."""
-        if invoked_t > self.t:
-            self.t = invoked_t
-            self.raced = raced
-            self.seq = publication.seq
-            self.epoch = epoch
-            self.number = number
-            self.invoked_number = publication.invoked_number
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
+
+        `raced`: perhaps out of order.
+        """
+        self.t = invoked_t
+        self.raced = raced
+        self.seq = publication.seq
+        self.epoch = epoch
+        self.number = number
+        self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
@@ -483,9 +487,10 @@ class OrderCheck:
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
-        if region == order.real_time.region:
+        real_time = order.real_time
+        if invoked_t > real_time.t and region == real_time.region:
             raced = bool(self._log.flags(arrival.position) & RACED)
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -630,13 +635,9 @@ class OrderCheck:
                 order.overtake(publication, this, t, bound=True)
 
     def _dead_letter_doubt(self) -> str:
-        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received.
-
-        A push request that did not arrive is not on record.
-        """
-        rules = self._docket.rules
-        enough = rules.mode is Mode.PUSH or self._subscription.losses >= rules.dead_letter_max_attempts - 1
-        return DEAD_LETTER if rules.dead_letter_max_attempts and enough else ""
+        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
+        attempts_max = self._docket.rules.dead_letter_max_attempts
+        return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)
@@ -645,7 +646,7 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication) or self._race_doubt(late.position, early.position),
+            self._doubt(publication, t) or self._race_doubt(late.position, early.position),
         )
 
     def _race_doubt(self, *positions: int) -> str:
@@ -665,8 +666,16 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
+            self._doubt(publication, arrival.t) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
-    def _doubt(self, publication: Publication) -> str:
-        return SOUGHT.format(self._docket.amnesty_cause) if publication.invoked_t <= self.excused_until_t else ""
+    def _doubt(self, publication: Publication, t: float) -> str:
+        """What may explain that a primary came late: a control operation, or what came is a second copy and the first is gone.
+
+        The service may store a message twice under one id; publish times tell the copies apart.
+        """
+        if publication.invoked_t <= self.excused_until_t:
+            return SOUGHT.format(self._docket.amnesty_cause)
+        if self._docket.ids_alone:
+            return ""
+        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self._dead_letter_doubt() else ""

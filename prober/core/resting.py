@@ -28,12 +28,12 @@ from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
-from prober.core.liveness import LivenessCheck
+from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
-from prober.core.rules import Rules
+from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
 
@@ -173,7 +173,7 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Rules, Counts, MethodType})
+_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType})
 """Types of what keys share."""
 
 _KINDS: Final[tuple[type, ...]] = (
@@ -192,6 +192,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Acknowledgements,
     Attempts,
     LivenessCheck,
+    Owed,
     Tracks,
     Track,
     Span,

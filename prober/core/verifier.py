@@ -316,7 +316,7 @@ class Verifier:
         return group.checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
-        docket = Docket(subscription.name, group.key, subscription.rules, self._decide, self._counts)
+        docket = Docket(subscription.name, group.key, subscription.assumptions, self._decide, self._counts)
         checker = KeyChecker(docket, subscription, group)
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:

@@ -323,9 +323,12 @@ class Send:
     def _may_be_lost(self) -> bool:
         """Whether something sent between the one before and this one may have gone into a stream or a response that was lost."""
         assert self.before is not None
+        return self._lost_since(self.before.lo)
+
+    def _lost_since(self, start: float) -> bool:
         eps = self.rules.clock_error_s
         return any(
-            max(self.before.lo, session.opened) - eps <= min(self.latest, session.closed) + eps
+            max(start, session.opened) - eps <= min(self.latest, session.closed) + eps
             and min(self.latest, session.closed) + eps >= self.search.earliest_loss(session)
             for session in self.search.lost
             if session is not self.copy.session
@@ -349,7 +352,12 @@ class Send:
         if self.rules.mode is Mode.PUSH:
             return {kind for held in below if (kind := self._passed(held)) is not None}
         latest = self.latest + self.rules.clock_error_s
-        return {OVERLAP[self.rules.mode] for held in below if self.facts.earliest_release(held) > latest}
+        certain = [held for held in below if self.facts.earliest_release(held) > latest and not self._dropped_unseen(held)]
+        return {OVERLAP[self.rules.mode]} if certain else set()
+
+    def _dropped_unseen(self, held: Copy) -> bool:
+        """A run that was lost as a whole may have dropped the hold; what was not acknowledged would have had to come again."""
+        return self.facts.acked(held.record, self.latest + self.rules.clock_error_s) and self._lost_since(held.lo)
 
     def _elsewhere(self, held: Copy) -> bool:
         return held.owner != self.copy.owner and None not in (held.owner, self.copy.owner)

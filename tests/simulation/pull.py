@@ -156,7 +156,7 @@ class Service:
         if not first and world.fault is Fault.REDELIVER_UNACKED_ONLY and any(record.acked for record in records):
             world.fire(f"{[record.message.message_id for record in records if record.acked]} left out")
             records = [record for record in records if not record.acked]
-        if not first and line.cursor < line.frontier and world.broken(Fault.STALL_RUN, 0.5):
+        if not first and line.cursor < line.frontier and world.broken(Fault.STALL_RUN, 1.0):
             world.fire(f"{lane.key} frozen")
             lane.frozen = True
         return records

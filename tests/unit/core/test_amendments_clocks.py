@@ -70,6 +70,9 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("push, held in the middle of its lease", "P1,2 a<1@1 b<2@20", "V:PUSH_OVERLAP", mode=PUSH, **SKEWED),
         wrong("exactly-once, confirmed long before", "P1 A<1@1 A ack 1@1.1 A ackOK 1@1.2 B<1@30", "V:EOD_REDELIVERY_AFTER_ACK", exactly_once=True, **SKEWED),
         wrong("exactly-once, outstanding for long", "P1,2 A<1@1 B<1@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, **SKEWED),
+        # whichever was first: neither is acknowledged before the other is there
+        wrong("both hold something, and neither answers", "P1,2 A<1@10 B<2@10.5 stop @90", "V:AFFINITY_SPLIT|V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
+        wrong("exactly-once, outstanding on the stream that gets it again", "P1 A<1@10 A<1@10.3 A ack 1@10.6 stop @90", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, **SKEWED),
         wrong("without clock error an acknowledgement comes after the move", "P1,2,3 A<1,2@11 A ack 1,2@12.3 B<3@11.7", "V:AFFINITY_SPLIT"),
         wrong("without clock error a delivery comes before its publish", "P1@0 ok1=m1@0.1 P2@1.8 ok2=m2@1.85 A<1@1 A<2@1.1", "V:PHANTOM"),
     ],
