@@ -264,6 +264,7 @@ class OrderCheck:
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
+    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -278,6 +279,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -288,6 +290,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -316,11 +319,6 @@ class OrderCheck:
     def epoch_name(self, index: int) -> str:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
-
-    @property
-    def several_regions(self) -> bool:
-        """Whether the key was published in more than one region."""
-        return len(self._real_times) > 1
 
     def knows_epoch(self, position: int) -> bool:
         """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
@@ -361,6 +359,7 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
+            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:
