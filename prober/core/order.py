@@ -101,16 +101,6 @@ class Primary(NamedTuple):
 BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
 
 
-class Lost(NamedTuple):
-    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
-
-    due_t: float
-    t: float
-    order: EpochOrder
-    by: Primary
-    publications: tuple[Publication, ...]
-
-
 @dataclass(slots=True)
 class Overtaken:
     """A sequence number that had not been received when `by` was, at `t`.
@@ -255,6 +245,16 @@ class EpochOrder:
         if len(self.overtaken) > FILTERED_MAX:
             oldest = self.overtaken.pop(next(iter(self.overtaken)))
             self.record.give_up(oldest.publication)
+
+
+class Lost(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
 
 
 class OrderCheck:
