@@ -327,6 +327,15 @@ class OrderCheck:
         index = self._log.epoch(position)
         return any(order.index == index for order in self.epochs)
 
+    def must_precede(self, position: int, follower: int) -> bool:
+        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        log = self._log
+        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+            return False
+        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
+        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
+        return settled and seq < log.seq(follower)
+
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
         return len(self._real_times) < 2 or len(set(map(self.region_of, positions))) == 1
