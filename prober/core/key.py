@@ -402,6 +402,8 @@ class KeyChecker:
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
+        elif acking is not None and self._holder.pending:
+            self._holder.lets_go(acking, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -433,6 +435,8 @@ class KeyChecker:
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
         if not newest:
+            if track is not None and self._holder.pending:
+                self._holder.lets_go(track, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
