@@ -102,6 +102,7 @@ class _Fold:
         self._latest = ("", 0)
         self._received: dict[str, tuple[float, str]] = {}
         self._doubtful: dict[str, float] = {}
+        self._wall: float | None = None
         self._recent: deque[tuple[Finding, int]] = deque()
         self._left_out = False
         self._crash = ""
@@ -117,6 +118,7 @@ class _Fold:
         event = _event(columns, at, merged=self._plan.merged)
         if self._is_after_hole(number) and not isinstance(event, Interrupted):
             self._judge(Interrupted(event.t), number)
+        self._wall = columns["wall_t"][at] - event.t
         if self._plan.merged and isinstance(event, Delivered):
             self._compare_clocks(event, process)
         self._judge(event, number)
@@ -166,7 +168,7 @@ class _Fold:
             "witnesses": [self._numbers[witness - 1] for witness in finding.witnesses],
             "facts": json.dumps(dict(finding.facts)),
             "doubt": finding.doubt,
-            "explanation": explain(finding),
+            "explanation": explain(finding, self._wall),
         }
 
     def _empty(self) -> dict[str, object]:

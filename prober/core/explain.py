@@ -12,7 +12,7 @@ from typing import Final
 
 from prober.core.findings import Finding, Kind, Status
 from prober.core.naming import HOLDERS, Names, capital, lasting, mode_of, moment
-from prober.core.rules import ONE_RECORD_PER_ID, Mode
+from prober.core.rules import ASSUMED_IN_WORDS, Mode
 
 _TIMED: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL})
 """Kinds whose sentence says itself since when."""
@@ -48,13 +48,10 @@ class Told:
         """A time, to the millisecond."""
         return moment(self._number(name), self._wall, exactly=True)
 
-    def since(self) -> str:
-        """When a wait began."""
-        return moment(self._number("since_t"), self._wall)
-
-    def lasted(self) -> str:
-        """How long a wait took."""
-        return lasting(self._number("seconds"))
+    def wait(self, began: str = "") -> str:
+        """How long a wait took, and since when: `for 120 s, since t=1.000 s`; `began` says what it began with, before that time."""
+        lasted = f"for {lasting(self._number('seconds'))}, " if "seconds" in self.facts else ""
+        return f"{lasted}since {began}{moment(self._number('since_t'), self._wall)}"
 
     def holder(self, name: str) -> str:
         """Who holds messages: `A`, `pull response b1`, `push request r7`."""
@@ -142,30 +139,24 @@ def _move(told: Told) -> str:
 
 def _stuck(told: Told) -> str:
     seqs = told.several("seqs", "count")
-    return (
-        f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, "
-        f"and the key stood still for {told.lasted()}, since {told.since()}."
-    )
+    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, and the key stood still {told.wait()}."
 
 
 def _lost(told: Told) -> str:
-    return (
-        f"{capital(told.one())} was published and confirmed but not delivered "
-        f"for {told.lasted()}, since {told.one('by')} overtook it at {told.since()}."
-    )
+    seq, by = told.one(), told.one("by")
+    return f"{capital(seq)} was published and confirmed but not delivered {told.wait(f'{by} overtook it at ')}."
 
 
 def _run_stalled(told: Told) -> str:
     return (
         f"A redelivery began but did not reach {told.one('target')}, which had been delivered before, "
-        f"and the key stood still for {told.lasted()}, since {told.since()}."
+        f"and the key stood still {told.wait()}."
     )
 
 
 def _unacked(told: Told) -> str:
     seqs = told.several("seqs", "count")
-    wait = f"for {told.lasted()}, since {told.since()}"
-    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {wait}."
+    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {told.wait()}."
 
 
 def _were(messages: str) -> str:
@@ -286,6 +277,4 @@ def _bounds(assumptions: Mapping[str, float]) -> str:
 
 
 def _bound(name: str, value: float) -> str:
-    if name == ONE_RECORD_PER_ID:
-        return "message ids taken for one record each, since no publish times were recorded"
-    return f"{name} {'unbounded' if value == inf else f'{value:g}'}"
+    return ASSUMED_IN_WORDS.get(name) or f"{name} {'unbounded' if value == inf else f'{value:g}'}"

@@ -170,8 +170,10 @@ class HolderCheck:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
-        outcome = next(outcome for applies, outcome in TABLE if applies(self, scene))
-        return outcome(self, scene)
+        for applies, outcome in TABLE:
+            if applies(self, scene):
+                return outcome(self, scene)
+        raise AssertionError("something is held, or perhaps, or nothing")
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""

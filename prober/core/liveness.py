@@ -208,8 +208,16 @@ class LivenessCheck:
         return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
 
     def _deadline(self, since_t: float, seconds: float) -> float:
-        """When the service will have been able to deliver for so long since a moment."""
-        return self._subscription.waiting.reaches(since_t, seconds + self._docket.rules.clock_error_s)
+        """When the service will have been able to deliver for so long since a moment.
+
+        With a retry policy one delivery may have been lost meanwhile, and its lease and back-off been waited for.
+        """
+        rules, subscription = self._docket.rules, self._subscription
+        wanted_s = seconds + rules.clock_error_s
+        deadline_t = subscription.waiting.reaches(since_t, wanted_s)
+        if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
+            return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
+        return deadline_t
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
@@ -273,17 +281,12 @@ class LivenessCheck:
             since_t = max(owed.due_t, quiet_since_t)
             if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
                 continue
-            group = doubtful if self._may_be_dead_lettered(position) else firm
+            group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
             if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
-
-    def _may_be_dead_lettered(self, position: int) -> bool:
-        """Whether the policy may have removed it: by what was delivered, or by what may have been sent and lost."""
-        limit = self._docket.rules.dead_letter_max_attempts
-        return self._log.may_be_dead_lettered(position) or (limit > 0 and self._subscription.losses >= limit - 1)
 
     def _has_expired(self, position: int, t: float) -> bool:
         return self._orders.has_expired(self._log.invoked_t(position), t)

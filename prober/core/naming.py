@@ -56,6 +56,11 @@ class Names:
         self._several_epochs = EPOCHS in facts or len(set(_epochs(facts))) > 1
         self._mentioned: set[Message] = set()
 
+    @property
+    def all(self) -> frozenset[Message]:
+        """Every message that the facts name."""
+        return frozenset(self._times)
+
     def one(self, name: str = "seq") -> str:
         """A single message: `message 3`, `message 3 of epoch e2`, `message 3 (id b3)`, `another record of message 3`."""
         message = self._message(name)
@@ -98,6 +103,11 @@ class Names:
 
     def _epoch(self, name: str) -> str:
         return str(self._facts.get(f"{name.removesuffix('_seq')}_epoch", self._facts.get("epoch", "")))
+
+
+def named_in(facts: Facts) -> frozenset[Message]:
+    """The messages that a finding names."""
+    return Names(facts).all
 
 
 def _epochs(facts: Facts) -> Iterator[str]:

@@ -27,7 +27,6 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -191,12 +190,9 @@ class RedeliveryCheck:
             return NONE
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
+    def _pasts(self, own: Track) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
-        for track in self._tracks.others(own):
-            yield track.past()
-        for spans in self._tracks.past:
-            yield iter(spans)
+        return [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
@@ -317,10 +313,11 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
+        here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
+        if not here:
             return ELSEWHERE
         flags = self._log.flags
-        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:

@@ -33,7 +33,7 @@ from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
-from prober.core.rules import Rules
+from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
 
@@ -173,7 +173,7 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Rules, Counts, MethodType})
+_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType})
 """Types of what keys share."""
 
 _KINDS: Final[tuple[type, ...]] = (

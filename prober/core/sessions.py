@@ -132,6 +132,12 @@ class Span:
             self.position = position
             self.number = number
 
+    def take_in(self, other: Span) -> None:
+        """Becomes one span with that of another session."""
+        self.absorb(max(self.last_t, other.last_t), other.position, other.number)
+        self.first_t = min(self.first_t, other.first_t)
+        self.sent_after_t = LONG_AGO
+
 
 class Track:
     """What one key has seen of one session.
@@ -204,11 +210,11 @@ class Track:
             del spans[0]
         spans.append(Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t))
 
-    def past(self) -> Iterator[Span]:
+    def past(self) -> list[Span]:
         """Everything that was delivered on the session, as far as it may matter, in order; the latest delivery stands alone."""
-        yield from self.spans
-        if self.last:
-            yield Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t)
+        if not self.last:
+            return self.spans
+        return [*self.spans, Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t)]
 
     # --- what is held --------------------------------------------------------------------------------------------------------
 
@@ -323,7 +329,7 @@ class Tracks:
         if track is not None:
             self._fold(session.name)
         if not self._streaming:
-            self._fold_all(name for name, track in self.by_session.items() if not track.lowest_held(t, 0))
+            self._fold_all([name for name, track in self.by_session.items() if not track.lowest_held(t, 0)])
         if len(self.by_session) >= TRACKS_KEPT:
             self._fold(next(iter(self.by_session)))
             self.forgetful = True
@@ -354,20 +360,20 @@ class Tracks:
 
     def fold_closed(self, t: float) -> None:
         """Folds away the streams that are closed at `t`."""
-        self._fold_all(name for name, track in self.by_session.items() if self._streaming and track.session.closed_t <= t)
+        self._fold_all([name for name, track in self.by_session.items() if self._streaming and track.session.closed_t <= t])
 
-    def _fold_all(self, names: Iterable[str]) -> None:
-        for name in list(names):
+    def _fold_all(self, names: list[str]) -> None:
+        for name in names:
             self._fold(name)
 
     def _fold(self, name: str) -> None:
         self.latest = None
         track = self.by_session.pop(name)
         track.drop_from(0)
-        self.unsettled_until_t = max(self.unsettled_until_t, track.busy_until_t)
+        self.unsettle(None, track.busy_until_t)
         if track.last:
             self._remember_owner(track)
-        self._remember_past(list(track.past()))
+        self._remember_past(track.past())
 
     def _remember_owner(self, track: Track) -> None:
         owners = self._last_of = self._last_of or {}
@@ -383,10 +389,10 @@ class Tracks:
             return
         self.past.append(spans)
         if len(self.past) > PASTS_KEPT:
-            oldest = [*self.past.pop(0), *self.past.pop(0)]
-            highest = max(oldest, key=lambda span: span.position)
-            first_t, last_t = min(span.first_t for span in oldest), max(span.last_t for span in oldest)
-            self.past.insert(0, [Span(first_t, last_t, highest.position, highest.number, LONG_AGO)])
+            oldest, *others = [*self.past[0], *self.past.pop(1)]
+            for span in others:
+                oldest.take_in(span)
+            self.past[0] = [oldest]
 
     def forget_before(self, t: float) -> None:
         """Nothing that was sent up to `t` can be a predecessor any more."""

@@ -254,7 +254,7 @@ def test_a_copy_has_everything_of_its_own_but_what_is_shared() -> None:
     returned = keys.take("k")
     assert returned is not None
     common = {type(before[id(thing)]) for thing in _parts(returned.group) if id(thing) in before}
-    assert {kind.__name__ for kind in common} == {"Subscription", "Rules", "Counts", "method", "Session"}
+    assert {kind.__name__ for kind in common} == {"Subscription", "Assumptions", "Rules", "Counts", "method", "Session"}
     assert {type(thing) for thing in before.values()} <= {type(thing) for thing in _parts(returned.group)} | {tuple}
 
 
