@@ -115,15 +115,13 @@ class KeyChecker:
 
     # --- what the publisher says ---------------------------------------------------------------------------------------------
 
-    def published(self, epoch: str, publication: Publication, t: float) -> None:
+    def published(self, record: EpochRecord, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch, publication.region)
-        if order is None:
-            return
-        if self._order.confirmed(order, publication, t):
-            order.record.receive(publication)
+        order = self._order.of(record, publication.region)
+        if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
+            record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
+            judge_confirmation(self.docket, self.log, publication, record.name, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -167,7 +165,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
+        order = self._order.of(record, self._region(arrival, publication))
         if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
@@ -207,6 +205,12 @@ class KeyChecker:
             return latest
         return tracks.of(subscription.session(session, t), t)
 
+    def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
+        """Where the record was published, None if that is not known."""
+        if publication is None:
+            return None
+        return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
+
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
@@ -226,8 +230,9 @@ class KeyChecker:
                 self._note_copy(arrival, order, known)
             return True
         awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-        retired = not awaited and log.is_retired(arrival.token, order.index, arrival.seq)
-        if retired or self._order.predates(order, publication, arrival):
+        if not awaited and (
+            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+        ):
             return False
         self._learn(arrival, order, publication)
         if publication is None or not arrival.proven or publication.early:
@@ -347,7 +352,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
+        acked_before = not arrival.new and self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -610,11 +615,15 @@ class KeyChecker:
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
         self.due_t = min(coming_t, self._next_hold())
 
-    def next_due(self, t: float) -> float:
-        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+    def is_due_sooner(self, t: float) -> bool:
+        """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        waiting = self._redelivery.held or self._holder.pending or self._put_back or self._order.lost
-        return min(due_t, self._next_hold()) if waiting else due_t
+        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+            due_t = min(due_t, self._next_hold())
+        if due_t >= self.due_t:
+            return False
+        self.due_t = due_t
+        return True
 
     def finish(self) -> None:
         """Settles everything on hold as if time went on without further events."""

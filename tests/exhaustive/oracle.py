@@ -22,15 +22,16 @@ rewind may have any reason or none, and may take the key to another owner: deliv
 everything that is held and start again at the lowest of it, or below. (So above something that is held nobody else is sent anything.)
 
 With exactly-once delivery it may not. There a rewind that takes the key to another owner begins at or below a message that was
-*dropped*, and a message that is held is not sent again, unless a rewind to something below it had dropped it. Dropped is: negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close -
-Delta_close, and nothing is sent on that session later). One delivery is not both acknowledged, to let a successor go elsewhere, and
-dropped, to restart below it, nor dropped twice; but its acknowledgement may be lost, or applied so late that it counts for a later
-delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request.
+*dropped*, and a message that is held is not sent again, unless a rewind to something below it had dropped it. Dropped is:
+negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close -
+Delta_close, and nothing is sent on that session later). One delivery is not both acknowledged, to let a successor go elsewhere,
+and dropped, to restart below it, nor dropped twice; but its acknowledgement may be lost, or applied so late that it counts for
+a later delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request.
 
-What was acknowledged on an earlier delivery has to be *sent* again in a run, not received: it may be sent into a stream that is dead
-already, or closed before it arrives, and then need not come again, since it is acknowledged. (With exactly-once delivery nothing is
-sent again that was acknowledged.) So besides the sends that were received
-the search tries runs of such *lost* sends, at the end of each stream that closes. What was not acknowledged is sent again by itself.
+What was acknowledged on an earlier delivery has to be *sent* again in a run, not received: it may be sent into a stream that is
+dead already, or closed before it arrives, and then need not come again, since it is acknowledged. (With exactly-once delivery
+nothing is sent again that was acknowledged.) So besides the sends that were received the search tries runs of such *lost*
+sends, at the end of each stream that closes. What was not acknowledged is sent again by itself.
 
 That a dropped message means a restart at or below it, before anybody else gets anything above it, is the reading of Lemma 1 ("by a
 release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only

@@ -1,8 +1,8 @@
 """The checker against the oracle on every small history.
 
-The claims are those of `oracle`: no violation of order or redelivery where a legal send order exists, everything found in a single
-session, and no violation of any kind where the service as a whole can have behaved legally, or where streams of one owner raced. `FULL_EXHAUSTIVE=1` widens the
-grids from steady gaps to all mixtures of them and lifts the limits on length.
+The claims are those of `oracle`: no violation of order or redelivery where a legal send order exists, everything found in a
+single session, and no violation of any kind where the service as a whole can have behaved legally, or where streams of one
+owner raced. `FULL_EXHAUSTIVE=1` widens the grids from steady gaps to all mixtures of them and lifts the limits on length.
 """
 
 from __future__ import annotations
