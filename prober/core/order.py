@@ -50,6 +50,9 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
+SECOND_COPY: Final = (
+    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+)
 
 
 class RealTime:
@@ -96,16 +99,6 @@ class Primary(NamedTuple):
 
 
 BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
-
-
-class Lost(NamedTuple):
-    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
-
-    due_t: float
-    t: float
-    order: EpochOrder
-    by: Primary
-    publications: tuple[Publication, ...]
 
 
 @dataclass(slots=True)
@@ -252,6 +245,16 @@ class EpochOrder:
         if len(self.overtaken) > FILTERED_MAX:
             oldest = self.overtaken.pop(next(iter(self.overtaken)))
             self.record.give_up(oldest.publication)
+
+
+class Lost(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
 
 
 class OrderCheck:
@@ -642,7 +645,7 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication) or self._race_doubt(late.position, early.position),
+            self._doubt(publication, t) or self._race_doubt(late.position, early.position),
         )
 
     def _race_doubt(self, *positions: int) -> str:
@@ -662,8 +665,16 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
+            self._doubt(publication, arrival.t) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
-    def _doubt(self, publication: Publication) -> str:
-        return SOUGHT.format(self._docket.amnesty_cause) if publication.invoked_t <= self.excused_until_t else ""
+    def _doubt(self, publication: Publication, t: float) -> str:
+        """What may explain that a primary came late: a control operation, or what came is a second copy and the first is gone.
+
+        The service may store a message twice under one id; publish times tell the copies apart.
+        """
+        if publication.invoked_t <= self.excused_until_t:
+            return SOUGHT.format(self._docket.amnesty_cause)
+        if self._docket.ids_alone:
+            return ""
+        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self._dead_letter_doubt() else ""
