@@ -8,7 +8,6 @@ from typing import Final
 
 from prober.core.findings import Status
 
-
 NAMES: Final = (
     "acks",
     "affinity_moves_outstanding_no",
