@@ -236,13 +236,16 @@ class HolderCheck:
     def _look(self, arrival: Arrival) -> Scene:
         subscriber = arrival.track.session.subscriber
         others = [track for track in self._tracks if track.session.subscriber != subscriber]
-        held = self._certainly_held(others, arrival)
+        held = self._certainly_held(others, arrival) if others else []
         now = arrival.t - self._docket.rules.clock_error_s
-        perhaps = bool(held) or self._tracks.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
+        perhaps = bool(held) or self._tracks.unsettled_until_t > now or (bool(others) and self._is_busy(others, now))
         scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
         if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
             scene.run_start, scene.run_start_t = arrival.track.run_start, arrival.track.run_start_t
         return scene
+
+    def _is_busy(self, tracks: list[Track], now: float) -> bool:
+        return any(track.busy_until_t > now for track in tracks)
 
     def _is_late_copy(self, arrival: Arrival) -> bool:
         """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away.
