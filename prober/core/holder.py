@@ -47,7 +47,7 @@ from typing import Final, NamedTuple
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
@@ -463,17 +463,20 @@ class HolderCheck:
 
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
-        witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
-        facts: Facts = {
+        facts: dict[str, Fact] = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
             "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
-            "holder": lowest[0].session.subscriber if lowest else self.owner or "",
-            "held": tuple(self._log.seq(held.position) for held in lowest),
-            **self._epochs_of(lowest, arrival.epoch),
+            "holder": self.owner or "",
+            "held": (),
         }
-        return witnesses, facts
+        if not lowest:
+            return (self._start_number, arrival.number), facts
+        facts["holder"] = lowest[0].session.subscriber
+        facts["held"] = tuple(self._log.seq(held.position) for held in lowest)
+        facts |= self._epochs_of(lowest, arrival.epoch)
+        return (self._start_number, *(held.number for held in lowest[:5]), arrival.number), facts
 
 
 TABLE: Final[tuple[tuple[Callable[[HolderCheck, Scene], bool], Callable[[HolderCheck, Scene], bool]], ...]] = (
