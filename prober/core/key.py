@@ -101,7 +101,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._abreast = Abreast()
+        self._abreast: Abreast | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -293,6 +293,7 @@ class KeyChecker:
         if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
             if log.holds(position):
