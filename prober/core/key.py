@@ -11,6 +11,7 @@ may rewind the key, so they count as progress.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from typing import Final, Protocol
 
@@ -31,8 +32,8 @@ from prober.core.integrity import (
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
-from prober.core.publications import EpochRecord, Publication
-from prober.core.racing import Abreast, PutBack, SessionEvent
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
+from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
@@ -70,6 +71,7 @@ class KeyChecker:
         "_abreast",
         "_claims",
         "_closed_seen_t",
+        "_going_on",
         "_holder",
         "_in_doubt",
         "_last_event_t",
@@ -104,6 +106,7 @@ class KeyChecker:
         self._claims = False
         self._in_doubt = False
         self._put_back: PutBack | None = None
+        self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
         self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
@@ -112,15 +115,13 @@ class KeyChecker:
 
     # --- what the publisher says ---------------------------------------------------------------------------------------------
 
-    def published(self, epoch: str, publication: Publication, t: float) -> None:
+    def published(self, record: EpochRecord, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch, publication.region)
-        if order is None:
-            return
-        if self._order.confirmed(order, publication, t):
-            order.record.receive(publication)
+        order = self._order.of(record, publication.region)
+        if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
+            record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
+            judge_confirmation(self.docket, self.log, publication, record.name, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -143,7 +144,7 @@ class KeyChecker:
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._put_back.let_go(event.session)
+                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
                     self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
@@ -164,7 +165,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
+        order = self._order.of(record, self._region(arrival, publication))
         if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
@@ -204,8 +205,16 @@ class KeyChecker:
             return latest
         return tracks.of(subscription.session(session, t), t)
 
+    def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
+        """Where the record was published, None if that is not known."""
+        if publication is None:
+            return None
+        return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
+
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
+        if len(self._topic_key.epochs) >= EPOCHS_KEPT:
+            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -221,8 +230,9 @@ class KeyChecker:
                 self._note_copy(arrival, order, known)
             return True
         awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-        retired = not awaited and log.is_retired(arrival.token, order.index, arrival.seq)
-        if retired or self._order.predates(order, publication, arrival):
+        if not awaited and (
+            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+        ):
             return False
         self._learn(arrival, order, publication)
         if publication is None or not arrival.proven or publication.early:
@@ -256,11 +266,15 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
-        if self._order.several_regions and (publication is None or publication.several_regions):
+        if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
+
+    @property
+    def _several_regions(self) -> bool:
+        return len({region for record in self._topic_key.epochs.values() for region in record.regions}) > 1
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -278,7 +292,8 @@ class KeyChecker:
         race_s = self.subscription.race_s(session)
         if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
             log.mark(arrival.position, RACED)
-        raced = self._abreast.learn(arrival, publication, race_s, self._rules.clock_error_s)
+        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
             if log.holds(position):
                 log.mark(position, RACED)
@@ -337,7 +352,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
+        acked_before = not arrival.new and self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -502,21 +517,14 @@ class KeyChecker:
 
     def _overtakes(self, event: Delivered) -> bool:
         """Whether something that must come before a first delivery has not, and may yet on another session, or waits here."""
-        record = self._topic_key.epochs.get(event.epoch)
-        publication = record.open.get(event.seq) if record is not None else None
+        publication = self._publication(event)
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
     def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one.
-
-        With publish times nobody knows: the service may have stored it twice, and the first copy still come on another session.
-        """
-        if event.publish_time is not None:
-            return False
-        record = self._topic_key.epochs.get(event.epoch)
-        publication = record.open.get(event.seq) if record is not None else None
+        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
+        publication = self._publication(event)
         token = hash(event.message_id)
         if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
             return False
@@ -529,18 +537,29 @@ class KeyChecker:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
         while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
             event, number, in_time = ready
-            waiting, self._put_back = self._put_back, None
+            self._going_on, self._put_back = self._put_back, None
             self._in_doubt = not in_time
             self._go_on(event, number)
             self._in_doubt = False
-            self._put_back = waiting
+            self._going_on, self._put_back = None, self._going_on
         if not self._put_back:
             self._put_back = None
 
+    def _waiting_beside(self, session: str) -> Iterator[First]:
+        """What was put back on other sessions and is not learned yet."""
+        waiting = self._put_back or self._going_on
+        for event in waiting.deliveries(besides=session) if waiting else ():
+            token = hash(event.message_id)
+            if not self.log.find(token):
+                yield first_of(event, token, self._publication(event), self._race_s(event))
+
+    def _publication(self, event: Delivered) -> Publication | None:
+        record = self._topic_key.epochs.get(event.epoch)
+        return record.open.get(event.seq) if record is not None else None
+
     def _published_as(self, event: Delivered) -> float:
         """By which event the publish of a delivery was invoked, `inf` if that is not on record."""
-        record = self._topic_key.epochs.get(event.epoch)
-        publication = record.open.get(event.seq) if record is not None else None
+        publication = self._publication(event)
         return inf if publication is None else publication.invoked_number
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
@@ -596,11 +615,15 @@ class KeyChecker:
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
         self.due_t = min(coming_t, self._next_hold())
 
-    def next_due(self, t: float) -> float:
-        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+    def is_due_sooner(self, t: float) -> bool:
+        """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        waiting = self._redelivery.held or self._holder.pending or self._put_back or self._order.lost
-        return min(due_t, self._next_hold()) if waiting else due_t
+        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+            due_t = min(due_t, self._next_hold())
+        if due_t >= self.due_t:
+            return False
+        self.due_t = due_t
+        return True
 
     def finish(self) -> None:
         """Settles everything on hold as if time went on without further events."""

@@ -50,6 +50,9 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
+SECOND_COPY: Final = (
+    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+)
 
 
 class RealTime:
@@ -261,6 +264,7 @@ class OrderCheck:
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
+    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -275,6 +279,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -285,6 +290,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -313,11 +319,6 @@ class OrderCheck:
     def epoch_name(self, index: int) -> str:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
-
-    @property
-    def several_regions(self) -> bool:
-        """Whether the key was published in more than one region."""
-        return len(self._real_times) > 1
 
     def knows_epoch(self, position: int) -> bool:
         """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
@@ -358,6 +359,7 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
+            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:
@@ -643,7 +645,7 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication) or self._race_doubt(late.position, early.position),
+            self._doubt(publication, t) or self._race_doubt(late.position, early.position),
         )
 
     def _race_doubt(self, *positions: int) -> str:
@@ -663,8 +665,16 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
+            self._doubt(publication, arrival.t) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
-    def _doubt(self, publication: Publication) -> str:
-        return SOUGHT.format(self._docket.amnesty_cause) if publication.invoked_t <= self.excused_until_t else ""
+    def _doubt(self, publication: Publication, t: float) -> str:
+        """What may explain that a primary came late: a control operation, or what came is a second copy and the first is gone.
+
+        The service may store a message twice under one id; publish times tell the copies apart.
+        """
+        if publication.invoked_t <= self.excused_until_t:
+            return SOUGHT.format(self._docket.amnesty_cause)
+        if self._docket.ids_alone:
+            return ""
+        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self._dead_letter_doubt() else ""

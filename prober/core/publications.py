@@ -213,6 +213,7 @@ class EpochRecord:
     ranks       how many publications were invoked, and `latest` the last of them.
     confirmed_rank  the highest rank that was confirmed.
     complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
+    regions     where any of it was published.
     """
 
     __slots__ = (
@@ -227,6 +228,7 @@ class EpochRecord:
         "name",
         "open",
         "ranks",
+        "regions",
     )
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
@@ -236,6 +238,7 @@ class EpochRecord:
         self.complete = complete
         self.given_up = 0
         self.ranks = 0
+        self.regions: tuple[str, ...] = ()
         self.confirmed_rank = 0
         self.latest: Publication | None = None
         self.open: dict[int, Publication] = {}
@@ -261,6 +264,8 @@ class EpochRecord:
 
     def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int, region: str, size: int) -> bool:
         """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
+        if region not in self.regions:
+            self.regions += (region,)
         if seq != self.last + 1 or not self.last:
             publication = self.open.get(seq)
             if publication is not None:
@@ -382,7 +387,7 @@ class Publications:
         if size <= 0:
             self.largest = inf
         elif size > self.largest:
-            self.largest = size
+            self.largest = float(size)
         return record if record.invoke(seq, generation, t, number, waiting, region, size) else None
 
     def find(self, epoch: str, seq: int) -> tuple[EpochRecord, Publication] | None:

@@ -13,7 +13,8 @@ not certain (`Abreast`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
@@ -33,10 +34,11 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 class PutBack:
     """What was put back of one key, by session, each first in, first out."""
 
-    __slots__ = ("_count", "_queues")
+    __slots__ = ("_behind", "_count", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
+        self._behind: dict[str, str] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -75,10 +77,22 @@ class PutBack:
         waiting = (event for queue in self._queues.values() for _, event, _ in queue)
         return sum(isinstance(event, Delivered) and event.message_id == message_id for event in waiting)
 
-    def let_go(self, session: str) -> None:
-        """What waits first on a session waits for what came behind it: no race explains that, and it waits no longer."""
+    def deliveries(self, besides: str) -> Iterator[Delivered]:
+        """What waits on other sessions, the first of each."""
+        for session, queue in self._queues.items():
+            if session != besides:
+                yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
+
+    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
+        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
+
+        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
+        """
         queue = self._queues[session]
-        queue[0] = (LONG_AGO, *queue[0][1:])
+        if at_once:
+            queue[0] = (LONG_AGO, *queue[0][1:])
+        else:
+            self._behind.setdefault(session, message_id)
 
     def next(
         self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
@@ -96,13 +110,14 @@ class PutBack:
                 due = due or session
         if due is None:
             return None
-        proven = self._queues[due][0][0] == LONG_AGO
+        behind = self._behind.get(due)
+        proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
         return (*self._take(due if proven else self._first_published(published_as)), proven)
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
         """The session on which the delivery waits that was published first, be it behind others."""
         waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), event.seq, session) for event, session in waiting if isinstance(event, Delivered))[2]
+        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]
@@ -110,6 +125,7 @@ class PutBack:
         self._count -= 1
         if not queue:
             del self._queues[session]
+            self._behind.pop(session, None)
         return event, number
 
 
@@ -143,16 +159,17 @@ class Abreast:
         self._sessions: dict[str, deque[First]] = {}
         self._beyond_t = LONG_AGO
 
-    def learn(self, arrival: Arrival, publication: Publication | None, race_s: float, eps: float) -> set[int]:
-        """Notes a first delivery; returns the positions whose places are not certain because of it, its own among them."""
-        first = _first(arrival, publication, race_s)
-        raced = set()
-        own = arrival.track.session.name
+    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float) -> set[int]:
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it.
+
+        `waiting` was put back on other sessions, and is learned later.
+        """
+        raced = {first.position for other in waiting if _abreast(first, other, eps)}
         self._forget(first)
         for session, others in self._sessions.items():
             if session != own:
                 raced |= {other.position for other in others if _abreast(first, other, eps)}
-        if raced or self._beyond_t >= first.t - race_s:
+        if raced or self._beyond_t >= first.t - first.race_s:
             raced.add(first.position)
         latest = self._sessions.setdefault(own, deque())
         latest.append(first)
@@ -172,16 +189,18 @@ class Abreast:
                 del self._sessions[session]
 
 
-def _first(arrival: Arrival, publication: Publication | None, race_s: float) -> First:
-    t, position, epoch, seq = arrival.t, arrival.position, arrival.epoch, arrival.seq
+def first_of(event: Arrival | Delivered, token: int, publication: Publication | None, race_s: float, position: int = 0) -> First:
+    """What is known of the place of a first delivery, also of one that has none yet because it was put back."""
+    t, epoch, seq = event.t, event.epoch, event.seq
     if publication is None:
         return First(t, position, epoch, seq, False, LONG_AGO, LONG_AGO, inf, race_s)
-    invoked_t, _ = publication.origin(arrival.token, arrival.generation)
-    ordered_t, completed_t = publication.ordered_t, publication.confirmed_t
-    return First(t, position, epoch, seq, arrival.proven, invoked_t, ordered_t, completed_t, race_s)
+    invoked_t, _ = publication.origin(token, event.generation)
+    proven, ordered_t, completed_t = publication.token == token, publication.ordered_t, publication.confirmed_t
+    return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s)
 
 
 def _abreast(one: First, other: First, eps: float) -> bool:
+    """Whether either may stand before the other."""
     if abs(one.t - other.t) > max(one.race_s, other.race_s):
         return False
     return not one.precedes(other, eps) and not other.precedes(one, eps)

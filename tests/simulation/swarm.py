@@ -166,7 +166,7 @@ def _service(dice: Dice, mode: Mode, dead_letter: int) -> ServiceOptions:
         dead_letter=dead_letter,
         dead_letter_observed=random.choice((0.0, 0.5, 1.0)),
         leaves_out=dice.rate(0.3) if dead_letter else 0.0,
-        poison=dice.rate(0.2) if dead_letter else 0.0,
+        poison=dice.rate(0.35, 0.7) if dead_letter else 0.0,
         exactly_once=exactly_once,
         seek=dice.flag(0.1),
     )
