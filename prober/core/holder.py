@@ -186,7 +186,7 @@ class HolderCheck:
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(h for h in split.held if h.position != position or h.session is not track.session))
-            if t <= split.t + eps
+            if t <= split.t + eps and track.session is not split.session  # one recorder's order is certain
             else split
             for split in self.pending
         )
@@ -432,9 +432,13 @@ class HolderCheck:
         return OVERLAP[self._docket.rules.mode]
 
     def _certainly_held(self, others: list[Track], arrival: Arrival) -> list[Certain]:
-        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock."""
+        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock.
+
+        Whatever the clocks say, the first delivery of a message comes before the first deliveries of all that must follow it.
+        """
         eps = self._docket.rules.clock_error_s
         before_t, now = arrival.t - eps, arrival.t + eps
+        in_turn = arrival.new and arrival.proven
         held = []
         for track in others:
             if track.session.unseen or arrival.track.session.unseen:
@@ -444,10 +448,14 @@ class HolderCheck:
                 held += [
                     Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
                     for p, (number, t, until_t, _) in shown
-                    if until_t > now and t <= before_t
+                    if until_t > now and (t <= before_t or (in_turn and self._came_first(p, number, arrival.position)))
                 ]
         held.sort(key=lambda one: one.position)
         return held
+
+    def _came_first(self, position: int, number: int, follower: int) -> bool:
+        """Whether a delivery is the first of its message, and that must precede another one."""
+        return number == self._log.number(position) and self._orders.must_precede(position, follower)
 
     def _file(self, scene: Scene, doubt: str) -> None:
         witnesses, facts = self._proof(scene)

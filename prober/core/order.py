@@ -101,16 +101,6 @@ class Primary(NamedTuple):
 BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
 
 
-class Lost(NamedTuple):
-    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
-
-    due_t: float
-    t: float
-    order: EpochOrder
-    by: Primary
-    publications: tuple[Publication, ...]
-
-
 @dataclass(slots=True)
 class Overtaken:
     """A sequence number that had not been received when `by` was, at `t`.
@@ -257,6 +247,16 @@ class EpochOrder:
             self.record.give_up(oldest.publication)
 
 
+class Lost(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
+
+
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
 
@@ -326,6 +326,15 @@ class OrderCheck:
             return True
         index = self._log.epoch(position)
         return any(order.index == index for order in self.epochs)
+
+    def must_precede(self, position: int, follower: int) -> bool:
+        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        log = self._log
+        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+            return False
+        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
+        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
+        return settled and seq < log.seq(follower)
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
