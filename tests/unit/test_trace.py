@@ -74,9 +74,6 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "defect": st.none() | TEXTS,
     "matches_filter": st.booleans(),
     "drained": st.booleans(),
-    "lost": st.booleans(),
-    "max_outstanding_messages": st.none() | COUNTS,
-    "max_outstanding_bytes": st.none() | COUNTS,
 }
 
 
