@@ -218,7 +218,7 @@ def test_a_rewind_elsewhere_may_have_been_sent_before(one: Case) -> None:
 
 def test_a_split_names_the_holder_and_what_is_held() -> None:
     finding = only("P1,2,3,4 A<1,2,3@1 A ack 1@1.4 B<4@2", "AFFINITY_SPLIT")
-    assert finding.facts == {"seq": 4, "epoch": "e1", "subscriber": "B", "holder": "A", "held": (2, 3)}
+    assert finding.facts == {"seq": 4, "epoch": "e1", "message_id": "m4", "subscriber": "B", "holder": "A", "held": (2, 3)}
     assert finding.witnesses == (11, 12, 13, 15)  # A began with 1, holds 2 and 3; B gets 4
     assert set(finding.assumptions) == {
         "delivery_delay_max_s",
@@ -231,7 +231,7 @@ def test_a_split_names_the_holder_and_what_is_held() -> None:
 
 def test_a_move_of_an_idle_key_is_noted() -> None:
     finding = only(f"{ALL_ACKED} B<3@20", "AFFINITY_MOVE")
-    assert finding.facts == {"seq": 3, "subscriber": "B", "holder": "A"}
+    assert finding.facts == {"seq": 3, "epoch": "e1", "subscriber": "B", "holder": "A"}
     assert finding.witnesses == (9, 13)
     assert finding.assumptions == {}
 

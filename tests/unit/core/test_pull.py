@@ -93,6 +93,7 @@ def test_a_hole_in_a_response_names_what_is_missing_and_its_proof() -> None:
         "skipped": (2,),
         "skipped_count": 1,
         "subscriber": "b2",
+        "mode": "pull",
     }
     assert finding.witnesses == (11, 17, 18)
 

@@ -60,7 +60,7 @@ def test_a_seek_ends_what_a_refusal_binds() -> None:
 
 def test_an_advance_names_what_was_refused_and_its_proof() -> None:
     finding = only(f"{REFUSED} r2<2@20", "PUSH_ADVANCE_PAST_NACK", mode=Mode.PUSH)
-    assert finding.facts == {"seq": 2, "epoch": "e1", "nacked": 1}
+    assert finding.facts == {"seq": 2, "epoch": "e1", "message_id": "m2", "nacked": 1, "nacked_epoch": "e1"}
     assert finding.witnesses == (8, 11)
     assert finding.assumptions == {ONE_RECORD_PER_ID: 1.0}
 

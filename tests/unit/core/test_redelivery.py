@@ -132,6 +132,7 @@ def test_a_skip_names_what_was_left_out_and_its_proof() -> None:
         "skipped": (3,),
         "skipped_count": 1,
         "subscriber": "A",
+        "mode": "streaming",
     }
     assert finding.witnesses == (12, 16, 17)  # 3 first delivered, 2 again, then 4
     assert finding.assumptions == {"delivery_delay_max_s": 5.0, "clock_error_s": 0.0, ONE_RECORD_PER_ID: 1.0}
