@@ -191,6 +191,16 @@ class HolderCheck:
             for split in self.pending
         )
 
+    def lets_go_forgotten(self, session: str, t: float) -> None:
+        """The same for a message whose position was forgotten: of what its session held, nobody knows which it was."""
+        eps, floor = self._docket.rules.clock_error_s, self._log.floor
+        self.pending = tuple(
+            split._replace(held=tuple(h for h in split.held if h.position > floor or h.session.name != session))
+            if t <= split.t + eps
+            else split
+            for split in self.pending
+        )
+
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
     ) -> None:
