@@ -403,8 +403,8 @@ class KeyChecker:
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        elif acking is not None and self._holder.pending:
-            self._holder.lets_go(acking, 0, t)
+        elif self._holder.pending:
+            self._holder.lets_go_forgotten(event.session, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -436,8 +436,8 @@ class KeyChecker:
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
         if not newest:
-            if track is not None and self._holder.pending:
-                self._holder.lets_go(track, 0, t)
+            if self._holder.pending:
+                self._holder.lets_go_forgotten(event.session, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -474,6 +474,7 @@ class KeyChecker:
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         if not newest:
+            self.subscription.held(self.docket.key, event.t, end_t + delay_s)
             return
         for position in self.log.positions_of(newest):
             if position in self._liveness.owed:
@@ -535,8 +536,10 @@ class KeyChecker:
             return False
         if self._put_back.times(event.message_id) > 1:
             return False
-        first = self._put_back.first(event.session)
-        return first.epoch != event.epoch or first.seq > event.seq
+        first = self._publication(self._put_back.first(event.session))
+        return first is not None and self._order.precedes(
+            publication, event.epoch, first, self._put_back.first(event.session).epoch
+        )
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""

@@ -372,7 +372,7 @@ class LivenessCheck:
             "seconds": deadline_t - overtaken.t,
         }
         witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
-        self._docket.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts)
+        self._docket.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts, self._orders.dead_letter_doubt())
 
     def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: Iterator[Publication]) -> float:
         if epoch in self._told:
@@ -385,12 +385,13 @@ class LivenessCheck:
                 continue
             if now <= deadline_t:
                 return deadline_t
-            excuse = self._excuse(since_t, deadline_t)
-            told = epoch + excuse if excuse else epoch
+            gone = self._orders.dead_letter_doubt()
+            excuse = gone or self._excuse(since_t, deadline_t)
+            told = epoch + excuse if excuse and not gone else epoch
             if excuse is not None and told not in self._told:
                 self._told |= {told}
                 self._file_stuck(epoch, first, undelivered, since_t, deadline_t, excuse)
-            return self._deadline(deadline_t, deadline_s) if excuse is None or excuse else inf
+            return self._deadline(deadline_t, deadline_s) if not gone and (excuse is None or excuse) else inf
         return inf
 
     def _file_stuck(

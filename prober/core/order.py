@@ -34,7 +34,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import RACED, LearnedLog
-from prober.core.publications import Early, EpochRecord, Publication
+from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -322,10 +322,10 @@ class OrderCheck:
 
     def knows_epoch(self, position: int) -> bool:
         """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
-        if not self._forgot_epochs:
+        if not self._forgot_epochs and len(self._records) < EPOCHS_KEPT:
             return True
-        index = self._log.epoch(position)
-        return any(order.index == index for order in self.epochs)
+        index, records = self._log.epoch(position), self._records
+        return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
     def must_precede(self, position: int, follower: int) -> bool:
         """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
@@ -451,6 +451,12 @@ class OrderCheck:
             if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+
+    def precedes(self, publication: Publication, epoch: str, other: Publication, other_epoch: str) -> bool:
+        """Whether the primary of one publication must come before any record of another."""
+        if epoch == other_epoch:
+            return publication.seq < other.seq and publication.region == other.region
+        return publication.confirmed_t + self._docket.rules.clock_error_s < other.invoked_t
 
     def _has_come(self, publication: Publication) -> bool:
         """Whether a record that is, or may yet turn out to be, the primary was received already."""
@@ -636,13 +642,13 @@ class OrderCheck:
             "missing_count": len(certain or gap),
             "missing_epoch": order.record.name,
         }
-        doubt = self._dead_letter_doubt() if certain else SOUGHT.format(self._docket.amnesty_cause)
+        doubt = self.dead_letter_doubt() if certain else SOUGHT.format(self._docket.amnesty_cause)
         self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
         if t > self._docket.amnesty_until_t and not doubt:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
 
-    def _dead_letter_doubt(self) -> str:
+    def dead_letter_doubt(self) -> str:
         """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
         attempts_max = self._docket.rules.dead_letter_max_attempts
         return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
@@ -686,4 +692,4 @@ class OrderCheck:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.ids_alone:
             return ""
-        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self._dead_letter_doubt() else ""
+        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self.dead_letter_doubt() else ""
