@@ -34,7 +34,12 @@ ADVICE: Final[Mapping[Kind, str]] = {
     Kind.PHANTOM: "Does somebody else publish with the same epoch?",
     Kind.GHOST: "Is a failure recorded as certain that is not, such as a timeout?",
     Kind.FILTER_LEAK: "Was the filter changed just before?",
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (
+        "Tell users of exactly-once subscriptions in that region: the message may be processed twice at the same time. "
+        "Are the times of several recorders comparable (clock_error_s)?"
+    ),
     Kind.PUBLISHER_DUP: "A retry of the client library makes such records.",
     Kind.LATE_DUP: "A retry of the client library makes such records.",
+    Kind.SERVICE_DUP: "Nothing needs to be done: the service may store a message twice when it retries a publish itself.",
 }
 """Kinds without an entry need nothing that is special to them."""

@@ -236,7 +236,7 @@ def _finding(result: RunResult, number: int, made: Made, at: float) -> FailingFi
         finding.subscription,
         finding.key,
         finding.t,
-        explain(finding),
+        explain(finding, result.clock_offset_s),
         finding_id=finding_id_of(result.run_id, number),
     )
 

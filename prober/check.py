@@ -90,7 +90,7 @@ def as_text(result: RunResult) -> str:
     for made in result.findings:
         finding = made.finding
         if finding.status in (Status.VIOLATION, Status.LIVENESS):
-            lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding)}"]
+            lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding, result.clock_offset_s)}"]
     return "\n".join(lines)
 
 
@@ -114,7 +114,7 @@ def _row(result: RunResult) -> dict[str, object]:
                 "subscription": made.finding.subscription,
                 "key": made.finding.key,
                 "t": made.finding.t,
-                "explanation": explain(made.finding),
+                "explanation": explain(made.finding, result.clock_offset_s),
                 "witnesses": list(made.finding.witnesses),
             }
             for made in result.findings

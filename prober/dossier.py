@@ -14,6 +14,7 @@ from typing import Final
 
 from prober.core import diagram
 from prober.core.events import Closed, Event, Opened
+from prober.core.evidence import Asked
 from prober.core.findings import Finding
 from prober.core.minimise import Minimal, Numbered, Origins, concerns, minimise
 from prober.history.trace import FIRST_EVENT_LINE
@@ -41,14 +42,17 @@ class Dossier:
 class Excerpt:
     """Collects the events that matter to one finding, up to the one after which it was made; bounded.
 
-    These are its witnesses, the origins of these, and the latest other events: of its key, of its key on other subscriptions, and of
-    sessions.
+    These are its witnesses, the origins of these, the latest of what a sceptic asks about them, and the latest other events: of its key,
+    of its key on other subscriptions, and of sessions.
     """
 
     def __init__(self, made: Made, witnesses: Iterable[Event]) -> None:
         self.made = made
-        self._origins = Origins(witnesses)
+        of = list(witnesses)
+        self._origins = Origins(of)
+        self._asked = Asked(made.finding.kind, of)
         self._core: dict[int, Event] = {}
+        self._answers: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._elsewhere: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
@@ -61,6 +65,8 @@ class Excerpt:
             return
         if number in finding.witnesses or event in self._origins:
             self._core[number] = event
+        elif event in self._asked:
+            self._answers.append((number, event))
         if isinstance(event, (Opened, Closed)):
             latest = self._sessions
         else:
@@ -70,7 +76,10 @@ class Excerpt:
 
     def events(self) -> list[Numbered]:
         """What was collected, in order."""
-        return sorted((self._core | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)).items())
+        return sorted((self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)).items())
+
+    def _proof(self) -> dict[int, Event]:
+        return self._core | dict(self._answers)
 
     def opened(self) -> list[Opened]:
         """The beginnings of sessions among them."""
@@ -80,7 +89,7 @@ class Excerpt:
         """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
         everything = self.events()
         if self._count > len(everything):
-            yield sorted(self._core.items())
+            yield sorted(self._proof().items())
         yield everything
 
 

@@ -111,6 +111,7 @@ class Measurements:
                 self._subscription.checked(_CHECKS[indicator], answer, count)
         for name, outstanding in _MOVES.items():
             self._subscription.moved(outstanding, result.counters.get(name, 0))
+        self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))
         self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
 
     def aged(self, oldest_unacked_age_s: float) -> None:

@@ -48,6 +48,7 @@ class RunResult:
     counters    what the checker saw and judged.
     checks      good, bad and undecided per indicator that counts messages or redeliveries.
     durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
+    clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: nobody knows any more.
     internal_error   it ended by a mistake of ours, which says nothing about the target.
     """
 
@@ -69,3 +70,4 @@ class RunResult:
     durations: Mapping[Indicator, Durations] = field(default_factory=dict)
     internal_error: bool = False
     part: str = ""
+    clock_offset_s: float | None = None

@@ -78,7 +78,7 @@ class Run:
         finally:
             beating.cancel()
             self.recording.finish()
-        result = self._result(reason, fault, started_at, monotonic_s() - started_t)
+        result = self._result(reason, fault, started_at, started_t)
         self._ground.ledger.settle(self.run_id)
         self._ground.run_ended(passed=result.verdict is Verdict.PASS)
         return result
@@ -124,7 +124,8 @@ class Run:
             await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
         recording.record(Ended(recording.now(), drained=True))
 
-    def _result(self, reason: str, fault: Exception | None, started_at: float, duration_s: float) -> RunResult:
+    def _result(self, reason: str, fault: Exception | None, started_at: float, started_t: float) -> RunResult:
+        duration_s = monotonic_s() - started_t
         recording, counters = self.recording, self.recording.counters
         findings = tuple(recording.finish())
         faults = [*recording.faults, *([] if fault is None else [fault])]
@@ -157,6 +158,7 @@ class Run:
             checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
             internal_error=bool(faults),
             part=self._target.part,
+            clock_offset_s=started_at - started_t,
         )
 
 

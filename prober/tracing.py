@@ -202,7 +202,7 @@ class _RunTrace:
         for finding in (made.finding for made in shown):
             attributes: Attributes = {
                 "prober.status": finding.status,
-                "prober.explanation": explain(finding),
+                "prober.explanation": explain(finding, self._offset_s),
                 "messaging.destination.subscription.name": finding.subscription,
                 "messaging.gcp_pubsub.message.ordering_key": finding.key,
             }

@@ -41,8 +41,8 @@ def verify_history(location: str, question: Question, output: Format) -> ExitCod
     Raises `HistoryError` if the history cannot be read.
     """
     codes = []
-    for judgement in _judged(location, question):
-        print((as_json if output is Format.JSON else as_text)(judgement, {}, FIRST_EVENT), flush=True)
+    for judgement, wall in _judged(location, question):
+        print((as_json if output is Format.JSON else as_text)(judgement, {}, FIRST_EVENT, wall), flush=True)
         if trouble := judgement.malformed or judgement.crash:
             print(trouble, file=sys.stderr, flush=True)
         codes.append(judgement)
@@ -51,11 +51,13 @@ def verify_history(location: str, question: Question, output: Format) -> ExitCod
     return worst_code(codes)
 
 
-def _judged(location: str, question: Question) -> Iterator[Judgement]:
+def _judged(location: str, question: Question) -> Iterator[tuple[Judgement, float | None]]:
+    """Every judgement, with what turns its times into seconds since 1970."""
     reader = HistoryReader(location)
     for key in _keys(reader, question):
         for rejudged in rejudge(reader, key, subscription=question.subscription, span=question.span):
-            yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {key}")
+            wall = None if rejudged.run is None else rejudged.run.clock_offset_s
+            yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {key}"), wall
 
 
 def _keys(reader: HistoryReader, question: Question) -> Iterable[str]:

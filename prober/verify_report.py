@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from textwrap import fill, indent
 from typing import Final
 
@@ -30,12 +31,17 @@ def lines_of(finding: Finding, first: int) -> list[int]:
     return [witness + first - 1 for witness in finding.witnesses]
 
 
-def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE) -> str:
-    """One line: the object that docs/trace-files.md describes. `first` is the place of the first event."""
+def as_json(
+    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+) -> str:
+    """One line: the object that docs/trace-files.md describes.
+
+    `first` is the place of the first event, `wall` what turns times into seconds since 1970 if that is known.
+    """
     row: dict[str, object] = {
         "trace": judgement.path,
         "verdict": judgement.verdict.value,
-        "findings": [_finding_row(made, dossiers.get(made), first) for made in judgement.findings],
+        "findings": [_finding_row(made, dossiers.get(made), first, wall) for made in judgement.findings],
         "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
     }
     if judgement.omitted:
@@ -45,7 +51,7 @@ def as_json(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int =
     return json.dumps(row, allow_nan=False)
 
 
-def _finding_row(made: Made, dossier: Dossier | None, first: int) -> dict[str, object]:
+def _finding_row(made: Made, dossier: Dossier | None, first: int, wall: float | None) -> dict[str, object]:
     finding = made.finding
     row: dict[str, object] = {
         "kind": finding.kind.value,
@@ -53,7 +59,7 @@ def _finding_row(made: Made, dossier: Dossier | None, first: int) -> dict[str, o
         "subscription": finding.subscription,
         "key": finding.key,
         "t": finding.t,
-        "explanation": explain(finding),
+        "explanation": explain(finding, wall),
         "witnesses": lines_of(finding, first),
     }
     if dossier:
@@ -61,17 +67,19 @@ def _finding_row(made: Made, dossier: Dossier | None, first: int) -> dict[str, o
     return row
 
 
-def as_text(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE) -> str:
+def as_text(
+    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+) -> str:
     """The verdict line, then every kept finding that is more than information, with its proof."""
-    return _printable("\n".join(_lines(judgement, dossiers, first)))
+    return _printable("\n".join(_lines(judgement, dossiers, first, wall)))
 
 
-def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int) -> Iterator[str]:
+def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int, wall: float | None) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
     for status in LISTED:
         for made in judgement.findings:
             if made.finding.status is status:
-                yield from _finding_lines(judgement.path, made, dossiers.get(made), first)
+                yield from _finding_lines(judgement.path, made, dossiers.get(made), first, wall)
         for (kind, omitted_status), count in judgement.omitted.items():
             if omitted_status is status:
                 yield f"  and {count:,} more {kind} ({status})"
@@ -98,14 +106,19 @@ def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
-def _finding_lines(path: str, made: Made, dossier: Dossier | None, first: int) -> Iterator[str]:
+def _finding_lines(path: str, made: Made, dossier: Dossier | None, first: int, wall: float | None) -> Iterator[str]:
     finding = made.finding
-    yield f"  {finding.kind} ({finding.status}) at {finding.t:.6g} s, key {finding.key}, subscription {finding.subscription}"
-    yield fill(explain(finding), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
+    yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
     yield f"    witnesses: {_places(path, lines_of(finding, first))}"
     if dossier:
         yield f"    {dossier.heading}:"
         yield indent(dossier.diagram, "    ")
+
+
+def _when(t: float, wall: float | None) -> str:
+    at = "" if wall is None else f" ({datetime.fromtimestamp(t + wall, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    return f"{t:.6g} s{at}"
 
 
 def _places(path: str, lines: Sequence[int]) -> str:

@@ -2,7 +2,8 @@
 
 A run is judged as it was online: all its events in recorder order, by one checker. A run that is too large for that is divided by ordering
 key: what belongs to a key goes to the shard of the key, what concerns all keys to every shard. The checker decides about each key by
-itself, so that together they find the same. Memory: one checker at a time, and 8 bytes for each event of its shard.
+itself, except for how long the service had to deliver something (`ABOUT_TIME`), so that together they find the same but for that. Memory:
+one checker at a time, and 8 bytes for each event of its shard.
 
 What may be said is limited by what is on record:
 
@@ -101,6 +102,7 @@ class _Fold:
         self._latest = ("", 0)
         self._received: dict[str, tuple[float, str]] = {}
         self._doubtful: dict[str, float] = {}
+        self._wall: float | None = None
         self._recent: deque[tuple[Finding, int]] = deque()
         self._left_out = False
         self._crash = ""
@@ -116,6 +118,7 @@ class _Fold:
         event = _event(columns, at, merged=self._plan.merged)
         if self._is_after_hole(number) and not isinstance(event, Interrupted):
             self._judge(Interrupted(event.t), number)
+        self._wall = columns["wall_t"][at] - event.t
         if self._plan.merged and isinstance(event, Delivered):
             self._compare_clocks(event, process)
         self._judge(event, number)
@@ -165,7 +168,7 @@ class _Fold:
             "witnesses": [self._numbers[witness - 1] for witness in finding.witnesses],
             "facts": json.dumps(dict(finding.facts)),
             "doubt": finding.doubt,
-            "explanation": explain(finding),
+            "explanation": explain(finding, self._wall),
         }
 
     def _empty(self) -> dict[str, object]:

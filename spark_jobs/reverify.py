@@ -1,7 +1,8 @@
 """The job `reverify`: judges every run of a day again from its record, and compares that with what was found online.
 
 The same checker sees the same events (`spark_jobs.fold`), so it finds the same, unless the checker has changed since, a file is
-damaged, or the online findings did not all get into the history. Each difference is a finding of its own:
+damaged, or the online findings did not all get into the history. A run that was divided by key is judged once more in one piece if
+something did not come in time there: on that other keys have a say. Each difference is a finding of its own:
 
 * `missing`      found now, and not online.
 * `additional`   found online, and not now.
@@ -18,6 +19,7 @@ differ, 3 if there was no run to judge, or the checker failed on one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -26,7 +28,7 @@ from pyspark.sql import functions as sf
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.history.schema import EVENTS, FINDINGS, RUNS
+from prober.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
 from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, Plan, folding
 from spark_jobs.history import folders_of
 from spark_jobs.runs import MICROS, run_hash, runs_of
@@ -53,7 +55,10 @@ def run(work: Work) -> Outcome:
         events = work.history.read(EVENTS, folders)
         with kept(extents(events, runs)) as measured:
             plans = plans_of(collected(measured), work.settings.clock_error_s)
-            with kept(judged(events, plans, work.settings.clock_error_s)) as found:
+            with (
+                kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
+                kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
+            ):
                 return _report(work, measured, found)
 
 
@@ -125,6 +130,19 @@ def judged(events: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -
     )
     divided = each.repartition("run_id", "shard").sortWithinPartitions("run_id", "shard", "order_us", "process", "number")
     return divided.select(*COLUMNS).mapInArrow(folding(plans), FOUND)
+
+
+def judged_whole(events: DataFrame, found: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -> DataFrame:
+    """What was found, with the divided runs judged in one piece where a part of their keys does not say enough."""
+    late = found.where(sf.col("kind").isin(*(kind.value for kind in ABOUT_TIME))).select("run_id").distinct()
+    again = {
+        run_id: replace(plans[run_id], shards=1)
+        for run_id in (row["run_id"] for row in collected(late))
+        if plans[run_id].shards > 1
+    }
+    if not again:
+        return found
+    return found.where(~sf.col("run_id").isin(*again)).unionByName(judged(events, again, clock_error_s))
 
 
 def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFrame:

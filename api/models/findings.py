@@ -37,9 +37,16 @@ from prober.status import records
 NAME_LENGTH_MAX: Final = 100
 
 Explanation = Annotated[
-    str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again in between."])
+    str,
+    Field(
+        examples=[
+            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
+        ]
+    ),
 ]
-Facts = Annotated[Mapping[str, str | int | FiniteFloat | tuple[int, ...]], Field(examples=[{"seq": 4, "missing": [3]}])]
+Facts = Annotated[
+    Mapping[str, str | int | FiniteFloat | tuple[int, ...] | tuple[str, ...]], Field(examples=[{"seq": 4, "missing": [3]}])
+]
 Bounds = Annotated[Mapping[str, FiniteFloat | None], Field(examples=[{"delivery_delay_max_s": 5.0, "clock_error_s": 0.0}])]
 Event = Annotated[
     Mapping[str, Any],
@@ -117,7 +124,7 @@ class Evidence(Answer):
     proven: bool
     """Judged again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
     complete: bool
-    """No single event can be left out of it."""
+    """No single event can be left out of it, but for the acknowledgements and stream breaks that are kept to rule out other reasons."""
     among: Count
     """How many events it was reduced from."""
     events: tuple[Line, ...]

@@ -70,6 +70,7 @@ _INTEGRITY_KINDS: Final = frozenset(
         Kind.ID_CONFLICT,
         Kind.FILTER_LEAK,
         Kind.EOD_REDELIVERY_AFTER_ACK,
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING,
         Kind.PUBLISHER_DUP,
         Kind.LATE_DUP,
     }

@@ -18,14 +18,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Fact, Kind
 from prober.core.key import KeyChecker
-from prober.core.positions import RACED
+from prober.core.positions import RACED, SHARED
 from prober.core.sessions import Arrival
 
 DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
 EXPIRED: Final = "what one of them did not receive may have been older than the retention"
-RACING: Final = "several sessions raced, so the order is not certain"
+
+
+UNCERTAIN: Final = RACED | SHARED
+"""Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
 class Common(NamedTuple):
@@ -54,7 +57,7 @@ class DivergenceCheck:
 
     def judge(self, checker: KeyChecker, arrival: Arrival, checkers: Iterable[KeyChecker]) -> None:
         """Compares a record that one subscription just learned with where the others have it."""
-        if not _comparable(checker):
+        if not _comparable(checker) or arrival.copies_id or (checker.subscription.racing and not arrival.proven):
             return
         for other in checkers:
             if other is checker or not _comparable(other):
@@ -70,54 +73,55 @@ class DivergenceCheck:
         at, beside = (position, arrival.position) if swapped else (arrival.position, position)
         pair = first.subscription.index, second.subscription.index
         region = checker.region_of(arrival.position)
+        if (checker.log.flags(arrival.position) | other.log.flags(position)) & UNCERTAIN:
+            return
         common = self._common.get((*pair, region), START)
         here = self._common[*pair, region] = Common(at, beside, first.log.forgotten, second.log.forgotten)
-        if pair in self._diverged or here[2:] != common[2:]:
+        unknown = common.first < first.log.floor or common.second < second.log.floor or (common is START and checker.is_excerpt)
+        if pair in self._diverged or unknown or here[2:] != common[2:]:
             return
-        passed = _between(first, common.first, at, region), _between(second, common.second, beside, region)
-        if len(passed[0]) == len(passed[1]) and (at > common.first) == (beside > common.second):
+        if at > common.first and beside > common.second and at - common.first == beside - common.second:
             return
-        mine, theirs = (passed[1], passed[0]) if swapped else passed
         back = at < common.first or beside < common.second
-        doubt = _doubt(checker, arrival, other, position, () if back else theirs, () if back else mine)
-        if not doubt:
-            self._diverged.add(pair)
-        self._file(checker, arrival, other, position, doubt)
+        mine = [] if back else _between(checker, common.second if swapped else common.first, arrival.position, region, other)
+        theirs = [] if back else _between(other, common.first if swapped else common.second, position, region, checker)
+        if back or len(mine) != len(theirs):
+            doubt = _doubt(checker, arrival, other, theirs, mine)
+            if not doubt:
+                self._diverged.add(pair)
+            self._file(checker, arrival, other, position, doubt)
 
     def _file(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, doubt: str) -> None:
         there = arrival.position if other.log.holds(arrival.position) else position
-        facts: Facts = {
+        facts: dict[str, Fact] = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "other": other.subscription.name,
-            "other_seq": other.log.seq(there),
         }
+        if there != position:
+            facts |= {"other_seq": other.log.seq(there), "other_epoch": other.epoch_of(there)}
         witnesses = (other.log.number(there), other.log.number(position), arrival.number)
         checker.docket.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
 
 
-def _between(checker: KeyChecker, after: int, upto: int, region: str) -> list[int]:
-    """The positions of a region strictly between two."""
-    positions = range(max(after, checker.log.floor) + 1, upto)
-    return [position for position in positions if checker.region_of(position) == region]
+def _between(checker: KeyChecker, after: int, upto: int, region: str, other: KeyChecker) -> list[int]:
+    """The positions of a region strictly between two, but those whose place is certain on neither or only one subscription."""
+    log = checker.log
+    passed = (position for position in range(max(after, log.floor) + 1, upto) if checker.region_of(position) == region)
+    return [one for one in passed if not (log.flags(one) | other.log.flags_of(log.token(one))) & UNCERTAIN]
 
 
-def _doubt(
-    checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, theirs: Sequence[int], mine: Sequence[int]
-) -> str:
-    """What may explain that one of them has more records before the common one than the other: `theirs` and `mine`."""
-    raced = (checker.log.flags(arrival.position) | other.log.flags(position)) & RACED
-    if raced or any(checker.log.flags(one) & RACED for one in mine) or any(other.log.flags(one) & RACED for one in theirs):
-        return RACING
-    for lacking, having, records in ((checker, other, theirs), (other, checker, mine)):
-        if len(records) <= (len(mine) if records is theirs else len(theirs)):
-            continue
-        if lacking.subscription.rules.dead_letter_max_attempts:
-            return DEAD_LETTER
-        expired_t = lacking.expired_t(arrival.t)
-        if sum(having.log.invoked_t(one) <= expired_t for one in records) >= abs(len(theirs) - len(mine)):
-            return EXPIRED
-    return ""
+def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Sequence[int], mine: Sequence[int]) -> str:
+    """What may explain that one of them has more records before the common one than the other: `theirs` or `mine`."""
+    if len(theirs) == len(mine):
+        return ""
+    lacking, having, records = (checker, other, theirs) if len(theirs) > len(mine) else (other, checker, mine)
+    if lacking.subscription.rules.dead_letter_max_attempts:
+        return DEAD_LETTER
+    expired_t = lacking.expired_t(arrival.t)
+    old = sum(having.log.invoked_t(one) < expired_t for one in records)
+    return EXPIRED if old >= abs(len(theirs) - len(mine)) else ""
 
 
 def _comparable(checker: KeyChecker) -> bool:

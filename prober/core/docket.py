@@ -7,12 +7,13 @@ amnesty hides nothing, it only makes a violation indeterminate.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
+from prober.core.counts import Counts
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Finding, Kind, Status
-from prober.core.rules import Rules, assumptions_behind
+from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
+from prober.core.rules import Assumptions, Rules
 
 WITNESSES_MAX = 16
 SEQS_SHOWN = 20
@@ -21,24 +22,45 @@ SEEK = "a seek or purge"
 FILTER_CHANGE = "a change of the filter"
 HOLE = "a hole in the record"
 
+NOTHING: Final[Mapping[str, float]] = {}
+"""What an informational finding relies on."""
+
+INFO: Final = Status.INFO
+
 
 class Docket:
     """Collects the findings of one key on one subscription.
 
     amnesty_until_t     when the last control operation has settled, and `amnesty_cause` which that was.
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
+    epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
     """
 
-    __slots__ = ("_file", "amnesty_cause", "amnesty_until_t", "counters", "ids_alone", "key", "rules", "subscription")
+    __slots__ = (
+        "_assumptions",
+        "_file",
+        "amnesty_cause",
+        "amnesty_until_t",
+        "counts",
+        "epochs",
+        "ids_alone",
+        "key",
+        "rules",
+        "subscription",
+    )
 
-    def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counters: Counter[str]) -> None:
+    def __init__(
+        self, subscription: str, key: str, assumptions: Assumptions, file: Callable[[Finding], None], counts: Counts
+    ) -> None:
         self.subscription = subscription
         self.key = key
-        self.rules = rules
-        self.counters = counters
+        self.rules: Rules = assumptions.rules
+        self._assumptions = assumptions
+        self.counts = counts
         self.amnesty_until_t = LONG_AGO
         self.amnesty_cause = ""
         self.ids_alone = True
+        self.epochs = 0
         self._file = file
 
     def excuse(self, until_t: float, cause: str) -> None:
@@ -62,6 +84,9 @@ class Docket:
         self._add(kind, Status.INFO, t, witnesses, facts, "")
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
-        proof = tuple(sorted({number for number in witnesses if number > 0})[:WITNESSES_MAX])
-        assumed = assumptions_behind(kind, self.rules, ids_alone=self.ids_alone) if status is not Status.INFO else {}
-        self._file(Finding(kind, status, self.subscription, self.key, t, proof, facts, doubt, assumed))
+        numbers = set(witnesses)
+        numbers.discard(0)
+        proof = tuple(sorted(numbers)[:WITNESSES_MAX])
+        assumed = NOTHING if status is INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
+        told = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
+        self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed))

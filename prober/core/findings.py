@@ -7,9 +7,14 @@ A finding states a fact about the service. Its witnesses are the numbers of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as fact
+else:
+    from prober.core.events import fact
 
 
 class Kind(StrEnum):
@@ -55,11 +60,14 @@ class Status(StrEnum):
     INFO = "info"
 
 
+EPOCHS = "epochs"
+"""The fact that the key was published in several epochs, and in how many: sentences then say of which a message is."""
+
 Fact: TypeAlias = str | int | float | tuple[int, ...] | tuple[str, ...]
 Facts: TypeAlias = Mapping[str, Fact]
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Finding:
     """One detected fact.
 

@@ -48,9 +48,10 @@ from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import LearnedLog
+from prober.core.order import OrderCheck
+from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Session, Track, Tracks
+from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
@@ -63,16 +64,19 @@ BROKEN: Final = "a stream concerned broke within the time in which that may go u
 REWOUND: Final = "a rewind that arrived later may have dropped what was held"
 RESET: Final = "{} may have released what was held"
 
+NOT_HELD: Final[Held] = (0, LONG_AGO, LONG_AGO, LONG_AGO)
+
 SPLITS_MAX: Final = 256
 """Violations on hold per key; beyond that the oldest is decided at once."""
 
 
 class Certain(NamedTuple):
-    """One message that a subscriber certainly holds."""
+    """One message that a subscriber certainly holds; order, and so what is below, means something within one region only."""
 
     position: int
     number: int
     session: Session
+    same_region: bool = True
 
 
 class Split(NamedTuple):
@@ -108,7 +112,7 @@ class Scene:
     @property
     def below(self) -> list[Certain]:
         """What is certainly held below the delivery."""
-        return [held for held in self.held if held.position < self.arrival.position]
+        return [held for held in self.held if held.position < self.arrival.position and held.same_region]
 
 
 class HolderCheck:
@@ -116,7 +120,7 @@ class HolderCheck:
 
     owner               who holds the key: since some time between `_start_lo` and `_start_t`, beginning at `_start_position`.
     _contested          after a late copy elsewhere that may have been a move.
-    acks                which acknowledgements may still be under way.
+    acks                which acknowledgements and refusals may still be under way.
     pending             the violations on hold.
     """
 
@@ -124,6 +128,7 @@ class HolderCheck:
         "_contested",
         "_docket",
         "_log",
+        "_orders",
         "_start_lo",
         "_start_number",
         "_start_position",
@@ -135,8 +140,9 @@ class HolderCheck:
         "pending",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
         self._docket = docket
+        self._orders = orders
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
@@ -164,8 +170,10 @@ class HolderCheck:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
-        outcome = next(outcome for applies, outcome in TABLE if applies(self, scene))
-        return outcome(self, scene)
+        for applies, outcome in TABLE:
+            if applies(self, scene):
+                return outcome(self, scene)
+        raise AssertionError("something is held, or perhaps, or nothing")
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
@@ -178,7 +186,7 @@ class HolderCheck:
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(h for h in split.held if h.position != position or h.session is not track.session))
-            if t <= split.t + eps
+            if t <= split.t + eps and track.session is not split.session  # one recorder's order is certain
             else split
             for split in self.pending
         )
@@ -190,15 +198,17 @@ class HolderCheck:
         holder = copy.track.session
         if holder.subscriber == session.subscriber or copy.position >= position:
             return
-        if self.acks.may_end(copy.position, LONG_AGO) or self._docket.rules.clock_error_s:
+        if self._log.flags(copy.position) & ACKED or self._docket.rules.clock_error_s:
             return
         held = Certain(copy.position, copy.number, holder)
         told: Facts = {
             "seq": facts["seq"],
             "epoch": facts["epoch"],
+            "message_id": facts["message_id"],
             "subscriber": session.subscriber,
             "holder": holder.subscriber,
             "held": (copy.seq,),
+            "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
         rules = self._docket.rules
@@ -226,7 +236,7 @@ class HolderCheck:
     def _look(self, arrival: Arrival) -> Scene:
         subscriber = arrival.track.session.subscriber
         others = [track for track in self._tracks if track.session.subscriber != subscriber]
-        held = self._certainly_held(others, arrival.t)
+        held = self._certainly_held(others, arrival)
         now = arrival.t - self._docket.rules.clock_error_s
         perhaps = bool(held) or self._tracks.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
         scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
@@ -288,7 +298,7 @@ class HolderCheck:
     def _doubt_order_of_runs(self, scene: Scene) -> bool:
         arrival = scene.arrival
         self._file(scene, EARLIER_RUN)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         run_lo = max(scene.run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
         self._move(arrival, min(scene.run_start, arrival.position), run_lo)
         for track in self._tracks:
@@ -300,27 +310,32 @@ class HolderCheck:
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
-        self._docket.counters["affinity_moves_outstanding_yes"] += 1
+        self._docket.counts.affinity_moves_outstanding_yes += 1
         session = arrival.track.session
         self._put_on_hold(Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts))
         return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)
-        self._docket.counters["early_redeliveries"] += 1
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.early_redeliveries += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
-        self._docket.counters["affinity_moves_outstanding_unknown"] += 1
+        self._docket.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
         if self._docket.rules.mode is Mode.STREAMING:
-            facts: Facts = {"seq": arrival.seq, "subscriber": arrival.track.session.subscriber, "holder": self.owner or ""}
-            self._docket.counters["affinity_moves_outstanding_no"] += 1
+            facts: Facts = {
+                "seq": arrival.seq,
+                "epoch": arrival.epoch,
+                "subscriber": arrival.track.session.subscriber,
+                "holder": self.owner or "",
+            }
+            self._docket.counts.affinity_moves_outstanding_no += 1
             self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
 
@@ -355,14 +370,14 @@ class HolderCheck:
     def _judge_outstanding(self, arrival: Arrival) -> None:
         """Exactly-once: a message that is certainly held must not come again."""
         rules, position = self._docket.rules, arrival.position
-        now = arrival.t + rules.clock_error_s
-        held = [
-            Certain(position, track.held[position][0], track.session)
-            for track in self._tracks
-            if position in track.held and track.held[position][1] > now
-        ]
-        if not held or self.acks.may_end(position, arrival.lo):
-            return
+        before_t, now = arrival.t - rules.clock_error_s, arrival.t + rules.clock_error_s
+        held = []
+        for track in self._tracks:
+            number, t, until_t, _ = track.held.get(position, NOT_HELD)
+            if until_t > now and (t <= before_t or track is arrival.track):
+                held.append(Certain(position, number, track.session))
+        if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
+            return  # a run that restarts at a dead-lettered message begins with the next one
         session = arrival.track.session
         alone = self._subscription.is_alone(session)
         due_t = (
@@ -374,6 +389,7 @@ class HolderCheck:
             "message_id": arrival.message_id,
             "subscriber": session.subscriber,
             "holder": held[0].session.subscriber,
+            "mode": rules.mode.value,
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
@@ -415,19 +431,40 @@ class HolderCheck:
     def _overlap(self) -> Kind:
         return OVERLAP[self._docket.rules.mode]
 
-    def _certainly_held(self, others: list[Track], now: float) -> list[Certain]:
-        now += self._docket.rules.clock_error_s
+    def _certainly_held(self, others: list[Track], arrival: Arrival) -> list[Certain]:
+        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock.
+
+        Whatever the clocks say, the first delivery of a message comes before the first deliveries of all that must follow it.
+        """
+        eps = self._docket.rules.clock_error_s
+        before_t, now = arrival.t - eps, arrival.t + eps
+        in_turn = arrival.new and arrival.proven
         held = []
         for track in others:
+            if track.session.unseen or arrival.track.session.unseen:
+                continue  # whose stream that is, is not on record
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
-                held += [Certain(position, one[0], track.session) for position, one in shown if one[1] > now]
+                held += [
+                    Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
+                    for p, (number, t, until_t, _) in shown
+                    if until_t > now and (t <= before_t or (in_turn and self._came_first(p, number, arrival.position)))
+                ]
         held.sort(key=lambda one: one.position)
         return held
+
+    def _came_first(self, position: int, number: int, follower: int) -> bool:
+        """Whether a delivery is the first of its message, and that must precede another one."""
+        return number == self._log.number(position) and self._orders.must_precede(position, follower)
 
     def _file(self, scene: Scene, doubt: str) -> None:
         witnesses, facts = self._proof(scene)
         self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
+
+    def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
+        """What says of which epochs messages are, unless all are of the one given."""
+        epochs = tuple(self._orders.epoch_name(self._log.epoch(held.position)) for held in several)
+        return {"held_epochs": epochs} if any(one != epoch for one in epochs) else {}
 
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
@@ -435,9 +472,11 @@ class HolderCheck:
         facts: Facts = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
             "holder": lowest[0].session.subscriber if lowest else self.owner or "",
             "held": tuple(self._log.seq(held.position) for held in lowest),
+            **self._epochs_of(lowest, arrival.epoch),
         }
         return witnesses, facts
 

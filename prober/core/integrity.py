@@ -16,13 +16,13 @@ PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prober.core.docket import Docket
 from prober.core.findings import Facts, Kind
 from prober.core.order import EpochOrder
 from prober.core.positions import LearnedLog
-from prober.core.publications import Early, Publication
+from prober.core.publications import Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 
 RACING = "the redelivery may have been sent before the acknowledgement was confirmed"
@@ -30,7 +30,7 @@ RACING = "the redelivery may have been sent before the acknowledgement was confi
 
 def judge_content(docket: Docket, arrival: Arrival, defect: str | None, matches_filter: bool) -> None:
     """Judges what the recorder found in the message itself."""
-    facts: Facts = {"seq": arrival.seq, "message_id": arrival.message_id}
+    facts = _record_of(arrival)
     if defect is not None:
         docket.violation(Kind.ID_CONFLICT, arrival.t, (arrival.number,), {**facts, "defect": defect})
     if not matches_filter:
@@ -46,42 +46,47 @@ def judge_known_id(
         return
     for first in orders:
         if first.index == index and (first.record is not order.record or seq != arrival.seq):
-            facts: Facts = {
-                "seq": arrival.seq,
-                "message_id": arrival.message_id,
-                "first_seq": seq,
-                "first_epoch": first.record.name,
-            }
+            facts: Facts = {**_record_of(arrival), "first_seq": seq, "first_epoch": first.record.name}
             docket.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
 
 
-def judge_other_claim(docket: Docket, arrival: Arrival, publication: Publication | None, named: Publication | None) -> None:
+def judge_other_claim(
+    docket: Docket,
+    arrival: Arrival,
+    publication: Publication | None,
+    named: Publication | None,
+    records: Mapping[str, EpochRecord],
+) -> None:
     """A new message id, though the publish of that sequence number is settled or was confirmed with another one.
 
-    Judged against `named`, the publish that was confirmed with this id, if any was.
+    Judged against `named`, the publish that was confirmed with this id, if any was; `records`: the publisher's, by epoch.
     """
     if named is None or named is publication or named.seq == arrival.seq:
         return
-    facts: Facts = {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": arrival.message_id, "confirmed_seq": named.seq}
+    epoch = next((name for name, record in records.items() if record.open.get(named.seq) is named), "")
+    facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq, "confirmed_epoch": epoch}
     docket.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
 
 
-def judge_confirmation(docket: Docket, log: LearnedLog, publication: Publication, order: EpochOrder, t: float) -> None:
+def judge_confirmation(
+    docket: Docket, log: LearnedLog, publication: Publication, epoch: str, orders: Iterable[EpochOrder], t: float
+) -> None:
     """A confirmation must not name the id of a message that was delivered as another sequence number."""
     position = log.find(publication.token or 0)
     if not position or log.seq(position) == publication.seq:
         return
     facts: Facts = {
         "seq": log.seq(position),
-        "epoch": order.record.name,
+        "epoch": next((order.record.name for order in orders if order.index == log.epoch(position)), ""),
         "confirmed_seq": publication.seq,
+        "confirmed_epoch": epoch,
     }
     docket.violation(Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts)
 
 
 def note_service_duplicate(docket: Docket, arrival: Arrival) -> None:
     """A known message id came with another publish time."""
-    docket.counters["service_duplicates"] += 1
+    docket.counts.service_duplicates += 1
     docket.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
 
 
@@ -92,7 +97,7 @@ def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
         return
     doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING
     witnesses = (log.number(arrival.position), confirmation.number, arrival.number)
-    facts: Facts = {"seq": arrival.seq, "message_id": arrival.message_id, "confirmed_t": confirmation.t}
+    facts: Facts = {**_record_of(arrival), "confirmed_t": confirmation.t}
     docket.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
 
 
@@ -110,7 +115,7 @@ def judge_origin(
         if not record.was_invoked(arrival.seq) and not predates:
             docket.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
             return True
-        if order.settled and record.first <= arrival.seq <= order.last.seq:
+        if order.settled and record.first <= arrival.seq <= order.last_seq:
             certain = attempts_observed and record.was_attempted_once(arrival.seq)
             _file_duplicate(docket, arrival, order, certain=certain)
     elif publication.certainly_unsent:
@@ -133,9 +138,9 @@ def judge_failure(docket: Docket, publication: Publication, early: Iterable[Earl
 
 
 def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
-    late = order.settled and arrival.seq < order.last.seq
+    late = order.settled and arrival.seq < order.last_seq
     kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
-    docket.counters["publisher_duplicates"] += 1
+    docket.counts.publisher_duplicates += 1
     file = docket.violation if certain else docket.info
     file(kind, arrival.t, (arrival.number,), _record_of(arrival))
 

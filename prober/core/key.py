@@ -11,6 +11,7 @@ may rewind the key, so they count as progress.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from typing import Final, Protocol
 
@@ -30,12 +31,12 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REMOVED, SHARED, STRANGE, LearnedLog
-from prober.core.publications import EpochRecord, Publication
-from prober.core.racing import PutBack, SessionEvent
+from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
+from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
 
 OVERHEAD_BYTES: Final = 256
@@ -67,10 +68,12 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_abreast",
         "_claims",
         "_closed_seen_t",
+        "_going_on",
         "_holder",
-        "_last_arrival",
+        "_in_doubt",
         "_last_event_t",
         "_last_position",
         "_liveness",
@@ -98,27 +101,27 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._last_arrival: tuple[Session, float] | None = None
+        self._abreast = Abreast()
         self._closed_seen_t = LONG_AGO
         self._claims = False
+        self._in_doubt = False
         self._put_back: PutBack | None = None
+        self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
-        self._holder = HolderCheck(docket, self.log, self._tracks, subscription)
+        self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
 
     # --- what the publisher says ---------------------------------------------------------------------------------------------
 
-    def published(self, epoch: str, publication: Publication, t: float) -> None:
+    def published(self, record: EpochRecord, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch, publication.region)
-        if order is None:
-            return
-        if self._order.confirmed(order, publication, t):
-            order.record.receive(publication)
+        order = self._order.of(record, publication.region)
+        if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
+            record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, order, t)
+            judge_confirmation(self.docket, self.log, publication, record.name, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -141,7 +144,7 @@ class KeyChecker:
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._put_back.let_go(event.session)
+                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
                     self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
@@ -162,12 +165,12 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        region = None if publication is None else publication.invocation(event.generation)[1]
-        order = self._order.epoch(event.epoch, region)
-        if order is None or not self._place(arrival, order, publication):
+        order = self._order.of(record, self._region(arrival, publication))
+        if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
-        self.log.count_attempt(arrival.position, event.delivery_attempt)
+        if self._rules.dead_letter_max_attempts:
+            self.log.count_attempt(arrival.position, event.delivery_attempt)
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
@@ -180,42 +183,59 @@ class KeyChecker:
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
-        session = self.subscription.session(event.session, t)
+        track = self._track(event.session, t)
+        session = track.session
         if session.unseen and self.subscription.holed:
             self.docket.excuse(t, HOLE)
-        if self._closed_seen_t != self.subscription.last_closed_t:
-            self._closed_seen_t = self.subscription.last_closed_t
-            self._tracks.fold_closed(t)
-        track = self._tracks.of(session, t)
-        lo = max(t - self._rules.delivery_delay_max_s, session.opened_t)
-        stamp = NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
-        if stamp != NO_STAMP:
+        lo = t - self._rules.delivery_delay_max_s
+        stamp = NO_STAMP
+        if event.publish_time is not None:
+            stamp = hash(event.publish_time) or 1
             self.docket.ids_alone = False
-        arrival = Arrival(t, number, lo, track, event.epoch, event.seq, event.message_id, stamp)
-        arrival.generation = event.generation
-        return arrival
+        return Arrival(event, number, lo if lo > session.opened_t else session.opened_t, track, stamp)
+
+    def _track(self, session: str, t: float) -> Track:
+        """The track of the session of that name; mostly the one that delivered last, as long as its session is open."""
+        tracks, subscription = self._tracks, self.subscription
+        if self._closed_seen_t != subscription.last_closed_t:
+            self._closed_seen_t = subscription.last_closed_t
+            tracks.fold_closed(t)
+        latest = tracks.latest
+        if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
+            return latest
+        return tracks.of(subscription.session(session, t), t)
+
+    def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
+        """Where the record was published, None if that is not known."""
+        if publication is None:
+            return None
+        return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
 
     def _foreign(self, arrival: Arrival) -> None:
-        self.docket.counters["deliveries_foreign"] += 1
+        self.docket.counts.deliveries_foreign += 1
+        if len(self._topic_key.epochs) >= EPOCHS_KEPT:
+            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
         """Finds or learns the position; False for a record that may have been forgotten."""
         log = self.log
         known = log.find(arrival.token)
-        arrival.position = log.find_record(known, arrival.token, arrival.stamp) if known else 0
-        if arrival.position:
-            self._recognise(arrival, order)
-            return True
-        if not known:
-            primary_awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-            retired = log.is_retired(arrival.token, order.index, arrival.seq) and not primary_awaited
-            if retired or self._order.predates(order, publication, arrival):
-                return False
-        self._learn(arrival, order, publication)
         if known:
-            self._note_copy(arrival, order, known)
-        else:
+            arrival.position = log.find_record(known, arrival.token, arrival.stamp)
+            if arrival.position:
+                self._recognise(arrival, order)
+            else:
+                self._learn(arrival, order, publication)
+                self._note_copy(arrival, order, known)
+            return True
+        awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
+        if not awaited and (
+            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+        ):
+            return False
+        self._learn(arrival, order, publication)
+        if publication is None or not arrival.proven or publication.early:
             self._judge_origin(arrival, order, publication)
         return True
 
@@ -231,7 +251,7 @@ class KeyChecker:
         """A record that was received before."""
         log, position = self.log, arrival.position
         arrival.lo = max(arrival.lo, log.invoked_t(position))
-        count_redelivery(self.docket.counters, log, arrival, self._liveness.owed.get(position))
+        count_redelivery(self.docket.counts, log, arrival, self._liveness.owed.get(position))
         judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
         judge_redelivery(self.docket, log, arrival)
 
@@ -242,12 +262,19 @@ class KeyChecker:
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.docket.counters["deliveries_first"] += 1
+        self.docket.counts.deliveries_first += 1
+        arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
+        if (publication is None or publication.several_regions) and self._several_regions:
+            log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
+
+    @property
+    def _several_regions(self) -> bool:
+        return len({region for record in self._topic_key.epochs.values() for region in record.regions}) > 1
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -256,22 +283,26 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                judge_other_claim(self.docket, arrival, publication, self._topic_key.primary(arrival.token))
+                named = self._topic_key.primary(arrival.token)
+                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
-        """A record whose place among its neighbours only its arrival tells, while another session may have been ahead."""
-        session, last = arrival.track.session, self._last_arrival
-        self._last_arrival = (session, arrival.t)
-        if last is None or last[0] is session or arrival.t - last[1] > self.subscription.race_s(session):
-            return
-        if publication is None or publication.token != arrival.token:
-            self.log.mark(arrival.position, RACED)
+        """Marks two records whose order only their arrival tells, while either session may have been ahead."""
+        log, session = self.log, arrival.track.session
+        race_s = self.subscription.race_s(session)
+        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
+            log.mark(arrival.position, RACED)
+        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
+        for position in raced:
+            if log.holds(position):
+                log.mark(position, RACED)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
         self.log.forgotten += 1
-        self.docket.counters["deliveries_unplaced"] += 1
+        self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
@@ -285,7 +316,7 @@ class KeyChecker:
         check = self._redelivery
         position, own = arrival.position, arrival.own
         if not check.watching:
-            if own == position - 1 and own and len(self._tracks) == 1 and not self._tracks.past:
+            if own == position - 1 and own and len(self._tracks.by_session) == 1 and not self._tracks.past:
                 return False
             if arrival.new and self._last_position == position - 1 and own in (0, position - 1):
                 return False
@@ -299,7 +330,7 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        count_rewind(self.docket.counters, self.log, arrival, inside_a_run=self._liveness.run is not None)
+        count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
         reached = 0
         sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
@@ -321,16 +352,15 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
-        if acked_before and holder.acks.may_end(position, arrival.lo):
+        acked_before = not arrival.new and self.log.flags(position) & ACKED
+        if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
-        sent_t = arrival.lo - rules.clock_error_s
-        if certain and any(other.rewound_t >= sent_t for other in self._tracks.others(track)):
+        if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
             certain = False
         if self.subscription.open > 1:
-            self.docket.counters["deliveries_among_several"] += 1
+            self.docket.counts.deliveries_among_several += 1
         if certain:
-            track.hold(position, (arrival.number, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
+            track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)
@@ -345,6 +375,11 @@ class KeyChecker:
             flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
 
+    def _may_be_dropped(self, arrival: Arrival) -> bool:
+        """Whether a rewind that was seen on another session may have been sent after a delivery."""
+        sent_t = arrival.lo - self._rules.clock_error_s
+        return any(other.rewound_t >= sent_t for other in self._tracks.others(arrival.track))
+
     def _record(self, arrival: Arrival, position: int) -> None:
         rules = self._rules
         arrival.track.record(position, arrival.t, arrival.number, rules.delivery_delay_max_s, rules.clock_error_s)
@@ -354,15 +389,17 @@ class KeyChecker:
 
     def acked(self, event: Acked, number: int) -> None:
         """An acknowledgement is on its way: nothing is owed for the message any more."""
-        if self._follows(event, number):
+        if self._put_back is not None and self._put_back.follows(event, number):
             return
         t = event.t
         if t > self._last_event_t:
             self._last_event_t = t
         token = hash(event.message_id)
         newest = self.log.find(token)
-        acking = self._tracks.find(event.session)
-        if newest:
+        acking = self._tracks.by_session.get(event.session)
+        if newest and not self.log.flags(newest) & SHARED:
+            self._ack(newest, t, acking)
+        elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         if acking is not None and acking.session.flow is not None:
@@ -377,10 +414,10 @@ class KeyChecker:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
-            acking.unsettle(t + self._rules.ack_settled_s)
+            acking.unsettle(t + self.subscription.ack_settled_s)
             if self._holder.pending:
                 self._holder.lets_go(acking, position, t)
-        if acking is None or len(self._tracks) > 1:
+        if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
                     track.doubt(position)
@@ -395,23 +432,27 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
+        if not newest:
             return
-        if track.session.flow is not None:
+        if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
 
-    def _nack(self, position: int, t: float, track: Track) -> None:
-        held = track.held.get(position)
-        track.let_go(position)
-        track.unsettle(t + self._rules.ack_settled_s)
-        if self._holder.pending:
-            self._holder.lets_go(track, position, t)
+    def _nack(self, position: int, t: float, track: Track | None) -> None:
+        number = track.held.get(position, (0,))[0] if track is not None else 0
+        if not self._rules.exactly_once:  # there, only the answer to the latest delivery counts
+            self.log.mark(position, REFUSED)
+            self._holder.acks.sent(position, t)
+        self._tracks.unsettle(track, t + self._rules.ack_settled_s)
+        if track is not None:
+            track.let_go(position)
+            if self._holder.pending:
+                self._holder.lets_go(track, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
-        number = held[0] if held is not None else owed.number if owed is not None else 0
+        number = number or (owed.number if owed is not None else 0)
         if number and self._rules.mode is Mode.PUSH:
             self._redelivery.nacked(position, number, t)
 
@@ -425,16 +466,17 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if not newest or track is None:
-            return
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
+        self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
+        if not newest:
+            return
         for position in self.log.positions_of(newest):
             if position in self._liveness.owed:
                 self._liveness.postpone(position, end_t)
                 self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-                track.unsettle(end_t + delay_s)
-            track.shorten(position, end_t, delay_s)
-        if track.session.flow is not None:
+            if track is not None:
+                track.shorten(position, end_t, delay_s)
+        if track is not None and track.session.flow is not None:
             track.session.flow.extend(token, end_t + delay_s)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
@@ -475,16 +517,14 @@ class KeyChecker:
 
     def _overtakes(self, event: Delivered) -> bool:
         """Whether something that must come before a first delivery has not, and may yet on another session, or waits here."""
-        record = self._topic_key.epochs.get(event.epoch)
-        publication = record.open.get(event.seq) if record is not None else None
+        publication = self._publication(event)
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
     def _is_awaited(self, event: Delivered) -> bool:
         """Whether it is what something put back on its own session may wait for: then no race explains that one."""
-        record = self._topic_key.epochs.get(event.epoch)
-        publication = record.open.get(event.seq) if record is not None else None
+        publication = self._publication(event)
         token = hash(event.message_id)
         if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
             return False
@@ -495,13 +535,32 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes)) is not None:
-            event, number = ready
-            waiting, self._put_back = self._put_back, None
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
+            event, number, in_time = ready
+            self._going_on, self._put_back = self._put_back, None
+            self._in_doubt = not in_time
             self._go_on(event, number)
-            self._put_back = waiting
+            self._in_doubt = False
+            self._going_on, self._put_back = None, self._going_on
         if not self._put_back:
             self._put_back = None
+
+    def _waiting_beside(self, session: str) -> Iterator[First]:
+        """What was put back on other sessions and is not learned yet."""
+        waiting = self._put_back or self._going_on
+        for event in waiting.deliveries(besides=session) if waiting else ():
+            token = hash(event.message_id)
+            if not self.log.find(token):
+                yield first_of(event, token, self._publication(event), self._race_s(event))
+
+    def _publication(self, event: Delivered) -> Publication | None:
+        record = self._topic_key.epochs.get(event.epoch)
+        return record.open.get(event.seq) if record is not None else None
+
+    def _published_as(self, event: Delivered) -> float:
+        """By which event the publish of a delivery was invoked, `inf` if that is not on record."""
+        publication = self._publication(event)
+        return inf if publication is None else publication.invoked_number
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):
@@ -556,11 +615,15 @@ class KeyChecker:
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
         self.due_t = min(coming_t, self._next_hold())
 
-    def next_due(self, t: float) -> float:
-        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+    def is_due_sooner(self, t: float) -> bool:
+        """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        waiting = self._redelivery.held or self._holder.pending or self._put_back or self._order.lost
-        return min(due_t, self._next_hold()) if waiting else due_t
+        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+            due_t = min(due_t, self._next_hold())
+        if due_t >= self.due_t:
+            return False
+        self.due_t = due_t
+        return True
 
     def finish(self) -> None:
         """Settles everything on hold as if time went on without further events."""
@@ -576,6 +639,15 @@ class KeyChecker:
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention of the subscription."""
         return self._order.expired_t(now)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def epoch_of(self, position: int) -> str:
+        """The name of the epoch of a position inside the window; empty if it is forgotten."""
+        return self._order.epoch_name(self.log.epoch(position))
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""

@@ -16,9 +16,9 @@ end of its lease, also if it was refused, since a refusal may be lost; and by th
 
 Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull
 and push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and
-settled. After a refusal or an expired lease the service may wait as long as the retry policy lets it, with the message and with
-those behind it. What a lost pull carried is held until its lease is over. What has grown older than the retention by its deadline is
-owed no more.
+settled. What a lost pull carried is held until its lease is over. After a refusal or an expired lease the service may wait as long as
+the retry policy lets it, with the message and with those behind it; and the lease of an acknowledged message expires too if its
+acknowledgement was lost. What has grown older than the retention by its deadline is owed no more.
 
 What makes a missed deadline indeterminate:
 
@@ -43,9 +43,9 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import EpochOrder, OrderCheck, Overtaken
-from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.publications import Publication
-from prober.core.redelivery import DEAD_LETTER
+from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks
 from prober.core.subscription import Subscription
 
@@ -55,16 +55,19 @@ LOST: Final = "a stream broke or a pull was lost since the run began, and what i
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
 
-class Owed(NamedTuple):
+class Owed:
     """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
 
     `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
     """
 
-    due_t: float
-    number: int
-    lease_end_t: float
-    refused: bool = False
+    __slots__ = ("due_t", "lease_end_t", "number", "refused")
+
+    def __init__(self, due_t: float, number: int) -> None:
+        self.due_t = due_t
+        self.number = number
+        self.lease_end_t = due_t
+        self.refused = False
 
 
 class Run(NamedTuple):
@@ -127,7 +130,7 @@ class LivenessCheck:
 
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
-        self.owed[position] = Owed(due_t, number, due_t)
+        self.owed[position] = Owed(due_t, number)
         if len(self.owed) > 2 * self._docket.rules.window:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
@@ -135,13 +138,16 @@ class LivenessCheck:
         """The lease of a delivery may last until `due_t`."""
         owed = self.owed.get(position)
         if owed is not None and due_t > owed.due_t:
-            self.owed[position] = Owed(due_t, owed.number, due_t)
+            owed.due_t = owed.lease_end_t = due_t
+            owed.refused = False
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
         owed = self.owed.get(position)
         if owed is not None:
-            self.owed[position] = Owed(t, owed.number, max(owed.lease_end_t, t), refused=True)
+            owed.due_t = t
+            owed.lease_end_t = max(owed.lease_end_t, t)
+            owed.refused = True
 
     def release(self, position: int) -> None:
         """Nothing is owed for a position any more: it was acknowledged or removed."""
@@ -175,7 +181,7 @@ class LivenessCheck:
         if self._subscription.up_since_t == inf:
             return inf
         ready_t = self._ready_t(now)
-        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(now), self._restarted_t)
+        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
         for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)
@@ -190,16 +196,28 @@ class LivenessCheck:
         used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
         return max(subscription.up_since_t, used_up_t)
 
-    def _backed_off_t(self, now: float) -> float:
-        """Until when the retry policy may keep the key back: something was refused, or its lease is over, and has not come again."""
-        backoff_s = self._docket.rules.retry_backoff_max_s
-        if not backoff_s:
+    def _backed_off_t(self) -> float:
+        """Until when the retry policy may keep the key back: the lease of the latest delivery may run out, or its refusal be applied.
+
+        An acknowledgement is no proof of the opposite: it may be lost.
+        """
+        rules = self._docket.rules
+        if not rules.retry_backoff_max_s or self.last_delivery_t == LONG_AGO:
             return LONG_AGO
-        return max((owed.due_t for owed in self.owed.values() if owed.due_t <= now), default=LONG_AGO) + backoff_s
+        lease_end_t = max([self.last_delivery_t + rules.ack_deadline_s, *(owed.lease_end_t for owed in self.owed.values())])
+        return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
 
     def _deadline(self, since_t: float, seconds: float) -> float:
-        """When the service will have been able to deliver for so long since a moment."""
-        return self._subscription.waiting.reaches(since_t, seconds + self._docket.rules.clock_error_s)
+        """When the service will have been able to deliver for so long since a moment.
+
+        With a retry policy one delivery may have been lost meanwhile, and its lease and back-off been waited for.
+        """
+        rules, subscription = self._docket.rules, self._subscription
+        wanted_s = seconds + rules.clock_error_s
+        deadline_t = subscription.waiting.reaches(since_t, wanted_s)
+        if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
+            return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
+        return deadline_t
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
@@ -215,7 +233,7 @@ class LivenessCheck:
         if now <= deadline_t:
             return deadline_t
         self.run = None
-        if self._log.holds(run.target) and self._log.invoked_t(run.target) > self._orders.expired_t(deadline_t):
+        if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
             facts: dict[str, Fact] = {
                 "target": self._log.seq(run.target),
                 "since_t": quiet_since_t,
@@ -232,6 +250,8 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
+        if self._log.flags(run.target) & RACED:
+            return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
@@ -261,7 +281,7 @@ class LivenessCheck:
             since_t = max(owed.due_t, quiet_since_t)
             if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
                 continue
-            group = doubtful if self._log.may_be_dead_lettered(position) else firm
+            group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
             if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
@@ -269,7 +289,7 @@ class LivenessCheck:
         return min(coming_t, self._judge_moved_on(now, moved_on))
 
     def _has_expired(self, position: int, t: float) -> bool:
-        return self._log.invoked_t(position) <= self._orders.expired_t(t)
+        return self._orders.has_expired(self._log.invoked_t(position), t)
 
     def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
         """The same for a group of positions, by the time since when each is owed."""
@@ -308,6 +328,7 @@ class LivenessCheck:
 
     def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
         log, shown = self._log, overdue[:SEQS_SHOWN]
+        epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         self._docket.liveness(
             Kind.UNACKED_STALL,
             deadline_t,
@@ -315,7 +336,8 @@ class LivenessCheck:
             {
                 "seqs": tuple(map(log.seq, shown)),
                 "count": len(overdue),
-                "epoch": self._orders.epoch_name(log.epoch(overdue[0])),
+                "epoch": epochs[0],
+                **({"seqs_epochs": epochs} if len(set(epochs)) > 1 else {}),
                 "since_t": since_t,
                 "seconds": deadline_t - since_t,
             },
@@ -330,7 +352,7 @@ class LivenessCheck:
             if overtaken.reported_lost:
                 continue
             deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
-            if overtaken.publication.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(overtaken.publication.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
@@ -359,7 +381,7 @@ class LivenessCheck:
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
             deadline_t = self._deadline(since_t, deadline_s)
-            if first.invoked_t <= self._orders.expired_t(deadline_t):
+            if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 return deadline_t

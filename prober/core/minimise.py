@@ -4,10 +4,13 @@ The method is delta debugging (Zeller and Hildebrandt, 2002, "ddmin") with the c
 only if the checker makes *the same* finding from it: the same kind, status, doubt, subscription and key, the same sequence numbers,
 message ids and subscribers in its facts, and no other witnesses than the original ones; and only if it makes no finding that the
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
-Positions, counts of positions and times are not compared: they change with the events that are left out.
+Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
-Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses alone; then
-the witnesses with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
+What a sceptic asks for (`evidence`) is put back at the end, as far as the finding stays the same with it: the acknowledgements of what
+was skipped, the refusals, the leases of what was held, the beginnings and ends of the sessions.
+
+Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
+alone; then these with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from prober.core.events import AckConfirmed, Acked, Delivered, Event, LeaseModified, Nacked, Opened, PublishEvent
-from prober.core.findings import Fact, Finding, Status
+from prober.core.evidence import EVIDENCE_MAX, Asked
+from prober.core.findings import EPOCHS, Fact, Finding, Status
+from prober.core.naming import Message, named_in
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 
@@ -35,15 +40,17 @@ class Minimal:
     """A reduced history.
 
     events      what is left, in order, with the numbers of the original history.
+    evidence    the numbers of those that the proof does not need, and a sceptic does.
     finding     the finding as the checker makes it from these events alone; its witnesses carry original numbers.
     runs        how often the checker ran.
-    complete    no single event can be left out (1-minimal); False if the budget was used up before that was known.
+    complete    no single one of the other events can be left out (1-minimal); False if the budget was used up before that was known.
     """
 
     events: tuple[Numbered, ...]
     finding: Finding
     runs: int
     complete: bool
+    evidence: frozenset[int] = frozenset()
 
 
 def concerns(event: Event, subscription: str, key: str) -> bool:
@@ -54,7 +61,9 @@ def concerns(event: Event, subscription: str, key: str) -> bool:
 def identity(finding: Finding) -> Identity:
     """What makes two findings the same one, wherever their events stand: no times, no positions."""
     lasting = frozenset(
-        (name, fact) for name, fact in finding.facts.items() if not isinstance(fact, float) and "position" not in name
+        (name, fact)
+        for name, fact in finding.facts.items()
+        if not isinstance(fact, float) and "position" not in name and name != EPOCHS
     )
     return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 
@@ -103,13 +112,21 @@ class Trial:
     spent: bool = False
     runs: int = 0
     _identity: Identity = field(init=False)
+    _named: frozenset[Message] = field(init=False)
 
     def __post_init__(self) -> None:
         self._identity = identity(self.wanted)
+        self._named = named_in(self.wanted.facts)
 
     def is_wanted(self, finding: Finding) -> bool:
         """The same finding, from no other witnesses."""
         return identity(finding) == self._identity and set(finding.witnesses) <= set(self.wanted.witnesses)
+
+    def is_about(self, number: int, event: Event) -> bool:
+        """Whether an event is a witness, or the delivery of a message that the finding names."""
+        if number in self.wanted.witnesses:
+            return True
+        return isinstance(event, Delivered) and Message(event.seq, event.epoch) in self._named
 
     def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
         """The findings of a history that count (all but information); none once the budget is used up."""
@@ -164,9 +181,32 @@ def minimise(
         return None
     best = _ddmin(_witnesses_first(start, trial), trial)
     complete = not trial.spent
-    trial.runs_left, trial.events_left = 1, len(best)  # outside the budget: what is returned is always judged once more
-    proof = trial.proof(best)
-    return Minimal(tuple(best), proof, trial.runs, complete) if proof else None
+    shown = _with_evidence(start, best, trial, one_by_one=complete)
+    trial.runs_left, trial.events_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
+    proof = trial.proof(shown)
+    needed = {number for number, _ in best}
+    evidence = frozenset(number for number, _ in shown if number not in needed)
+    return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
+
+
+def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: Trial, *, one_by_one: bool) -> Sequence[Numbered]:
+    """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
+    needed = {number for number, _ in best}
+    asked = Asked(trial.wanted.kind, (event for number, event in best if trial.is_about(number, event)))
+    wanted = [one for one in asked.among(events) if one[0] not in needed][-EVIDENCE_MAX:]
+    trial.runs_left, trial.events_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
+    everything = sorted([*best, *wanted], key=_number)
+    if not wanted or trial.proof(everything):
+        return everything
+    for one in wanted if one_by_one else ():
+        candidate = sorted([*best, one], key=_number)
+        if trial.proof(candidate):
+            best = candidate
+    return best
+
+
+def _number(numbered: Numbered) -> int:
+    return numbered[0]
 
 
 def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] | None:
@@ -180,7 +220,8 @@ def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] |
 
 
 def _witnesses_first(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
-    witnesses = [(n, event) for n, event in events if n in trial.wanted.witnesses]
+    decides = events[-1][0]  # when a deadline has passed, that is not a witness
+    witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
     for candidate in (witnesses, _with_origins(events, witnesses)):
         if len(candidate) < len(events) and trial.proof(candidate):
             return candidate

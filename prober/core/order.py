@@ -35,7 +35,6 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import RACED, LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
-from prober.core.rules import Mode
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -48,32 +47,39 @@ GONE_MAX: Final = 256
 
 _NOTHING: Final[frozenset[int]] = frozenset()
 
-SOUGHT: Final = "published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
+SECOND_COPY: Final = (
+    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+)
 
 
 class RealTime:
     """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
 
-    __slots__ = ("epoch", "invoked_number", "number", "region", "seq", "t")
+    __slots__ = ("epoch", "invoked_number", "number", "raced", "region", "seq", "t")
 
     def __init__(self, region: str) -> None:
         self.region = region
+        self.raced = False
         self.t = LONG_AGO
         self.seq = 0
         self.epoch = ""
         self.number = 0
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int) -> None:
-        """A record of that publication, invoked at `invoked_t`, was delivered by event `number`."""
-        if invoked_t > self.t:
-            self.t = invoked_t
-            self.seq = publication.seq
-            self.epoch = epoch
-            self.number = number
-            self.invoked_number = publication.invoked_number
+    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
+
+        `raced`: perhaps out of order.
+        """
+        self.t = invoked_t
+        self.raced = raced
+        self.seq = publication.seq
+        self.epoch = epoch
+        self.number = number
+        self.invoked_number = publication.invoked_number
 
 
 class Primary(NamedTuple):
@@ -115,14 +121,28 @@ class EpochOrder:
     index       small number that stands for the epoch and region in the learned log.
     behind      the last publication that was passed, None before the first; `passed` is its rank.
     settled     whether a baseline is known: always, unless it has to be adopted.
-    last        the primary that stands furthest in the log.
+    last        the primary that stands furthest in the log: its publication, its position, and the event that delivered it.
     overtaken   publications that were passed and have not been received.
     highest     where the baseline is adopted: the highest sequence number received.
     lost_rank   up to here it was told that something of a later epoch had come first.
     gone        sequence numbers that were dead-lettered before they were received.
     """
 
-    __slots__ = ("behind", "gone", "highest", "index", "last", "lost_rank", "overtaken", "passed", "real_time", "record", "settled")
+    __slots__ = (
+        "behind",
+        "gone",
+        "highest",
+        "index",
+        "last",
+        "last_number",
+        "last_position",
+        "lost_rank",
+        "overtaken",
+        "passed",
+        "real_time",
+        "record",
+        "settled",
+    )
 
     def __init__(self, index: int, record: EpochRecord, real_time: RealTime, *, settled: bool) -> None:
         self.index = index
@@ -132,7 +152,9 @@ class EpochOrder:
         self.behind: Publication | None = None
         self.passed = 0
         self.lost_rank = 0
-        self.last = BEFORE_ALL
+        self.last: Publication | None = None
+        self.last_position = 0
+        self.last_number = 0
         self.overtaken: dict[int, Overtaken] = {}
         self.gone = _NOTHING
         self.highest = 0
@@ -149,14 +171,41 @@ class EpochOrder:
                 yield publication
             publication = publication.following
 
+    def primary(self, publication: Publication, position: int, number: int) -> Primary:
+        """What is to be known of a primary that was received."""
+        return Primary(position, publication.seq, number, publication.confirmed_number, publication.ordered_t, self.record.name)
+
+    @property
+    def last_primary(self) -> Primary:
+        """The primary that stands furthest in the log."""
+        return BEFORE_ALL if self.last is None else self.primary(self.last, self.last_position, self.last_number)
+
+    @property
+    def last_seq(self) -> int:
+        """Its sequence number, 0 if there is none."""
+        return 0 if self.last is None else self.last.seq
+
     def come_past(self, publication: Publication) -> None:
         """Everything up to this publication has been passed."""
         self.behind = publication
         self.passed = publication.rank
 
+    def is_next(self, publication: Publication, position: int) -> bool:
+        """Whether a primary is the one that was invoked next, with the next number, and stands behind all others."""
+        last = self.last
+        return (
+            last is not None
+            and publication.rank == self.passed + 1
+            and publication.seq == last.seq + 1
+            and position > self.last_position
+            and not self.overtaken
+        )
+
     def awaits(self, publication: Publication) -> bool:
         """Whether the primary has not been received; False before a baseline is known."""
-        return self.settled and (publication.rank > self.passed or publication.seq in self.overtaken)
+        if not self.settled or publication.seq in self.gone:
+            return False
+        return publication.rank > self.passed or publication.seq in self.overtaken
 
     def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
         """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
@@ -181,7 +230,8 @@ class EpochOrder:
         if self.record.latest is not None:
             self.come_past(self.record.latest)
         self.settled = False
-        self.last = BEFORE_ALL
+        self.last = None
+        self.last_position = 0
         self.overtaken.clear()
 
     def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
@@ -214,6 +264,7 @@ class OrderCheck:
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
+    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -228,6 +279,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -238,6 +290,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -250,8 +303,14 @@ class OrderCheck:
         None for a foreign epoch.
         """
         record = self._records.get(name)
-        if record is None:
-            return None
+        return None if record is None else self.of(record, region)
+
+    def of(self, record: EpochRecord, region: str | None) -> EpochOrder:
+        """The same for an epoch that is on record."""
+        if self.epochs:
+            newest = self.epochs[-1]
+            if newest.record is record and (region is None or newest.real_time.region == region):
+                return newest
         for order in reversed(self.epochs):
             if order.record is record and (region is None or order.real_time.region == region):
                 return order
@@ -261,17 +320,21 @@ class OrderCheck:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
 
-    @property
-    def several_regions(self) -> bool:
-        """Whether the key was published in more than one region."""
-        return len(self._real_times) > 1
-
     def knows_epoch(self, position: int) -> bool:
         """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
         if not self._forgot_epochs:
             return True
         index = self._log.epoch(position)
         return any(order.index == index for order in self.epochs)
+
+    def must_precede(self, position: int, follower: int) -> bool:
+        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        log = self._log
+        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+            return False
+        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
+        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
+        return settled and seq < log.seq(follower)
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -291,6 +354,10 @@ class OrderCheck:
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
+    def has_expired(self, invoked_t: float, t: float) -> bool:
+        """Whether what was published then may be older than the retention at `t`."""
+        return invoked_t < self.expired_t(t)
+
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
         return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
@@ -301,6 +368,7 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
+            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:
@@ -310,6 +378,8 @@ class OrderCheck:
                 self._forgot_epochs = True
         order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
+        if all(kept.record is not record for kept in known):
+            self._docket.epochs += 1
         return order
 
     # --- control operations --------------------------------------------------------------------------------------------------
@@ -365,7 +435,7 @@ class OrderCheck:
         for order, owed in self.undelivered(now):
             if next(owed, None) is not None:
                 return True
-            if any(overtaken.publication.invoked_t > expired_t for overtaken in order.missing()):
+            if any(overtaken.publication.invoked_t >= expired_t for overtaken in order.missing()):
                 return True
         return False
 
@@ -424,9 +494,11 @@ class OrderCheck:
 
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """A record of the publication is in the log: of that of its attempts whose generation it carries."""
-        invoked_t, region = publication.invocation(arrival.generation)
-        if region == order.real_time.region:
-            order.real_time.learn(publication, invoked_t, arrival.epoch, arrival.number)
+        invoked_t, region = publication.origin(arrival.token, arrival.generation)
+        real_time = order.real_time
+        if invoked_t > real_time.t and region == real_time.region:
+            raced = bool(self._log.flags(arrival.position) & RACED)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -443,7 +515,7 @@ class OrderCheck:
                     # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
                     self._primary(order, publication, seen.position, seen.number, t)
                 else:
-                    order.overtaken.pop(publication.seq, None)
+                    order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
         bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
@@ -453,24 +525,29 @@ class OrderCheck:
         return False
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
-        seq = publication.seq
-        this = Primary(position, seq, number, publication.confirmed_number, publication.ordered_t, order.record.name)
-        if not order.settled:
+        if order.is_next(publication, position):
+            order.come_past(publication)
+        elif order.settled:
+            self._judge_primary(order, publication, order.primary(publication, position, number), t)
+        else:
             order.settled = True
             order.come_past(publication)
-            self._log.retire(order.index, seq - 1)
-        else:
-            overtaken = order.overtaken.pop(seq, None) if order.overtaken else None
-            if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
-                self._inversion(publication, this, overtaken.by, t)
-            elif overtaken is None and publication.rank > order.passed and order.last.inverts(this):
-                self._inversion(publication, this, order.last, t)
-            if publication.rank > order.passed + 1:
-                self._pass_over(order, publication, this, t)
-            if publication.rank > order.passed:
-                order.come_past(publication)
-        if position > order.last.position:
-            order.last = this
+            self._log.retire(order.index, publication.seq - 1)
+        if position > order.last_position:
+            order.last = publication
+            order.last_position = position
+            order.last_number = number
+
+    def _judge_primary(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
+        overtaken, last = order.overtaken.pop(this.seq, None), order.last_primary
+        if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
+            self._inversion(publication, this, overtaken.by, t)
+        elif overtaken is None and publication.rank > order.passed and last.inverts(this):
+            self._inversion(publication, this, last, t)
+        if publication.rank > order.passed + 1:
+            self._pass_over(order, publication, this, t)
+        if publication.rank > order.passed:
+            order.come_past(publication)
 
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between what was passed and the later one that came instead."""
@@ -479,7 +556,7 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t <= expired_t:
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < expired_t:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
@@ -487,8 +564,20 @@ class OrderCheck:
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
-        if gap:
+        if gap and not self._subscription.racing:
             self._gap(order, gap, this, t)
+        elif gap:
+            self._await_racing(order, gap, this, t)
+
+    def _await_racing(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
+        """Where sessions race, what is missing may yet come on another one."""
+        for publication in gap:
+            order.overtake(publication, this, t, bound=False)
+        self.lost += (Lost(t + self._patience_s, t, order, this, tuple(gap)),)
+
+    @property
+    def _patience_s(self) -> float:
+        return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
     def settle(self, now: float) -> None:
         """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
@@ -509,7 +598,7 @@ class OrderCheck:
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
-        due_t = arrival.t + self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
+        due_t = arrival.t + self._patience_s
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
@@ -523,6 +612,8 @@ class OrderCheck:
         before_t = publication.invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
+                continue
+            if self._records.get(other.record.name) is not other.record:
                 continue
             for earlier in other.confirmed_pending(expired_t):
                 if earlier.invoked_t >= before_t:
@@ -552,13 +643,9 @@ class OrderCheck:
                 order.overtake(publication, this, t, bound=True)
 
     def _dead_letter_doubt(self) -> str:
-        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received.
-
-        A push request that did not arrive is not on record.
-        """
-        rules = self._docket.rules
-        enough = rules.mode is Mode.PUSH or self._subscription.losses >= rules.dead_letter_max_attempts - 1
-        return DEAD_LETTER if rules.dead_letter_max_attempts and enough else ""
+        """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
+        attempts_max = self._docket.rules.dead_letter_max_attempts
+        return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)
@@ -567,7 +654,7 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication) or self._race_doubt(late.position, early.position),
+            self._doubt(publication, t) or self._race_doubt(late.position, early.position),
         )
 
     def _race_doubt(self, *positions: int) -> str:
@@ -587,8 +674,16 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication),
+            self._doubt(publication, arrival.t) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
         )
 
-    def _doubt(self, publication: Publication) -> str:
-        return SOUGHT.format(self._docket.amnesty_cause) if publication.invoked_t <= self.excused_until_t else ""
+    def _doubt(self, publication: Publication, t: float) -> str:
+        """What may explain that a primary came late: a control operation, or what came is a second copy and the first is gone.
+
+        The service may store a message twice under one id; publish times tell the copies apart.
+        """
+        if publication.invoked_t <= self.excused_until_t:
+            return SOUGHT.format(self._docket.amnesty_cause)
+        if self._docket.ids_alone:
+            return ""
+        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self._dead_letter_doubt() else ""

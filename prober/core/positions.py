@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from array import array
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 ACKED = 1
 """An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
@@ -34,6 +34,9 @@ RACED = 8
 """Received on one of several sessions that race each other: its place among its neighbours is not certain."""
 STRANGE = 16
 """No recorded publish can have stored it."""
+
+REFUSED = 32
+"""A refusal was sent for the position at some time."""
 
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
@@ -51,6 +54,22 @@ _NO_TIMES = array("d")
 NO_STAMP = 0
 """Stands for the publish time of a delivery that does not state one."""
 """Columns of a log that holds nothing, shared by all idle keys; never written to."""
+
+
+N = TypeVar("N", int, float)
+
+
+def _moved(column: array[N], kept: range, slots: int) -> array[N]:
+    """A column of twice as many slots or more, with the same at the positions that are kept; both are rings."""
+    old, start, at = len(column), kept.start & (len(column) - 1), kept.start & (slots - 1)
+    ahead = min(old - start, len(kept))
+    rows = column[start : start + ahead] + column[: len(kept) - ahead]
+    moved = column[:0]
+    moved.frombytes(bytes(column.itemsize * slots))
+    fitting = min(slots - at, len(rows))
+    moved[at : at + fitting] = rows[:fitting]
+    moved[: len(rows) - fitting] = rows[fitting:]
+    return moved
 
 
 class Confirmation(NamedTuple):
@@ -98,10 +117,15 @@ class LearnedLog:
         self.frontier = 0
         self.floor = 0
         self.forgotten = 0
+        self._tokens: array[int]
         self._seqs: array[int]
         self._numbers: array[int]
         self._epochs: array[int]
         self._stamps: array[int]
+        self._heads: array[int]
+        self._links: array[int]
+        self._flags: array[int]
+        self._invoked: array[float]
         self._retired: dict[int, int] = {}
         self._strangers: dict[int, None] | None = None
         self._attempts: dict[int, int] | None = None
@@ -170,13 +194,8 @@ class LearnedLog:
         if position - self.floor > self._room:
             self._make_room()
         self.frontier = position
-        mask = self._mask
-        slot = position & mask
-        heads = self._heads
-        bucket = token & mask
-        back = (position - heads[bucket]) & self._wrap
-        self._links[slot] = back if back <= mask else 0
-        heads[bucket] = position & self._wrap
+        slot = position & self._mask
+        self._link(position, token)
         self._tokens[slot] = token
         try:
             self._epochs[slot] = epoch
@@ -192,6 +211,14 @@ class LearnedLog:
         self._invoked[slot] = invoked_t
         self._flags[slot] = 0
         return position
+
+    def _link(self, position: int, token: int) -> None:
+        """Puts a position at the head of its chain."""
+        mask, heads = self._mask, self._heads
+        bucket = token & mask
+        back = (position - heads[bucket]) & self._wrap
+        self._links[position & mask] = back if back <= mask else 0
+        heads[bucket] = position & self._wrap
 
     def holds(self, position: int) -> bool:
         """Whether the position is still inside the window."""
@@ -220,6 +247,11 @@ class LearnedLog:
     def flags(self, position: int) -> int:
         """The flags of a position inside the window."""
         return self._flags[position & self._mask]
+
+    def flags_of(self, token: int) -> int:
+        """The flags of the newest position of a message id's token; none if it is unknown or has left the window."""
+        position = self.find(token)
+        return self._flags[position & self._mask] if position else 0
 
     def mark(self, position: int, flag: int) -> None:
         """Sets a flag on a position inside the window."""
@@ -252,9 +284,9 @@ class LearnedLog:
         if len(attempts) > 2 * self._window:
             self._attempts = {p: n for p, n in attempts.items() if p > self.floor}
 
-    def may_be_dead_lettered(self, position: int) -> bool:
-        """Whether a position was delivered so often that the dead-letter policy may have removed it unseen."""
-        return self._attempts is not None and self._attempts.get(position, 0) >= self._attempts_max - 1
+    def may_be_dead_lettered(self, position: int, lost: float = 0) -> bool:
+        """Whether a position was delivered so often, and `lost` so often, that the dead-letter policy may have removed it unseen."""
+        return self._attempts is not None and self._attempts.get(position, 0) + lost >= self._attempts_max - 1
 
     def may_be_gone(self, position: int) -> bool:
         """Whether a position inside the window left the subscription, or may have."""
@@ -263,11 +295,11 @@ class LearnedLog:
     def between(self, after: int, upto: int, expired_t: float = -inf) -> list[int]:
         """The positions strictly between two that are still in the subscription, as far as the window reaches.
 
-        What was published up to `expired_t` may be older than the retention, and is not counted.
+        What was published before `expired_t` may be older than the retention, and is not counted.
         """
         lowest, highest = max(after, self.floor) + 1, min(upto, self.frontier + 1)
         there = [position for position in range(lowest, highest) if not self.flags(position) & REMOVED]
-        return there if expired_t == -inf else [position for position in there if self.invoked_t(position) > expired_t]
+        return there if expired_t == -inf else [position for position in there if self.invoked_t(position) >= expired_t]
 
     def may_follow(self, position: int, after: int) -> bool:
         """Whether `position` may be sent right after `after`: it is the next one, an earlier one, or all between may be gone."""
@@ -306,15 +338,23 @@ class LearnedLog:
             del strangers[next(iter(strangers))]
 
     def _grow(self) -> None:
-        columns = (self._tokens, self._epochs, self._seqs, self._numbers, self._invoked, self._flags)
+        """Twice the room. The columns are moved as they are; the chains are made anew."""
+        slots = 2 * (self._mask + 1)
+        if not slots:
+            self._allocate(_SMALLEST)
+            return
         kept = range(self.floor + 1, self.frontier + 1)
-        rows = [[column[p & self._mask] for column in columns] for p in kept]
-        stamps = [self._stamps[p & self._mask] for p in kept] if self._stamps else [NO_STAMP] * len(rows)
-        self._allocate(max(_SMALLEST, 2 * (self._mask + 1)))
-        self.frontier = self.floor
-        for (token, epoch, seq, number, invoked_t, flags), stamp in zip(rows, stamps, strict=True):
-            position = self.learn(int(token), stamp, int(epoch), int(seq), int(number), invoked_t)
-            self._flags[position & self._mask] = int(flags)
+        tokens = self._tokens = _moved(self._tokens, kept, slots)
+        self._epochs = _moved(self._epochs, kept, slots)
+        self._seqs = _moved(self._seqs, kept, slots)
+        self._numbers = _moved(self._numbers, kept, slots)
+        self._invoked = _moved(self._invoked, kept, slots)
+        self._flags = _moved(self._flags, kept, slots)
+        if self._stamps:
+            self._stamps = _moved(self._stamps, kept, slots)
+        self._make_chains(slots)
+        for position in kept:
+            self._link(position, tokens[position & self._mask])
 
     def _stamp(self, slot: int, stamp: int) -> None:
         """Keeps a publish time; most histories state all or none."""
@@ -336,15 +376,18 @@ class LearnedLog:
         self._heads = self._links = self._epochs = self._flags = _NO_SMALL_NUMBERS
         self._invoked = _NO_TIMES
 
-    def _allocate(self, slots: int) -> None:
+    def _make_chains(self, slots: int) -> None:
         self._room = min(slots, self._window)
         self._mask = slots - 1
         wide = 2 * slots > _LOW_16_BITS
         self._wrap = _LOW_32_BITS if wide else _LOW_16_BITS
         small, size = ("I", 4) if wide else ("H", 2)
-        self._tokens = array("q", bytes(8 * slots))
         self._heads = array(small, bytes(size * slots))
         self._links = array(small, bytes(size * slots))
+
+    def _allocate(self, slots: int) -> None:
+        self._make_chains(slots)
+        self._tokens = array("q", bytes(8 * slots))
         self._epochs = array("B", bytes(slots))
         self._seqs = array("I", bytes(4 * slots))
         self._numbers = array("I", bytes(4 * slots))

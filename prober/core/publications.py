@@ -71,10 +71,10 @@ class Publication:
     ordered_t   when the confirmed attempt was handed over: session order is promised in that order.
     received    whether any subscription received the primary.
     early       deliveries whose meaning depends on the outcome, or that are duplicates.
+    several     the prober's own attempts, where there was more than one or not all of them succeeded.
     """
 
     __slots__ = (
-        "_attempts",
         "abandoned",
         "confirmed_number",
         "confirmed_t",
@@ -87,6 +87,7 @@ class Publication:
         "received",
         "region",
         "seq",
+        "several",
         "size",
         "token",
         "waiting",
@@ -108,7 +109,7 @@ class Publication:
         self.ordered_t = t
         self.early: tuple[Early, ...] = ()
         self.following: Publication | None = None
-        self._attempts: Attempts | None = None
+        self.several: Attempts | None = None
 
     @property
     def confirmed(self) -> bool:
@@ -118,17 +119,22 @@ class Publication:
     @property
     def attempts(self) -> int:
         """How many attempts of the prober's own were recorded."""
-        return 1 if self._attempts is None else self._attempts.count
+        return 1 if self.several is None else self.several.count
 
     @property
     def open(self) -> bool:
         """Whether an attempt has no outcome yet."""
-        return self.token is None if self._attempts is None else self._attempts.open > 0
+        return self.token is None if self.several is None else self.several.open > 0
 
     @property
     def unknown(self) -> bool:
         """Whether an attempt ended without anybody knowing what it stored."""
-        return self._attempts is not None and self._attempts.unknown
+        return self.several is not None and self.several.unknown
+
+    @property
+    def several_regions(self) -> bool:
+        """Whether attempts were handed over in more than one region, so that a record may be of either."""
+        return self.several is not None and len({region for _, region in self.several.invoked.values()}) > 1
 
     @property
     def certainly_unsent(self) -> bool:
@@ -143,7 +149,11 @@ class Publication:
     def invocation(self, generation: int) -> tuple[float, str]:
         """When and in which region an attempt was handed over."""
         first = (self.invoked_t, self.region)
-        return first if self._attempts is None else self._attempts.invoked.get(generation, first)
+        return first if self.several is None else self.several.invoked.get(generation, first)
+
+    def origin(self, token: int, generation: int) -> tuple[float, str]:
+        """When and in which region a record was handed over: the primary with the confirmed attempt, another with its generation's."""
+        return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
@@ -154,8 +164,8 @@ class Publication:
 
     def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
         """Notes a confirmation; True when it names the primary, which only the first one does."""
-        if self._attempts is not None:
-            self._attempts.open = max(0, self._attempts.open - 1)
+        if self.several is not None:
+            self.several.open = max(0, self.several.open - 1)
         if self.abandoned:
             self._several().unknown = True
         if self.token is not None or self.abandoned:
@@ -163,8 +173,8 @@ class Publication:
         self.token = token
         self.confirmed_t = t
         self.confirmed_number = number
-        if self._attempts is not None:
-            self.ordered_t, self.region = self._attempts.invoked.get(generation, (self.invoked_t, self.region))
+        if self.several is not None:
+            self.ordered_t, self.region = self.several.invoked.get(generation, (self.invoked_t, self.region))
         return True
 
     def delivered_early(self, early: Early) -> None:
@@ -190,10 +200,10 @@ class Publication:
         attempts.unknown = attempts.unknown or unknown
 
     def _several(self) -> Attempts:
-        if self._attempts is None:
-            self._attempts = Attempts(self.invoked_t, self.region)
-            self._attempts.open = 0 if self.token is not None else 1
-        return self._attempts
+        if self.several is None:
+            self.several = Attempts(self.invoked_t, self.region)
+            self.several.open = 0 if self.token is not None else 1
+        return self.several
 
 
 class EpochRecord:
@@ -203,6 +213,7 @@ class EpochRecord:
     ranks       how many publications were invoked, and `latest` the last of them.
     confirmed_rank  the highest rank that was confirmed.
     complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
+    regions     where any of it was published.
     """
 
     __slots__ = (
@@ -217,6 +228,7 @@ class EpochRecord:
         "name",
         "open",
         "ranks",
+        "regions",
     )
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
@@ -226,6 +238,7 @@ class EpochRecord:
         self.complete = complete
         self.given_up = 0
         self.ranks = 0
+        self.regions: tuple[str, ...] = ()
         self.confirmed_rank = 0
         self.latest: Publication | None = None
         self.open: dict[int, Publication] = {}
@@ -251,29 +264,34 @@ class EpochRecord:
 
     def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int, region: str, size: int) -> bool:
         """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
-        publication = self.open.get(seq)
-        if publication is not None:
-            publication.republish(generation, t, region)
-        elif self.last and self.first <= seq <= self.last and self.was_invoked(seq):
-            self._repeat(seq)
-        else:
-            self._extend(seq)
-            self.ranks += 1
-            publication = self.open[seq] = Publication(seq, t, number, waiting, self.ranks, region, size)
-            if self.latest is not None:
-                self.latest.following = publication
-            self.latest = publication
-            if len(self.open) > OPEN_KEPT:
-                del self.open[next(iter(self.open))]
-                self.given_up += 1
-                return True
-        return False
+        if region not in self.regions:
+            self.regions += (region,)
+        if seq != self.last + 1 or not self.last:
+            publication = self.open.get(seq)
+            if publication is not None:
+                publication.republish(generation, t, region)
+                return False
+            if self.last and self.first <= seq <= self.last and self.was_invoked(seq):
+                self._repeat(seq)
+                return False
+        self._extend(seq)
+        self.ranks += 1
+        publication = self.open[seq] = Publication(seq, t, number, waiting, self.ranks, region, size)
+        if self.latest is not None:
+            self.latest.following = publication
+        self.latest = publication
+        if len(self.open) <= OPEN_KEPT:
+            return False
+        del self.open[next(iter(self.open))]
+        self.given_up += 1
+        return True
 
     def receive(self, publication: Publication) -> None:
         """Notes that one more subscription received the primary."""
         publication.received = True
         publication.waiting -= 1
-        self.settle(publication)
+        if publication.waiting <= 0:
+            self.settle(publication)
 
     def settle(self, publication: Publication) -> None:
         """Drops the record of a sequence number when its outcome is known and no subscription waits for it."""
@@ -307,10 +325,10 @@ class EpochRecord:
             self.complete = False
 
     def _extend(self, seq: int) -> None:
-        if not self.last:
-            self.first = self.last = seq
-        elif seq == self.last + 1:
+        if seq == self.last + 1 and self.last:
             self.last = seq
+        elif not self.last:
+            self.first = self.last = seq
         elif seq > self.last:
             self._skip(self.last + 1, seq - 1)
             self.last = seq

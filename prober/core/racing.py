@@ -5,19 +5,28 @@ recorded is not the order in which they were sent, even for first deliveries: th
 one delivers. The learned log would take the order of arrival for the order of the log. So a delivery that comes before something that
 must precede it is put back, with everything that follows on its session, until what is missing has come on another session, or had
 time to: Delta for the streams of one subscriber, the clock error for others. What never comes is a gap.
+
+Where nothing says which of two records of different sessions comes first, only their arrival tells their places in the log, and that is
+not certain (`Abreast`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, Delivered, LeaseModified, Nacked
+from prober.core.publications import Publication
+from prober.core.sessions import Arrival
 
 PUT_BACK_MAX: Final = 4096
 """Events put back per key; beyond that the first is let through at once."""
+
+ABREAST_MAX: Final = 64
+"""First deliveries per session whose order beside those of other sessions is looked at; what came before them is taken as abreast."""
 
 SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 
@@ -25,10 +34,11 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 class PutBack:
     """What was put back of one key, by session, each first in, first out."""
 
-    __slots__ = ("_count", "_queues")
+    __slots__ = ("_behind", "_count", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
+        self._behind: dict[str, str] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -67,30 +77,47 @@ class PutBack:
         waiting = (event for queue in self._queues.values() for _, event, _ in queue)
         return sum(isinstance(event, Delivered) and event.message_id == message_id for event in waiting)
 
-    def let_go(self, session: str) -> None:
-        """What waits first on a session need not wait any more."""
+    def deliveries(self, besides: str) -> Iterator[Delivered]:
+        """What waits on other sessions, the first of each."""
+        for session, queue in self._queues.items():
+            if session != besides:
+                yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
+
+    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
+        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
+
+        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
+        """
         queue = self._queues[session]
-        queue[0] = (LONG_AGO, *queue[0][1:])
+        if at_once:
+            queue[0] = (LONG_AGO, *queue[0][1:])
+        else:
+            self._behind.setdefault(session, message_id)
 
-    def next(self, now: float, waits: Callable[[Delivered], bool]) -> tuple[SessionEvent, int] | None:
-        """Takes out an event that need not wait any more: nothing is missing before it, or it was due before `now`.
+    def next(
+        self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
+    ) -> tuple[SessionEvent, int, bool] | None:
+        """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
 
-        What is due gives way to what waits on another session and has a lower sequence number: both waited for something else.
+        What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
         """
         due = None
         for session, queue in self._queues.items():
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
-                return self._take(session)
+                return (*self._take(session), True)
             if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
                 due = due or session
-        return None if due is None else self._take(self._before(due))
+        if due is None:
+            return None
+        behind = self._behind.get(due)
+        proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
+        return (*self._take(due if proven else self._first_published(published_as)), proven)
 
-    def _before(self, session: str) -> str:
-        due = self.first(session)
-        heads = ((queue[0][1], name) for name, queue in self._queues.items())
-        lower = [(event.seq, name) for event, name in heads if isinstance(event, Delivered) and event.epoch == due.epoch]
-        return min(lower)[1]
+    def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
+        """The session on which the delivery waits that was published first, be it behind others."""
+        waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
+        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]
@@ -98,4 +125,82 @@ class PutBack:
         self._count -= 1
         if not queue:
             del self._queues[session]
+            self._behind.pop(session, None)
         return event, number
+
+
+class First(NamedTuple):
+    """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead."""
+
+    t: float
+    position: int
+    epoch: str
+    seq: int
+    proven: bool
+    invoked_t: float
+    ordered_t: float
+    completed_t: float
+    race_s: float
+
+    def precedes(self, other: First, eps: float) -> bool:
+        """Whether this one certainly stands before the other in the log: by session order or in real time."""
+        if not self.proven:
+            return False
+        in_session = other.proven and self.epoch == other.epoch and self.seq < other.seq and self.ordered_t <= other.ordered_t
+        return in_session or self.completed_t + eps < other.invoked_t
+
+
+class Abreast:
+    """What was delivered for the first time lately, by session: records of two sessions whose order only their arrival tells."""
+
+    __slots__ = ("_beyond_t", "_sessions")
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, deque[First]] = {}
+        self._beyond_t = LONG_AGO
+
+    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float) -> set[int]:
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it.
+
+        `waiting` was put back on other sessions, and is learned later.
+        """
+        raced = {first.position for other in waiting if _abreast(first, other, eps)}
+        self._forget(first)
+        for session, others in self._sessions.items():
+            if session != own:
+                raced |= {other.position for other in others if _abreast(first, other, eps)}
+        if raced or self._beyond_t >= first.t - first.race_s:
+            raced.add(first.position)
+        latest = self._sessions.setdefault(own, deque())
+        latest.append(first)
+        if len(latest) > ABREAST_MAX:
+            dropped = latest.popleft()
+            if len(self._sessions) > 1:
+                self._beyond_t = dropped.t
+        return raced
+
+    def _forget(self, first: First) -> None:
+        """What was put back is learned late, so twice the time is waited for it."""
+        for session in list(self._sessions):
+            others = self._sessions[session]
+            while others and others[0].t < first.t - 3 * max(first.race_s, others[0].race_s):
+                others.popleft()
+            if not others:
+                del self._sessions[session]
+
+
+def first_of(event: Arrival | Delivered, token: int, publication: Publication | None, race_s: float, position: int = 0) -> First:
+    """What is known of the place of a first delivery, also of one that has none yet because it was put back."""
+    t, epoch, seq = event.t, event.epoch, event.seq
+    if publication is None:
+        return First(t, position, epoch, seq, False, LONG_AGO, LONG_AGO, inf, race_s)
+    invoked_t, _ = publication.origin(token, event.generation)
+    proven, ordered_t, completed_t = publication.token == token, publication.ordered_t, publication.confirmed_t
+    return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s)
+
+
+def _abreast(one: First, other: First, eps: float) -> bool:
+    """Whether either may stand before the other."""
+    if abs(one.t - other.t) > max(one.race_s, other.race_s):
+        return False
+    return not one.precedes(other, eps) and not other.precedes(one, eps)

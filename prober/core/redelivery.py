@@ -27,7 +27,6 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -73,6 +72,7 @@ NONE: Final = Predecessor(0, 0, LONG_AGO)
 class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
+    `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before.
     """
 
@@ -84,6 +84,7 @@ class Skip(NamedTuple):
     acked: bool
     witnesses: tuple[int, ...]
     facts: Facts
+    nacked: int = 0
 
 
 class RedeliveryCheck:
@@ -189,12 +190,9 @@ class RedeliveryCheck:
             return NONE
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _pasts(self, own: Track) -> Iterator[Iterator[Span]]:
+    def _pasts(self, own: Track) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
-        for track in self._tracks.others(own):
-            yield track.past()
-        for spans in self._tracks.past:
-            yield iter(spans)
+        return [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
@@ -243,7 +241,10 @@ class RedeliveryCheck:
         kept = []
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         for skip in self.held:
-            if arrival.track.session is not skip.session and arrival.position >= skip.position - 1 and sent_t <= skip.t:
+            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
+            if explains and skip.nacked and sent_t <= skip.t:
+                continue
+            if explains and arrival.track.session is not skip.session and sent_t <= skip.t:
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
@@ -251,7 +252,8 @@ class RedeliveryCheck:
         self.held = tuple(kept)
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        self._docket.violation(Kind.REDELIVERY_SKIP, skip.t, skip.witnesses, skip.facts, doubt)
+        kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP
+        self._docket.violation(kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -265,18 +267,18 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else ""
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._docket.rules.clock_error_s < nacked_t:
+        if arrival.lo - self._docket.rules.clock_error_s < nacked_t and arrival.position > position:
             return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
             return
         flags = self._log.flags(position)
-        if flags & REMOVED or self._log.invoked_t(position) <= self._orders.expired_t(arrival.t):
+        if flags & REMOVED or self._orders.has_expired(self._log.invoked_t(position), arrival.t):
             return
         doubt = ""
         if flags & ACKED:
@@ -285,13 +287,22 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        self._docket.violation(
-            Kind.PUSH_ADVANCE_PAST_NACK,
-            arrival.t,
-            (self._log.number(position), number, arrival.number),
-            {"seq": arrival.seq, "epoch": arrival.epoch, "nacked": self._log.seq(position)},
-            doubt,
-        )
+        elif (flags | self._log.flags(arrival.position)) & RACED:
+            doubt = RACING
+        eps, session = self._docket.rules.clock_error_s, arrival.track.session
+        witnesses = (self._log.number(position), number, arrival.number)
+        facts: Facts = {
+            "seq": arrival.seq,
+            "epoch": arrival.epoch,
+            "message_id": arrival.message_id,
+            "nacked": self._log.seq(position),
+            "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
+        }
+        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
+        if doubt or not eps:
+            self._file(skip, doubt)
+        else:
+            self._put_on_hold(skip)
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
@@ -302,10 +313,15 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if not any(self._orders.share_region(after, position, arrival.position) for position in skipped):
+        here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
+        if not here:
             return ELSEWHERE
         flags = self._log.flags
-        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in skipped)
+        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
+        return RACING if raced else ""
+
+    def _race_doubt(self, arrival: Arrival) -> str:
+        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
         return RACING if raced else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
@@ -319,6 +335,7 @@ class RedeliveryCheck:
             "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
+            "mode": self._docket.rules.mode.value,
         }
         epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         if any(epoch != arrival.epoch for epoch in epochs):

@@ -23,16 +23,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.counts import Counts
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
-from prober.core.liveness import LivenessCheck
+from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
-from prober.core.rules import Rules
+from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
 
@@ -172,7 +173,7 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Rules, Counter, MethodType, BuiltinMethodType})
+_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType, BuiltinMethodType})
 """Types of what keys share; the method of a compiled class is a built-in one."""
 
 _KINDS: Final[tuple[type, ...]] = (
@@ -191,6 +192,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Acknowledgements,
     Attempts,
     LivenessCheck,
+    Owed,
     Tracks,
     Track,
     Span,

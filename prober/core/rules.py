@@ -6,9 +6,11 @@ deliberately generous: a generous bound hides little, an optimistic one raises f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+from typing import Final
 
 from prober.core.findings import Kind
 
@@ -102,14 +104,34 @@ _BY_POSITION = {Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_P
 ONE_RECORD_PER_ID = "one_record_per_message_id"
 """The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
 
+ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {
+    ONE_RECORD_PER_ID: "message ids taken for one record each, since no publish times were recorded"
+}
+"""Assumptions that are no bounds of `Rules`: their names and values say nothing to a reader."""
 
-def assumptions_behind(kind: Kind, rules: Rules, *, ids_alone: bool) -> dict[str, float]:
-    """The bounds that a finding of this kind relies on, by name: what to check first when the finding is doubted.
 
-    Kinds that are not listed compare recorded facts only and rely on no bound. `ids_alone`: no publish times were recorded, so what
-    compares positions takes a message id for one record.
-    """
-    assumed = {name: float(getattr(rules, name)) for name in _ASSUMED.get(kind, ())}
-    if ids_alone and kind in _BY_POSITION:
-        assumed[ONE_RECORD_PER_ID] = 1.0
-    return assumed
+class Assumptions:
+    """The bounds that findings under these rules rely on: what to check first when a finding is doubted."""
+
+    __slots__ = ("_known", "rules")
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self._known: dict[tuple[Kind, bool], Mapping[str, float]] = {}
+
+    def behind(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
+        """Those of one kind, by name; findings share the mapping.
+
+        Kinds that are not listed compare recorded facts only and rely on no bound. `ids_alone`: no publish times were recorded, so
+        what compares positions takes a message id for one record.
+        """
+        known = self._known.get((kind, ids_alone))
+        if known is None:
+            known = self._known[kind, ids_alone] = self._gather(kind, ids_alone=ids_alone)
+        return known
+
+    def _gather(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
+        assumed = {name: float(getattr(self.rules, name)) for name in _ASSUMED.get(kind, ())}
+        if ids_alone and kind in _BY_POSITION:
+            assumed[ONE_RECORD_PER_ID] = 1.0
+        return assumed

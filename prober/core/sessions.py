@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Final, TypeAlias
 
-from prober.core.events import LONG_AGO
+from prober.core.events import LONG_AGO, Delivered
 
 SPANS_PER_DELAY: Final = 16
 """Into how many spans the deliveries of one Delta are divided."""
@@ -34,8 +34,8 @@ OWNERS_KEPT: Final = 64
 ANCIENT: Final = 1 << 62
 """Stands for the position of a delivery that can no longer be placed: higher than any, so that nothing is judged against it."""
 
-Held: TypeAlias = tuple[int, float, float]
-"""A delivery that its subscriber holds: its event number, and until when its lease certainly and perhaps runs."""
+Held: TypeAlias = tuple[int, float, float, float]
+"""A delivery that its subscriber holds: its event number, when it came, and until when its lease certainly and perhaps runs."""
 
 
 class Session:
@@ -132,6 +132,12 @@ class Span:
             self.position = position
             self.number = number
 
+    def take_in(self, other: Span) -> None:
+        """Becomes one span with that of another session."""
+        self.absorb(max(self.last_t, other.last_t), other.position, other.number)
+        self.first_t = min(self.first_t, other.first_t)
+        self.sent_after_t = LONG_AGO
+
 
 class Track:
     """What one key has seen of one session.
@@ -145,6 +151,7 @@ class Track:
     """
 
     __slots__ = (
+        "_highest_held",
         "_leased_until_t",
         "held",
         "last",
@@ -164,6 +171,7 @@ class Track:
         self.unsettled_until_t = LONG_AGO
         self.rewound_t = LONG_AGO
         self._leased_until_t = LONG_AGO
+        self._highest_held = 0
         self.last = 0
         self.last_t = LONG_AGO
         self.last_number = 0
@@ -184,37 +192,40 @@ class Track:
     def record(self, position: int, t: float, number: int, delay_s: float, eps: float) -> None:
         """Notes a delivery. What was followed by something a Delta earlier is no longer needed."""
         if self.last:
-            self._remember_last(delay_s)
+            spans = self.spans
+            if spans and self.last_t - spans[-1].first_t <= delay_s / SPANS_PER_DELAY:
+                spans[-1].absorb(self.last_t, self.last, self.last_number)
+            else:
+                self._remember_last(t - delay_s - eps)
         if position != self.last + 1 or not self.last:
             self.run_start = position
             self.run_start_t = t
         self.last = position
         self.last_t = t
         self.last_number = number
+
+    def _remember_last(self, needed_from_t: float) -> None:
         spans = self.spans
-        while len(spans) > 1 and spans[1].last_t < t - delay_s - eps:
+        while len(spans) > 1 and spans[1].last_t < needed_from_t:
             del spans[0]
+        spans.append(Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t))
 
-    def _remember_last(self, delay_s: float) -> None:
-        spans = self.spans
-        if spans and self.last_t - spans[-1].first_t <= delay_s / SPANS_PER_DELAY:
-            spans[-1].absorb(self.last_t, self.last, self.last_number)
-        else:
-            spans.append(Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t))
-
-    def past(self) -> Iterator[Span]:
+    def past(self) -> list[Span]:
         """Everything that was delivered on the session, as far as it may matter, in order; the latest delivery stands alone."""
-        yield from self.spans
-        if self.last:
-            yield Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t)
+        if not self.last:
+            return self.spans
+        return [*self.spans, Span(self.last_t, self.last_t, self.last, self.last_number, self.session.opened_t)]
 
     # --- what is held --------------------------------------------------------------------------------------------------------
 
     def hold(self, position: int, held: Held, window: int) -> None:
         """Its subscriber certainly holds a message now. More than a window of them is not remembered."""
-        self.drop_from(position)
+        if position <= self._highest_held:
+            self.drop_from(position)
+        self._highest_held = position
         self.held[position] = held
-        self._leased_until_t = max(self._leased_until_t, held[2])
+        if held[3] > self._leased_until_t:
+            self._leased_until_t = held[3]
         if len(self.held) > window:
             self.doubt(next(iter(self.held)))
 
@@ -222,9 +233,9 @@ class Track:
         """The lease of a message was changed to end at `until_t`: earlier, or perhaps later, than it would have."""
         held = self.held.get(position)
         if held is not None:
-            number, certainly_t, perhaps_t = held
+            number, t, certainly_t, perhaps_t = held
             perhaps_t = max(perhaps_t, until_t + delay_s)
-            self.held[position] = (number, min(certainly_t, until_t), perhaps_t)
+            self.held[position] = (number, t, min(certainly_t, until_t), perhaps_t)
             self._leased_until_t = max(self._leased_until_t, perhaps_t)
 
     def let_go(self, position: int) -> bool:
@@ -238,7 +249,7 @@ class Track:
         """A position is no longer held certainly, but perhaps."""
         held = self.held.get(position)
         if held is not None:
-            self.unsettle(held[2])
+            self.unsettle(held[3])
             self.let_go(position)
 
     def drop_from(self, floor: int) -> None:
@@ -253,7 +264,7 @@ class Track:
         """The lowest position above `floor` that its subscriber certainly still holds at `t`; 0 if there is none."""
         while self.held:
             position = next(iter(self.held))
-            if self.held[position][1] > t and position > floor:
+            if self.held[position][2] > t and position > floor:
                 return position
             self.doubt(position)
         return 0
@@ -283,74 +294,86 @@ class Tracks:
     until when something of it may count as held (`unsettled_until_t`), and how far its subscriber had come (`lasts_of`). A stream that
     is closed is over; a pull response or push request is when nothing that came with it is held any more.
 
+    by_session      the tracks by the names of their sessions: to look up, not to change.
+    latest          the one that delivered last, None if it is not tracked any more.
     forgetful       whether a subscriber's last delivery may have been forgotten.
     """
 
-    __slots__ = ("_by_session", "_last_of", "_streaming", "forgetful", "past", "unsettled_until_t")
+    __slots__ = ("_last_of", "_streaming", "by_session", "forgetful", "latest", "past", "unsettled_until_t")
 
     def __init__(self, *, streaming: bool) -> None:
         self._streaming = streaming
-        self._by_session = NO_TRACKS
+        self.by_session = NO_TRACKS
+        self.latest: Track | None = None
         self._last_of = NO_OWNERS
         self.past: list[list[Span]] = []
         self.unsettled_until_t = LONG_AGO
         self.forgetful = False
 
     def __len__(self) -> int:
-        return len(self._by_session)
+        return len(self.by_session)
 
     def __iter__(self) -> Iterator[Track]:
-        return iter(self._by_session.values())
+        return iter(self.by_session.values())
 
     def find(self, session: str) -> Track | None:
         """What was seen of the session of that name."""
-        return self._by_session.get(session)
+        return self.by_session.get(session)
 
     def of(self, session: Session, t: float) -> Track:
         """The track of a session that delivers at `t`, begun if it is new."""
-        track = self._by_session.get(session.name)
+        track = self.by_session.get(session.name)
         if track is not None and track.session is session:
+            self.latest = track
             return track
         if track is not None:
             self._fold(session.name)
         if not self._streaming:
-            self._fold_all(name for name, track in self._by_session.items() if not track.lowest_held(t, 0))
-        if len(self._by_session) >= TRACKS_KEPT:
-            self._fold(next(iter(self._by_session)))
+            self._fold_all([name for name, track in self.by_session.items() if not track.lowest_held(t, 0)])
+        if len(self.by_session) >= TRACKS_KEPT:
+            self._fold(next(iter(self.by_session)))
             self.forgetful = True
-        if not self._by_session:
-            self._by_session = {}
-        track = self._by_session[session.name] = Track(session)
+        if not self.by_session:
+            self.by_session = {}
+        track = self.latest = self.by_session[session.name] = Track(session)
         return track
 
     def others(self, own: Track) -> Iterable[Track]:
         """All tracks but one."""
-        if len(self._by_session) == 1:
+        if len(self.by_session) == 1:
             return ()
-        return [track for track in self._by_session.values() if track is not own]
+        return [track for track in self.by_session.values() if track is not own]
 
     def lasts_of(self, subscriber: str, arrival: Arrival) -> Iterator[int]:
         """The last position delivered on each session of a subscriber before an arrival; of sessions that are over the latest."""
-        for track in self._by_session.values():
+        for track in self.by_session.values():
             if track.session.subscriber == subscriber:
                 yield arrival.own if track is arrival.track else track.last
         yield self._last_of.get(subscriber, 0)
 
+    def unsettle(self, track: Track | None, until_t: float) -> None:
+        """Something let go may still count as held until `until_t`: of a session that is tracked, or of one that is over."""
+        if track is not None:
+            track.unsettle(until_t)
+        elif until_t > self.unsettled_until_t:
+            self.unsettled_until_t = until_t
+
     def fold_closed(self, t: float) -> None:
         """Folds away the streams that are closed at `t`."""
-        self._fold_all(name for name, track in self._by_session.items() if self._streaming and track.session.closed_t <= t)
+        self._fold_all([name for name, track in self.by_session.items() if self._streaming and track.session.closed_t <= t])
 
-    def _fold_all(self, names: Iterable[str]) -> None:
-        for name in list(names):
+    def _fold_all(self, names: list[str]) -> None:
+        for name in names:
             self._fold(name)
 
     def _fold(self, name: str) -> None:
-        track = self._by_session.pop(name)
+        self.latest = None
+        track = self.by_session.pop(name)
         track.drop_from(0)
-        self.unsettled_until_t = max(self.unsettled_until_t, track.busy_until_t)
+        self.unsettle(None, track.busy_until_t)
         if track.last:
             self._remember_owner(track)
-        self._remember_past(list(track.past()))
+        self._remember_past(track.past())
 
     def _remember_owner(self, track: Track) -> None:
         owners = self._last_of = self._last_of or {}
@@ -366,10 +389,10 @@ class Tracks:
             return
         self.past.append(spans)
         if len(self.past) > PASTS_KEPT:
-            oldest = [*self.past.pop(0), *self.past.pop(0)]
-            highest = max(oldest, key=lambda span: span.position)
-            first_t, last_t = min(span.first_t for span in oldest), max(span.last_t for span in oldest)
-            self.past.insert(0, [Span(first_t, last_t, highest.position, highest.number, LONG_AGO)])
+            oldest, *others = [*self.past[0], *self.past.pop(1)]
+            for span in others:
+                oldest.take_in(span)
+            self.past[0] = [oldest]
 
     def forget_before(self, t: float) -> None:
         """Nothing that was sent up to `t` can be a predecessor any more."""
@@ -378,13 +401,14 @@ class Tracks:
 
     def distrust(self) -> None:
         """Forgets where all sessions stood: a seek, or a hole in the record."""
-        for track in self._by_session.values():
+        for track in self.by_session.values():
             track.distrust()
         self.past = []
 
     def forget(self) -> None:
         """Gives everything back."""
-        self._by_session = NO_TRACKS
+        self.by_session = NO_TRACKS
+        self.latest = None
         self.past = []
         self.forgetful = self.forgetful or bool(self._last_of)
         self._last_of = NO_OWNERS
@@ -392,7 +416,7 @@ class Tracks:
     @property
     def busy_until_t(self) -> float:
         """Until when something may count as held, on a session or of one that was folded away."""
-        return max([self.unsettled_until_t, *(track.busy_until_t for track in self._by_session.values())])
+        return max([self.unsettled_until_t, *(track.busy_until_t for track in self.by_session.values())])
 
 
 class Arrival:
@@ -402,6 +426,7 @@ class Arrival:
     new         whether this is the first delivery of its record.
     copies_id   whether that is a further record of a message id: the service stored the message twice.
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
+    proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
@@ -416,6 +441,7 @@ class Arrival:
         "number",
         "own",
         "position",
+        "proven",
         "seq",
         "stamp",
         "t",
@@ -423,18 +449,19 @@ class Arrival:
         "track",
     )
 
-    def __init__(self, t: float, number: int, lo: float, track: Track, epoch: str, seq: int, message_id: str, stamp: int) -> None:
-        self.t = t
+    def __init__(self, event: Delivered, number: int, lo: float, track: Track, stamp: int) -> None:
+        self.t = event.t
         self.number = number
         self.lo = lo
         self.track = track
         self.own = track.last
-        self.epoch = epoch
-        self.seq = seq
-        self.message_id = message_id
+        self.epoch = event.epoch
+        self.seq = event.seq
+        self.message_id = message_id = event.message_id
+        self.generation = event.generation
         self.token = hash(message_id)
         self.stamp = stamp
         self.position = 0
         self.new = False
-        self.generation = 0
         self.copies_id = False
+        self.proven = False

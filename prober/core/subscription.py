@@ -14,7 +14,7 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
-from prober.core.rules import Mode, Rules
+from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Flow, Session
 from prober.core.waiting import WaitingTime
 
@@ -42,7 +42,7 @@ class Subscription:
     complete        whether every session was seen to open, so that no unknown one can deliver.
     holed           whether the record had a hole.
     lost_until_t    until when messages of a lost pull may be leased.
-    losses          how many streams broke and pulls were lost so far.
+    losses          how many streams broke and pulls were lost so far, `inf` where pulls are recorded only once they are answered.
     racing          whether deliveries may overtake each other on several sessions.
     """
 
@@ -52,6 +52,8 @@ class Subscription:
         "_open_streams",
         "_sessions",
         "_unanswered",
+        "ack_settled_s",
+        "assumptions",
         "complete",
         "holed",
         "index",
@@ -75,8 +77,10 @@ class Subscription:
         self.name = name
         self.index = index
         self.rules = rules
+        self.assumptions = Assumptions(rules)
         self.streaming = rules.mode is Mode.STREAMING
         self.shortest_deadline_s = rules.shortest_deadline_s
+        self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
@@ -86,7 +90,7 @@ class Subscription:
         self.seen = False
         self.complete = True
         self.holed = False
-        self.losses = 0
+        self.losses = 0.0
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0
         self._sessions: dict[str, Session] = {}
@@ -115,6 +119,8 @@ class Subscription:
         if event.session in self._sessions:
             self._end(event.session, event.t, lost=False)
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
+        if self.rules.mode is Mode.PULL and invoked_t < event.t:
+            self.losses = inf
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
 
@@ -140,7 +146,8 @@ class Subscription:
         differ.
         """
         rules = self.rules
-        if self.streaming and self._open_streams.get(session.subscriber, 0) > 1:
+        unknown = not self.complete and self.open > 1  # a stream that was not seen to open may be anybody's
+        if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
@@ -152,7 +159,7 @@ class Subscription:
         self.seen = True
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
-            self.racing = self.racing or streams > 1
+            self.racing = self.racing or streams > 1 or not self.complete
         elif self.rules.mode is Mode.PULL:
             self._unanswered[session.name] = session.opened_t
         if len(self._sessions) > SESSIONS_KEPT and not self.streaming:
@@ -220,10 +227,21 @@ class Subscription:
 
     # --- what may have been lost ---------------------------------------------------------------------------------------------
 
+    @property
+    def losses_max(self) -> float:
+        """How many losses there may have been so far: a push request that did not arrive is not on record, nor is a lost pull yet."""
+        return inf if self.rules.mode is Mode.PUSH else self.losses + len(self._unanswered)
+
     def may_have_lost(self, since_t: float, until_t: float) -> bool:
         """Whether something may have been sent between these times and lost, by all that is known now."""
         eps = self.rules.clock_error_s
         return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
+
+    def may_yet_have_lost(self, since_t: float, until_t: float) -> bool:
+        """The same, by what may yet turn out: the answer of a pull may have been lost, and of a lost push request nobody ever hears."""
+        if self.rules.mode is Mode.PUSH or self.losses == inf:
+            return True
+        return bool(self._unanswered) or self.may_have_lost(since_t, until_t)
 
     def loss_may_show(self, t: float, now: float) -> bool:
         """Whether it may still turn out that something sent up to `t` was lost: a stream looks open, or a pull still waits."""

@@ -22,6 +22,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from prober.core.counts import Counts
 from prober.core.docket import FILTER_CHANGE, HOLE, SEEK, Docket
 from prober.core.events import (
     LONG_AGO,
@@ -54,7 +55,8 @@ from prober.core.subscription import Subscription
 _TIMELESS = (Ended, Interrupted)
 """Events that do not say what happened until then: an end that did not drain, a hole in the record."""
 
-_OF_PUBLISHER = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned)
+_TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
+"""What others may have recorded late: it explains what was received before it, by its receiver's clock."""
 
 
 class Verifier:
@@ -62,7 +64,6 @@ class Verifier:
 
     rules                   the bounds and settings of a subscription that `rules_by_subscription` does not name.
     subscriptions           subscriptions known from the start: they are owed every message even before they show themselves.
-    counters                what was seen and judged, by name.
 
     Event numbers count from 1 in the order of `observe`. Whatever the events, nothing is raised: what makes no sense is not judged.
     """
@@ -74,7 +75,7 @@ class Verifier:
         subscriptions: Iterable[str] = (),
         rules_by_subscription: Mapping[str, Rules] | None = None,
     ) -> None:
-        self.counters: Counter[str] = Counter()
+        self._counts = Counts()
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._observed = 0
@@ -115,7 +116,7 @@ class Verifier:
         """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
         self._observed += 1
         if self._clock_error_s:
-            self._wait_for_publisher(event)
+            self._take_in_any_order(event)
         else:
             self._number = self._observed
             self._take(event)
@@ -135,10 +136,10 @@ class Verifier:
         if handler is not None:
             handler(event)
 
-    def _wait_for_publisher(self, event: Event) -> None:
-        """Where clocks differ, a message may be received before its publish is recorded: so receivers wait, publishers do not."""
+    def _take_in_any_order(self, event: Event) -> None:
+        """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
         self._go_on_until(event.t - self._clock_error_s)
-        if isinstance(event, _OF_PUBLISHER):
+        if isinstance(event, _TAKEN_AHEAD):
             self._number = self._observed
             self._handlers[type(event)](event)
         else:
@@ -155,9 +156,14 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.finish()
-        self.counters["keys"] = len(self._keys)
+        self._counts.keys = len(self._keys)
         decided, self._decided = self._decided, []
         return decided
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What was seen and judged, by name."""
+        return self._counts.by_name()
 
     @property
     def owed(self) -> bool:
@@ -170,10 +176,10 @@ class Verifier:
 
     def _invoked(self, event: PublishInvoked) -> None:
         self._group(event.key).invoked(event, self._number)
-        self.counters["publishes_invoked"] += 1
+        self._counts.publishes_invoked += 1
 
     def _published(self, event: Published) -> None:
-        self.counters["publishes_confirmed"] += 1
+        self._counts.publishes_confirmed += 1
         group = self._group(event.key)
         found = group.find(event.epoch, event.seq)
         if found is None:
@@ -182,12 +188,13 @@ class Verifier:
         if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
             group.confirmed(record, publication)
             for checker in group.checkers:
-                checker.published(event.epoch, publication, event.t)
-                self._watch(checker, event.t)
+                checker.published(record, publication, event.t)
+                if checker.is_due_sooner(event.t):
+                    self._enqueue(checker)
         record.settle(publication)
 
     def _failed(self, event: PublishFailed) -> None:
-        self.counters["publishes_rejected"] += 1
+        self._counts.publishes_rejected += 1
         group = self._group(event.key)
         found = group.find(event.epoch, event.seq)
         if found is None:
@@ -199,7 +206,7 @@ class Verifier:
         record.settle(publication)
 
     def _unknown(self, event: PublishUnknown) -> None:
-        self.counters["publishes_unknown"] += 1
+        self._counts.publishes_unknown += 1
         found = self._group(event.key).find(event.epoch, event.seq)
         if found is not None:
             record, publication = found
@@ -207,7 +214,7 @@ class Verifier:
             record.settle(publication)
 
     def _abandoned(self, event: PublishAbandoned) -> None:
-        self.counters["publishes_abandoned"] += 1
+        self._counts.publishes_abandoned += 1
         group = self._group(event.key)
         found = group.find(event.epoch, event.seq)
         if found is not None and not found[1].confirmed:
@@ -220,17 +227,18 @@ class Verifier:
     def _delivered(self, event: Delivered) -> None:
         checker = self._checker(event.subscription, event.key)
         checker.delivered(event, self._number)
-        self._watch(checker, event.t)
+        if checker.is_due_sooner(event.t):
+            self._enqueue(checker)
 
     def _acked(self, event: Acked) -> None:
         self._checker(event.subscription, event.key).acked(event, self._number)
-        self.counters["acks"] += 1
+        self._counts.acks += 1
 
     def _nacked(self, event: Nacked) -> None:
         checker = self._checker(event.subscription, event.key)
         checker.nacked(event, self._number)
         self._watch(checker, event.t)
-        self.counters["nacks"] += 1
+        self._counts.nacks += 1
 
     def _ack_confirmed(self, event: AckConfirmed) -> None:
         self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
@@ -242,19 +250,19 @@ class Verifier:
 
     def _dead_lettered(self, event: DeadLettered) -> None:
         self._checker(event.subscription, event.key).dead_lettered(event)
-        self.counters["dead_lettered"] += 1
+        self._counts.dead_lettered += 1
 
     # --- session and control events ------------------------------------------------------------------------------------------
 
     def _opened(self, event: Opened) -> None:
         subscription = self._subscription(event.subscription)
         if subscription.open and subscription.rules.mode is Mode.PULL:
-            self.counters["pulls_concurrent"] += 1
+            self._counts.pulls_concurrent += 1
         subscription.opened(event)
 
     def _closed(self, event: Closed) -> None:
         self._subscription(event.subscription).closed(event)
-        self.counters["sessions_closed"] += 1
+        self._counts.sessions_closed += 1
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
@@ -262,7 +270,7 @@ class Verifier:
         until_t = event.t + event.settle_s
         subscription.settle(until_t, cause)
         self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t, cause))
-        self.counters["seeks"] += 1
+        self._counts.seeks += 1
 
     def _interrupted(self, event: Interrupted) -> None:
         for subscription in self._subscriptions.values():
@@ -278,7 +286,7 @@ class Verifier:
             group.interrupt()
 
         self._tell_all(interrupt)
-        self.counters["interruptions"] += 1
+        self._counts.interruptions += 1
 
     def _ended(self, event: Ended) -> None:
         if event.drained:
@@ -310,7 +318,7 @@ class Verifier:
         return group.checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
-        docket = Docket(subscription.name, group.key, subscription.rules, self._decide, self.counters)
+        docket = Docket(subscription.name, group.key, subscription.assumptions, self._decide, self._counts)
         checker = KeyChecker(docket, subscription, group)
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:
@@ -325,9 +333,7 @@ class Verifier:
 
     def _watch(self, checker: KeyChecker, t: float) -> None:
         """Queues a key for the earliest moment at which something about it may have to be decided."""
-        due_t = checker.next_due(t)
-        if due_t < checker.due_t:
-            checker.due_t = due_t
+        if checker.is_due_sooner(t):
             self._enqueue(checker)
 
     def _unsettle(self, checker: KeyChecker, until_t: float, cause: str) -> None:
@@ -393,4 +399,4 @@ class Verifier:
 
     def _file(self, finding: Finding) -> None:
         self._decided.append(finding)
-        self.counters[f"findings_{finding.status}"] += 1
+        self._counts.findings[finding.status] += 1

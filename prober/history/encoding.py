@@ -189,7 +189,7 @@ def finding_row(made: Made, run: RunContext, origin: Origin) -> dict[str, object
         "facts": orjson.dumps(dict(finding.facts)).decode(),
         "doubt": finding.doubt,
         "assumptions": list(finding.assumptions.items()),
-        "explanation": explain(finding),
+        "explanation": explain(finding, origin.clock_offset_s),
     }
 
 

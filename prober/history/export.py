@@ -12,7 +12,7 @@ from pathlib import Path
 from prober.core.events import Closed, Event, Interrupted, Opened
 from prober.history.reader import ALWAYS, HistoryReader, Span
 from prober.history.records import StoredRun
-from prober.history.rejudge import extent, runs_about
+from prober.history.rejudge import extent, others_matter, runs_about
 from prober.history.store import HistoryError
 from prober.history.trace import write_trace
 from prober.history.trace_header import TraceHeader
@@ -38,6 +38,7 @@ def export(
 ) -> list[Exported]:
     """Writes what concerns the key on one subscription in that time: one file per run, since each run has its own rules and clock.
 
+    If something did not come in time, the file has all keys of the run, since messages of other keys may have been the reason.
     One run goes to `output`; several go to files beside it, `trace.jsonl` becoming `trace-RUN.jsonl`. A run that began before the span
     begins in its file with an interruption, and with the sessions that were open then, so that what is missing is not held against the
     service. Existing files are replaced. Raises `HistoryError` if there is nothing, or if a run has several subscriptions and none is
@@ -71,7 +72,8 @@ def _export_run(reader: HistoryReader, run: StoredRun, key: str, path: Path, sub
     name = subscription or _only(run)
     header = TraceHeader(name, key, run.rules[name], name=f"{key} in run {run.run_id}", extra=_about(run))
     try:
-        count = write_trace(path, header, _events(reader, run, key, name, span))
+        keys = None if others_matter(reader, run, key, name) else key
+        count = write_trace(path, header, _events(reader, run, keys, name, span))
     except OSError as error:
         raise HistoryError(f"{path}: cannot be written: {error.strerror or error}") from error
     return Exported(str(path), run.run_id, count)
@@ -94,7 +96,7 @@ def _only(run: StoredRun) -> str:
     return next(iter(run.rules))
 
 
-def _events(reader: HistoryReader, run: StoredRun, key: str, subscription: str, span: Span) -> Iterator[Event]:
+def _events(reader: HistoryReader, run: StoredRun, key: str | None, subscription: str, span: Span) -> Iterator[Event]:
     whole = extent([run])
     since, until = max(span.since, whole.since), min(span.until, whole.until)
     part = reader.events(key, subscription=subscription, span=Span(since, until), run_ids=(run.run_id,))

@@ -75,14 +75,16 @@ class HistoryReader:
         return sorted(found)
 
     def events(
-        self, key: str, *, subscription: str | None = None, span: Span = ALWAYS, run_ids: Collection[str] | None = None
+        self, key: str | None, *, subscription: str | None = None, span: Span = ALWAYS, run_ids: Collection[str] | None = None
     ) -> Iterator[Recorded]:
-        """The events that concern a key on one subscription, or on all of them, those of each run in recorder order.
+        """The events that concern a key, or all keys, on one subscription, or all of them, those of each run in recorder order.
 
         That includes events that concern all keys. Of several runs in one hour, one comes after the other. An event that is there twice
         comes once.
         """
-        question = ((pc.field("key") == key) | pc.field("key").is_null()) & _about(subscription, span)
+        question = _about(subscription, span)
+        if key is not None:
+            question &= (pc.field("key") == key) | pc.field("key").is_null()
         if run_ids is not None:
             question &= pc.field("run_id").isin(pa.array(run_ids, pa.string()))
         for dataset in self._datasets(EVENTS, span):

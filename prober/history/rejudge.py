@@ -1,7 +1,8 @@
 """Judges a key again from the history: each of its runs by itself, under the rules that the run was judged under.
 
-The same checker sees the same events in the same order, apart from those of other keys, which do not matter to it. So it says the same
-as it did online, unless the checker has changed since. Witnesses are numbers of events in the run, as in online findings.
+The same checker sees the same events in the same order, at first without those of other keys. These matter to it only where something
+did not come in time (`ABOUT_TIME`): then the whole run is judged once more with all its keys, and what that says of this one counts. So
+the same is said as online, unless the checker has changed since. Witnesses are numbers of events in the run, as in online findings.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
 from prober.history.reader import ALWAYS, HistoryReader, Span
 from prober.history.records import StoredRun
+from prober.history.schema import ABOUT_TIME
 from prober.judgement import Judgement, Tally
 
 _DAY_S: Final = 86400.0
@@ -35,14 +37,41 @@ class Rejudged:
 
 
 def rejudge(
-    reader: HistoryReader, key: str, *, subscription: str | None = None, span: Span = ALWAYS, run_id: str | None = None
+    reader: HistoryReader,
+    key: str,
+    *,
+    subscription: str | None = None,
+    span: Span = ALWAYS,
+    run_id: str | None = None,
+    alone: bool = False,
 ) -> Iterator[Rejudged]:
     """The judgement of each run that has events of the key in that time, of the whole run, as soon as its end was read.
 
-    With a subscription, what others received is left out. Memory: what the checker needs for the runs that overlap, and 8 bytes for
-    each of their events. Raises `HistoryError` if the history cannot be read.
+    With a subscription, what others received is left out. `alone`: no other key is ever held for long, so there is no need to look at
+    them. Memory: what the checker needs for the runs that overlap, and 8 bytes for each of their events. Raises `HistoryError` if the
+    history cannot be read.
     """
     runs, unknown = runs_about(reader, key, subscription, span, run_id)
+    for judged in _each(reader, key, runs, subscription, span):
+        yield judged if alone or not _is_about_time(judged) else _among_all_keys(reader, key, judged, subscription)
+    for missing in unknown:
+        problem = f"{missing}: the history holds no row of this run, so its rules are not known"
+        yield Rejudged(missing, None, Judgement(missing, Verdict.UNKNOWN, malformed=problem))
+
+
+def others_matter(reader: HistoryReader, run: StoredRun, key: str, subscription: str | None) -> bool:
+    """Whether what a run says of a key cannot be told without the events of its other keys."""
+    return any(map(_is_about_time, _each(reader, key, {run.run_id: run}, subscription, ALWAYS)))
+
+
+def _is_about_time(judged: Rejudged) -> bool:
+    return any(kind in ABOUT_TIME for kind, _ in judged.judgement.counts)
+
+
+def _each(
+    reader: HistoryReader, key: str, runs: Mapping[str, StoredRun], subscription: str | None, span: Span
+) -> Iterator[Rejudged]:
+    """Each run judged by the events of the key alone."""
     under_way: dict[str, _Slice] = {}
     whole = extent(runs.values()) if runs else span
     for recorded in reader.events(key, subscription=subscription, span=whole, run_ids=tuple(runs)):
@@ -53,9 +82,21 @@ def rejudge(
         if isinstance(recorded.event, Ended):
             yield under_way.pop(recorded.run_id).judged()
     yield from (judged.judged() for judged in under_way.values())
-    for missing in unknown:
-        problem = f"{missing}: the history holds no row of this run, so its rules are not known"
-        yield Rejudged(missing, None, Judgement(missing, Verdict.UNKNOWN, malformed=problem))
+
+
+def _among_all_keys(reader: HistoryReader, key: str, alone: Rejudged, subscription: str | None) -> Rejudged:
+    """What is found about a key when its run is judged with all keys; `alone` says the rest."""
+    run = alone.run
+    if run is None:
+        return alone
+    whole = _Slice(run, subscription, key)
+    for recorded in reader.events(None, subscription=subscription, span=extent([run]), run_ids=(run.run_id,)):
+        whole.take(recorded.number, recorded.event)
+    together = whole.judged().judgement
+    counters = {name: count for name, count in alone.judgement.counters.items() if not name.startswith("findings_")}
+    for (_, status), count in together.counts.items():
+        counters[f"findings_{status}"] = counters.get(f"findings_{status}", 0) + count
+    return replace(alone, judgement=replace(together, counters=counters, events=alone.judgement.events))
 
 
 def runs_about(
@@ -87,13 +128,14 @@ def extent(runs: Iterable[StoredRun]) -> Span:
 
 
 class _Slice:
-    """One key's part of a run, on its way through the checker."""
+    """A part of a run, on its way through the checker. Findings about other keys than `key` are left out; None: about none."""
 
-    def __init__(self, run: StoredRun, subscription: str | None) -> None:
+    def __init__(self, run: StoredRun, subscription: str | None, key: str | None = None) -> None:
         rules: Mapping[str, Rules] = run.rules
         if subscription is not None:
             rules = {subscription: rules[subscription]}
         self._run = run
+        self._key = key
         self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
         self._numbers = array("q")
         self._tally = Tally()
@@ -108,7 +150,7 @@ class _Slice:
             return
         self._numbers.append(number)
         try:
-            self._tally.add(map(self._as_in_run, self._verifier.observe(event)), number)
+            self._tally.add(self._as_in_run(self._verifier.observe(event)), number)
         except Exception as fault:  # a fault of ours is neither the service's nor a pass
             self._crash = f"{self._run.run_id}: the checker failed at event {number}: {fault!r}; please report this"
 
@@ -116,7 +158,7 @@ class _Slice:
         """Settles what is on hold; what is said about the run."""
         number = self._numbers[-1] if self._numbers else 0
         if not self._crash:
-            self._tally.add(map(self._as_in_run, self._verifier.finish()), number)
+            self._tally.add(self._as_in_run(self._verifier.finish()), number)
         verdict = verdict_of(failed=self._tally.failed, owed=self._left_out or self._verifier.owed)
         judgement = Judgement(
             self._run.run_id,
@@ -129,5 +171,7 @@ class _Slice:
         )
         return Rejudged(self._run.run_id, self._run, judgement)
 
-    def _as_in_run(self, finding: Finding) -> Finding:
-        return replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))
+    def _as_in_run(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            if self._key in (None, finding.key):
+                yield replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))

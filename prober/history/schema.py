@@ -32,6 +32,7 @@ from typing import Any, Final
 
 from prober.core import events
 from prober.core.events import Event
+from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
 VERSION: Final = 1
@@ -262,6 +263,15 @@ def decode_rules(text: str) -> dict[str, Rules]:
 def _rules_of(row: Mapping[str, Any]) -> Rules:
     values: dict[str, Any] = {name: inf if value is None else value for name, value in row.items()}
     return Rules(**values | {"mode": Mode(row["mode"])})
+
+
+ABOUT_TIME: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL})
+"""Findings that say how long the service had to deliver something.
+
+On these other keys have a say: their outstanding messages may use up a stream's flow control, and may delay a key. So where the events
+of a part of a run's keys lead to one of them, only all events of the run tell whether it is right. Other findings rest on the events of
+their key, and on those of sessions, which every part has.
+"""
 
 
 # --- files -------------------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ class _Day:
         reader = HistoryReader(self._location)
         day = Span(self._at(self._midnight_t), self._at(self._midnight_t) + DAY_S)
         for key in remarkable:
-            for judged in rejudge(reader, key, span=day, run_id=run_id):
+            for judged in rejudge(reader, key, span=day, run_id=run_id, alone=True):
                 for made in judged.judgement.findings:
                     findings.add([made.finding], made.after)
                 for name in ("affinity_moves_outstanding_no", "findings_info", "findings_liveness"):

@@ -76,6 +76,12 @@ AFFINITY_MOVES: Final = Family(
     (*SUBSCRIPTION, "outstanding"),
     "Keys that moved to another subscriber.",
 )
+EARLY_REDELIVERIES: Final = Family(
+    "early_redeliveries",
+    Kind.COUNTER,
+    SUBSCRIPTION,
+    "Keys that the service delivered again to another subscriber while their messages were held: allowed, but twice the work.",
+)
 PUBLISH_LATENCY: Final = Family(
     "publish_latency_seconds",
     Kind.HISTOGRAM,

@@ -70,6 +70,7 @@ class SubscriptionMetrics:
             (check, result): store.counter(family, *labels, result) for check, family in _CHECKS.items() for result in Result
         }
         self._keys = store.gauge(families.PROBED_KEYS, *labels)
+        self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Duration.END_TO_END),
@@ -97,6 +98,10 @@ class SubscriptionMetrics:
     def moved(self, outstanding: Outstanding, count: int = 1) -> None:
         """Keys went to another subscriber."""
         self._moves[outstanding].inc(count)
+
+    def redelivered_early(self, count: int) -> None:
+        """Keys were delivered again to another subscriber while their messages were held."""
+        self._early_redeliveries.inc(count)
 
     def probes(self, keys: int) -> None:
         """A run there uses so many ordering keys."""

@@ -100,7 +100,7 @@ def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Map
         found_at=ended.ended_at,
         finding=made.finding,
         after=made.after,
-        explanation=explain(made.finding),
+        explanation=explain(made.finding, ended.clock_offset_s),
         evidence=None if isinstance(proof, str) else proof,
         unproven_because=proof if isinstance(proof, str) else "",
     )

@@ -85,7 +85,7 @@ class Evidence:
 
     trace      text of a trace file: the smallest history if `proven`, else what happened around the finding.
     proven     `verify` makes the same finding from this trace.
-    complete   no single event can be left out of it.
+    complete   no single event can be left out of it, but for those that a sceptic asks for (`core.evidence`).
     among      how many events it was reduced from.
     witnesses  the lines of the trace that prove the finding.
     opened     sessions that began before the trace does.

@@ -79,26 +79,34 @@ class Log:
 
 
 def _diverge(one: Log, other: Log) -> bool:
-    """No log of the one fits a log of the other."""
+    """No log of the one fits a log of the other; where the record may have a hole, or a seek came, nothing is compared."""
+    if one.facts.all_amnesties() or other.facts.all_amnesties():
+        return False
     return bool(one.logs and other.logs) and not any(_fit(one, left, other, right) for left in one.logs for right in other.logs)
 
 
 def _fit(one: Log, left: tuple[Record, ...], other: Log, right: tuple[Record, ...]) -> bool:
+    regions = {one.facts.region(record, one.facts.message_of(record)) for record in left}
+    return all(_fit_in_region(one, _of_region(one, left, region), other, _of_region(other, right, region)) for region in regions)
+
+
+def _of_region(log: Log, records: tuple[Record, ...], region: str | None) -> list[Record]:
+    return [record for record in records if log.facts.region(record, log.facts.message_of(record)) == region]
+
+
+def _fit_in_region(one: Log, left: list[Record], other: Log, right: list[Record]) -> bool:
     common = [record for record in left if record in right]
-    regions = {record: one.facts.region(record, one.facts.message_of(record)) for record in common}
-    for region in set(regions.values()):
-        mine = [record for record in common if regions[record] == region]
-        if region is not None and mine != [record for record in right if record in set(mine)]:
-            return False
+    if common != [record for record in right if record in left]:
+        return False
     return _complete(other, left, right, common) and _complete(one, right, left, common)
 
 
-def _complete(log: Log, theirs: tuple[Record, ...], mine: tuple[Record, ...], common: list[Record]) -> bool:
+def _complete(log: Log, theirs: list[Record], mine: list[Record], common: list[Record]) -> bool:
     """Nothing is missing in `mine` that lies between records that both have."""
     rules = log.facts.rules
-    if not common or rules.filtered or rules.dead_letter_max_attempts or log.facts.all_amnesties():
+    if not common or rules.filtered or rules.dead_letter_max_attempts:
         return True
     if not rules.subscription_predates_first_publish or rules.message_retention_s < log.facts.end:
         return True
     last = theirs.index(common[-1])
-    return all(record in mine for record in theirs[:last])
+    return all(record in mine or log.facts.message_of_id(record[0]) is None for record in theirs[:last])

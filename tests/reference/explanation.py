@@ -1,10 +1,11 @@
 """Looks for a legal explanation: an order in which the service may have sent what was received. None means a violation.
 
 The search walks through all orders of sending that the times allow, keeping every distinct situation that a legal service could be in.
-A situation is the log as far as it was sent, the last message sent and who certainly still holds what. When no situation allows any
-further message, the rule whose breach would let it go on is the one that was broken; the search goes on as if it were not.
+A situation is the log as far as it was sent, the last message sent of each region and who certainly still holds what. When no situation
+allows any further message, the rule whose breach would let it go on is the one that was broken; the search goes on as if it were not.
+Order, runs and holds of two publishing regions are not related.
 
-Rules of a send of the record at position q to an owner (`verifier.md` 3.2 to 3.4, `verifier_amendments.md` 1, 2, 4, 5, 8, 9, 11, 12):
+Rules of a send of the record at position q to an owner (sections 3.2 to 3.4 of the specification and its amendments):
 
 * step      q is at most one above the last send, but for what is gone, or what was acknowledged and may have been lost
 * log       a record that is sent for the first time may be where it is by L3 and L4, and nothing confirmed is missing before it
@@ -24,7 +25,7 @@ from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 from tests.reference.facts import Copy, Facts, Message, Record, Session
 
-TOO_MANY = 4000
+TOO_MANY = 2000
 """Situations; beyond so many nothing is said about the rest of the key."""
 
 
@@ -36,6 +37,7 @@ class Situation:
     ahead: frozenset[int] = frozenset()
     log: tuple[Record, ...] = ()
     last: int | None = None
+    before: tuple[tuple[str, int], ...] = ()
     held: tuple[int, ...] = ()
     waived: frozenset[Message] = frozenset()
 
@@ -58,6 +60,7 @@ class Search:
     gave_up: bool = False
     lost: list[Session] = field(default_factory=list)
     situations: set[Situation] = field(default_factory=set)
+    _required: dict[int, list[Message]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         mode = self.facts.rules.mode
@@ -175,22 +178,43 @@ class Search:
         if self.facts.is_phantom(copy):
             return frozenset(), after
         new = copy.record not in situation.log
-        if self.facts.is_foreign(copy) and new and not self._before_all_known(situation.log, copy):
-            return frozenset(), replace(after, last=None, held=())
-        log = (*situation.log, copy.record) if new else situation.log
+        if self.facts.is_foreign(copy):  # its place in the log is not known
+            return frozenset(), replace(after, last=None, before=(), held=())
+        if self.facts.region(copy.record, copy.message) is None:  # in which of the regions it was stored nobody can tell
+            return frozenset(), replace(after, last=number, held=())
+        log = self._with(situation.log, copy.record) if new else situation.log
         if self.facts.is_unjudged(copy):
-            return frozenset(), replace(after, log=log, last=None, held=())
+            return frozenset(), replace(after, last=None, before=(), held=())
         send = Send(self, situation, copy, log, self._latest_send(situation, number))
         missing = send.missing() if new else {}
         kinds = {*missing.values(), *send.step(), *send.holder(), *send.exactly_once()}
         held = (*(one for one in situation.held if send.still_holds(one)), number)
         waived = situation.waived.union(missing)
-        return frozenset(kinds), replace(after, log=log, last=number, held=held, waived=waived)
+        before = tuple(sorted({**dict(situation.before), send.region: number}.items()))
+        return frozenset(kinds), replace(after, log=log, last=number, before=before, held=held, waived=waived)
 
-    def _before_all_known(self, log: tuple[Record, ...], copy: Copy) -> bool:
-        """A message from before the record began has a certain place only if nothing of the record itself was sent before it."""
-        known = self.facts.first_seq(copy.message[0]) is not None
-        return known and not any(self.facts.message_of(record) in self.facts.publishes for record in log)
+    def _with(self, log: tuple[Record, ...], record: Record) -> tuple[Record, ...]:
+        """The log with one more record; grouped by region, as only the order within one matters."""
+        return tuple(sorted((*log, record), key=lambda one: self.facts.region(one, self.facts.message_of(one)) or ""))
+
+    def required(self, copy: Copy) -> list[Message]:
+        """What has to be in the log before a record of this publish, whatever may excuse it (L3 and L4)."""
+        if copy.number not in self._required:
+            region = self.facts.region(copy.record, copy.message)
+            self._required[copy.number] = [
+                message
+                for message in self.facts.publishes
+                if self.facts.region_of(message) == region and self._must_be_before(message, copy)
+            ]
+        return self._required[copy.number]
+
+    def _must_be_before(self, message: Message, copy: Copy) -> bool:
+        """L3: an earlier message of the epoch. L4: it was confirmed before this one was handed over."""
+        confirmed = self.facts.confirmed(message)
+        if confirmed is None or message == copy.message or self.facts.invoked(message) == -inf:
+            return False
+        by_session = message[0] == copy.message[0] and message[1] < copy.message[1] and self.facts.is_primary(copy)
+        return by_session or confirmed.ok + self.facts.rules.clock_error_s < self.facts.invoked(copy.message)
 
 
 def _sent(situation: Situation, number: int) -> Situation:
@@ -215,40 +239,35 @@ class Send:
     latest: float
     facts: Facts = field(init=False)
     rules: Rules = field(init=False)
+    region: str = field(init=False)
     position: int = field(init=False)
     before: Copy | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.facts, self.rules = self.search.facts, self.search.facts.rules
         self.position = self.log.index(self.copy.record)
-        self.before = None if self.situation.last is None else self.facts.copies[self.situation.last]
+        self.region = self._region_of(self.copy)
+        before = dict(self.situation.before).get(self.region)
+        self.before = None if before is None else self.facts.copies[before]
+
+    def _region_of(self, copy: Copy) -> str:
+        return self.facts.region(copy.record, copy.message) or ""
 
     # --- the log: L3 and L4 ---
 
     def missing(self) -> dict[Message, Kind]:
         """What had to be in the log before this record, and what its absence is called."""
-        region = self.facts.region(self.copy.record, self.copy.message)
+        ids = {record[0] for record in self.log}
         return {
             message: self._name_of_absence(message)
-            for message in self.facts.publishes
-            if self._must_be_before(message)
-            and region is not None
-            and self.facts.region_of(message) == region
-            and not self._may_be_missing(message)
+            for message in self.search.required(self.copy)
+            if message not in self.situation.waived and not self._may_be_missing(message, ids)
         }
 
-    def _must_be_before(self, message: Message) -> bool:
-        """L3: an earlier message of the epoch. L4: it was confirmed before this one was handed over."""
-        confirmed = self.facts.confirmed(message)
-        if confirmed is None or message == self.copy.message:
-            return False
-        by_session = self.facts.is_primary(self.copy) and message[0] == self.copy.message[0] and message[1] < self.copy.message[1]
-        return by_session or confirmed.ok + self.rules.clock_error_s < self.facts.invoked(self.copy.message)
-
-    def _may_be_missing(self, message: Message) -> bool:
+    def _may_be_missing(self, message: Message, ids: set[str]) -> bool:
         confirmed = self.facts.confirmed(message)
         assert confirmed is not None
-        if message in self.situation.waived or any(record[0] == confirmed.message_id for record in self.log):
+        if confirmed.message_id in ids or any(record[0] == confirmed.message_id for record in self.facts.placeless):
             return True
         if self.facts.may_be_gone((confirmed.message_id, None), message, self.latest):
             return True
@@ -256,8 +275,9 @@ class Send:
             return True
         if not self.rules.subscription_predates_first_publish and self._before_the_first(message):
             return True
-        never_comes = self.facts.first_receipt(confirmed.message_id) == inf
-        return never_comes and (self.rules.filtered or self.rules.dead_letter_max_attempts > 0)
+        if self.facts.may_be_dead_lettered_unseen():
+            return True
+        return self.rules.filtered and self.facts.first_receipt(confirmed.message_id) == inf
 
     def _before_the_first(self, message: Message) -> bool:
         """Adopted baseline: what was handed over before the first message that came."""
@@ -282,13 +302,16 @@ class Send:
         if self.before is None:
             return set()
         previous = self.log.index(self.before.record)
-        skipped = self.log[previous + 1 : self.position]
+        skipped = [record for record in self.log[previous + 1 : self.position] if self._in_my_region(record)]
         inside = self.rules.mode is Mode.PULL and self.before.session is self.copy.session
         if inside and self.position <= previous:
             return {Kind.PULL_BATCH_ORDER}
         if all(self._need_not_come(record, inside) for record in skipped):
             return set()
         return {Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP}
+
+    def _in_my_region(self, record: Record) -> bool:
+        return self.facts.region(record, self.facts.message_of(record)) == self.region
 
     def _need_not_come(self, record: Record, inside: bool) -> bool:
         if self.rules.dead_letter_max_attempts:
@@ -300,9 +323,12 @@ class Send:
     def _may_be_lost(self) -> bool:
         """Whether something sent between the one before and this one may have gone into a stream or a response that was lost."""
         assert self.before is not None
+        return self._lost_since(self.before.lo)
+
+    def _lost_since(self, start: float) -> bool:
         eps = self.rules.clock_error_s
         return any(
-            max(self.before.lo, session.opened) - eps <= min(self.latest, session.closed) + eps
+            max(start, session.opened) - eps <= min(self.latest, session.closed) + eps
             and min(self.latest, session.closed) + eps >= self.search.earliest_loss(session)
             for session in self.search.lost
             if session is not self.copy.session
@@ -313,7 +339,7 @@ class Send:
     def still_holds(self, number: int) -> bool:
         """Whether a hold matters any longer: it was not dropped by a rewind, and it is not certainly in the past."""
         held = self.facts.copies[number]
-        if self.log.index(held.record) >= self.position:
+        if self.log.index(held.record) >= self.position and self._region_of(held) == self.region:
             return False
         return self.rules.mode is Mode.PUSH or self.facts.earliest_release(held) > self.copy.lo
 
@@ -321,12 +347,20 @@ class Send:
         below = [
             held
             for held in map(self.facts.copies.__getitem__, self.situation.held)
-            if held.owner != self.copy.owner and self.log.index(held.record) < self.position
+            if self._elsewhere(held) and self._region_of(held) == self.region and self.log.index(held.record) < self.position
         ]
         if self.rules.mode is Mode.PUSH:
             return {kind for held in below if (kind := self._passed(held)) is not None}
         latest = self.latest + self.rules.clock_error_s
-        return {OVERLAP[self.rules.mode] for held in below if self.facts.earliest_release(held) > latest}
+        certain = [held for held in below if self.facts.earliest_release(held) > latest and not self._dropped_unseen(held)]
+        return {OVERLAP[self.rules.mode]} if certain else set()
+
+    def _dropped_unseen(self, held: Copy) -> bool:
+        """A run that was lost as a whole may have dropped the hold; what was not acknowledged would have had to come again."""
+        return self.facts.acked(held.record, self.latest + self.rules.clock_error_s) and self._lost_since(held.lo)
+
+    def _elsewhere(self, held: Copy) -> bool:
+        return held.owner != self.copy.owner and None not in (held.owner, self.copy.owner)
 
     def _passed(self, held: Copy) -> Kind | None:
         """Push goes on only after success; `held` is below this request."""
@@ -342,7 +376,7 @@ class Send:
 
     def exactly_once(self) -> set[Kind]:
         """A run begins with what is outstanding: nothing let it come again. What follows in the run is dragged along."""
-        if not self.rules.exactly_once or self.before is None or self._may_be_lost():
+        if not self.rules.exactly_once or self.before is None or (self._may_be_lost() and self._lower_may_come_again()):
             return set()
         if self.position > self.log.index(self.before.record) or self._follows_what_is_gone():
             return set()
@@ -352,6 +386,14 @@ class Send:
                 return {Kind.EOD_REDELIVERY_WHILE_OUTSTANDING}
         return set()
 
+    def _lower_may_come_again(self) -> bool:
+        """Whether the run may have begun below, with something that was lost on its way."""
+        lower = [record for record in self.log[: self.position] if self._in_my_region(record)]
+        latest = self.latest + self.rules.clock_error_s
+        return any(copy.record in lower and self.facts.earliest_end(copy) <= latest for copy in self.facts.copies)
+
     def _follows_what_is_gone(self) -> bool:
-        below = self.log[self.position - 1] if self.position else None
+        below = next((record for record in reversed(self.log[: self.position]) if self._in_my_region(record)), None)
+        if below is not None and self.rules.dead_letter_max_attempts:
+            return True
         return below is not None and self.facts.may_be_gone(below, self.facts.message_of(below), self.latest)

@@ -37,13 +37,15 @@ Record: TypeAlias = tuple[str, int | float | str | None]
 Message: TypeAlias = tuple[str, int]
 """Epoch and sequence number."""
 
+UNKNOWN = "?"
+
 
 @dataclass(slots=True)
 class Session:
     """A stream, a response or a request; `closed` is infinite while nobody noticed an end."""
 
     name: str
-    owner: str
+    owner: str | None
     opened: float = -inf
     closed: float = inf
     lost: bool = False
@@ -80,7 +82,7 @@ class Copy:
     leases: list[tuple[float, float]] = field(default_factory=list)
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         return self.session.owner
 
 
@@ -101,6 +103,10 @@ class Facts:
     holes: list[float] = field(default_factory=list)
     acks_of: dict[str, list[float]] = field(default_factory=dict)
     nacks_of: dict[str, list[float]] = field(default_factory=dict)
+    messages: dict[Record, Message] = field(default_factory=dict)
+    placeless: set[Record] = field(default_factory=set)
+    first_receipts: dict[str, float] = field(default_factory=dict)
+    _regions: dict[tuple[Record, Message], str | None] = field(default_factory=dict)
     end: float = 0.0
     drained: bool = False
 
@@ -118,11 +124,18 @@ class Facts:
                 self._delivered(number, event, stated[event.message_id])
             self._answer(event)
         self._bound_sends()
+        for record in self.messages:
+            first = next(copy for copy in self.copies if copy.record == record)
+            if self._in_the_dark(first) or self._may_have_come_unseen(first):
+                self.placeless.add(record)
 
     # --- reading ---
 
     def _publish(self, event: Event) -> None:
-        if not isinstance(event, PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned) or event.key != self.key:
+        if (
+            not isinstance(event, PublishInvoked | Published | PublishFailed | PublishUnknown | PublishAbandoned)
+            or event.key != self.key
+        ):
             return
         attempts = self.publishes.setdefault((event.epoch, event.seq), {})
         if isinstance(event, PublishInvoked):
@@ -143,8 +156,12 @@ class Facts:
             self.sessions[event.session].closed = event.t
             self.sessions[event.session].lost = event.lost
         elif isinstance(event, Delivered) and event.subscription == self.subscription:
-            session = self.sessions.setdefault(event.session, Session(event.session, event.session))
+            session = self.sessions.setdefault(event.session, Session(event.session, self._owner_unrecorded(event)))
             session.answered = min(session.answered, event.t)
+
+    def _owner_unrecorded(self, event: Delivered) -> str | None:
+        """Whose stream it is nobody can tell if its opening is not in the record."""
+        return None if self.rules.mode is Mode.STREAMING else event.session
 
     def _control(self, event: Event) -> None:
         if isinstance(event, Sought | FilterChanged) and event.subscription == self.subscription:
@@ -159,6 +176,8 @@ class Facts:
     def _delivered(self, number: int, event: Delivered, timed: bool) -> None:
         record = (event.message_id, event.publish_time if timed else None)
         session = self.sessions[event.session]
+        self.messages.setdefault(record, (event.epoch, event.seq))
+        self.first_receipts.setdefault(event.message_id, event.t)
         self.copies.append(Copy(number, event.t, session, record, (event.epoch, event.seq), event))
 
     def _answer(self, event: Event) -> None:
@@ -222,22 +241,44 @@ class Facts:
 
     def region(self, record: Record, message: Message) -> str | None:
         """The region of a record, None if nobody can tell: a copy of a publish that was tried in several."""
-        attempts = self.publishes.get(message, {}).values()
+        known = self._regions.get((record, message), UNKNOWN)
+        if known == UNKNOWN:
+            known = self._regions[record, message] = self._find_region(record, message)
+        return known
+
+    def _find_region(self, record: Record, message: Message) -> str | None:
+        attempts = list(self.publishes.get(message, {}).values())
+        if not attempts:  # published before the record began
+            attempts = [one for tries in self.publishes.values() for one in tries.values()]
         mine = {one.region for one in attempts if one.message_id == record[0]} or {one.region for one in attempts}
         return mine.pop() if len(mine) == 1 else None
 
     def message_of(self, record: Record) -> Message:
-        return next(copy.message for copy in self.copies if copy.record == record)
+        return self.messages[record]
+
+    def message_of_id(self, message_id: str) -> Message | None:
+        """The message whose publish was handed over and confirmed with this id within the record."""
+        for message, attempts in self.publishes.items():
+            if any(one.message_id == message_id and one.invoked > -inf for one in attempts.values()):
+                return message
+        return None
+
+    def stored_twice(self, message_id: str) -> bool:
+        """Whether several records came under that id."""
+        return sum(record[0] == message_id for record in self.messages) > 1
 
     def first_receipt(self, message_id: str) -> float:
-        return min((copy.t for copy in self.copies if copy.record[0] == message_id), default=inf)
+        """When a message id first came, infinite if it never did."""
+        return self.first_receipts.get(message_id, inf)
 
     # --- copies ---
 
     def is_foreign(self, copy: Copy) -> bool:
         """Of an epoch, or from a part of an epoch, that the record does not have."""
         first = self.first_seq(copy.message[0])
-        return first is None or (1 <= copy.message[1] < first)
+        if first is None or 1 <= copy.message[1] < first:
+            return True
+        return copy.message in self.publishes and self.invoked(copy.message) == -inf
 
     def is_phantom(self, copy: Copy) -> bool:
         """Never handed over, as far as the record tells, though its epoch is known."""
@@ -246,8 +287,16 @@ class Facts:
         return self.invoked(copy.message) > copy.t + self.rules.clock_error_s
 
     def is_unjudged(self, copy: Copy) -> bool:
-        """Received where anything may have been missed: in an amnesty, or on a stream from before a hole."""
-        if any(copy.session.opened < hole <= copy.t for hole in self.holes):
+        """Where anything may have been missed, in an amnesty or on a stream from before a hole, or of a record that first came so."""
+        return copy.record in self.placeless or self._in_the_dark(copy)
+
+    def _may_have_come_unseen(self, first: Copy) -> bool:
+        """Published before the end of an amnesty that began before its first receipt: it may have had a place before."""
+        return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.all_amnesties())
+
+    def _in_the_dark(self, copy: Copy) -> bool:
+        """`Interrupted` ends a hole: of what lies before it any part may be missing."""
+        if any(copy.session.opened < hole or copy.t <= hole for hole in self.holes):
             return True
         return any(start <= copy.t and copy.lo <= end for start, end in self.amnesties)
 
@@ -255,7 +304,18 @@ class Facts:
 
     def may_be_gone(self, record: Record, message: Message, t: float) -> bool:
         """Whether the record may have left the subscription: it was seen in the dead-letter topic, or it is too old."""
-        return record[0] in self.dead_lettered or t + self.rules.clock_error_s - self.invoked(message) > self.rules.message_retention_s
+        return (
+            record[0] in self.dead_lettered or t + self.rules.clock_error_s - self.invoked(message) > self.rules.message_retention_s
+        )
+
+    def may_be_dead_lettered_unseen(self) -> bool:
+        """Whether attempts to deliver may have gone where nobody saw them, so that a message may have left before its receipt."""
+        mode, sessions = self.rules.mode, self.sessions.values()
+        if mode is Mode.STREAMING:
+            lost = any(one.closed < inf for one in sessions)
+        else:
+            lost = mode is Mode.PUSH or any(one.lost for one in sessions)
+        return lost and self.rules.dead_letter_max_attempts > 0
 
     def acked(self, record: Record, t: float) -> bool:
         """Whether an acknowledgement that may have meant the record had been sent by then."""
@@ -277,11 +337,15 @@ class Facts:
 
     def earliest_release(self, held: Copy) -> float:
         """Before then the service certainly held the copy outstanding (3.3), a rewind apart."""
+        ends = [self.earliest_end(held), *held.acks]
+        if not self.rules.exactly_once:  # which takes no answer to an earlier delivery
+            ends.extend(self._answers_to_other_copies(held))
+        return min(ends)
+
+    def earliest_end(self, held: Copy) -> float:
+        """Before then nothing but an acknowledgement ended the hold of the copy."""
         rules = self.rules
         ends = [held.lo + rules.ack_deadline_s, *held.nacks, *(t + seconds for t, seconds in held.leases)]
-        ends.extend(held.acks)
-        if not rules.exactly_once:  # which takes no answer to an earlier delivery
-            ends.extend(self._answers_to_other_copies(held))
         if rules.mode is Mode.STREAMING:
             ends.append(held.session.closed - rules.close_detection_max_s)
         ends.extend(max(start, held.lo) for start, end in self.all_amnesties() if end >= held.lo)

@@ -57,4 +57,3 @@ def conflicts(events: Iterable[Event]) -> set[Kind]:
                 delivered.add(event.message_id)
     seen = {event.message_id for event in events if isinstance(event, Delivered)}
     return {Kind.ID_CONFLICT} if delivered & seen else set()
-

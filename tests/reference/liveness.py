@@ -1,11 +1,13 @@
-"""What had to come and did not, although the service could deliver for longer than the deadline (3.5, amendments 2 to 4, 7, 8, 14).
+"""What had to come and did not, although the service could deliver for longer than the deadline (section 3.5 and the amendments).
 
 A clock adds up the time in which the service could deliver. Whatever may have been in its way counts as having been.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 
 from prober.core.findings import Kind
@@ -22,30 +24,40 @@ class Clocks:
     _moments: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        moments = {one for facts in (self.facts, *self.others) for copy in facts.copies for one in (copy.lo, self.held_until(facts, copy))}
+        moments = {
+            one for facts in (self.facts, *self.others) for copy in facts.copies for one in (copy.lo, self.held_until(facts, copy))
+        }
         for session in self.facts.sessions.values():
             moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
         moments |= {moment for one in self.facts.all_amnesties() for moment in one}
         if self.facts.rules.retry_backoff_max_s:
-            moments |= {self._backoff_until(copy) for copy in self.facts.copies}
+            moments |= {moment for copy in self.facts.copies for moment in (self._waits_since(copy), self._backoff_until(copy))}
         self._moments = sorted(moment for moment in moments if -inf < moment < inf)
 
-    def ran(self, start: float, stop: float) -> float:
-        """How long the service could deliver the key between these times."""
+    def ran(self, start: float, stop: float, at_or_before: Callable[[Copy], bool] = lambda _: True) -> float:
+        """How long the service could deliver between these times what waits behind the copies that `at_or_before` picks."""
         inner = [moment for moment in self._moments if start < moment < stop]
         edges = [start, *inner, stop]
-        return sum(right - left for left, right in zip(edges, edges[1:]) if right > left and self._could(start, (left + right) / 2))
+        before = [copy for copy in self.facts.copies if at_or_before(copy)]
+        spans = [(left, right) for left, right in pairwise(edges) if right > left]
+        return sum(right - left for left, right in spans if self._could(start, (left + right) / 2, before))
 
     # --- holds ---
 
     def held_until(self, facts: Facts, copy: Copy) -> float:
         """When the copy is certainly no longer outstanding."""
         rules = facts.rules
-        ends = [max([copy.t + rules.ack_deadline_s, *(t + seconds for t, seconds in copy.leases)]) + rules.delivery_delay_max_s]
-        ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
+        ends = [self.lease_until(facts, copy)]
+        if not facts.stored_twice(copy.record[0]):  # else the answer may have meant the other record
+            ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
         if rules.mode is Mode.STREAMING:
             ends.append(copy.session.closed)
         return min(ends) + rules.clock_error_s
+
+    def lease_until(self, facts: Facts, copy: Copy) -> float:
+        """When the lease is certainly over, if nothing but time ends it."""
+        rules = facts.rules
+        return max([copy.t + rules.ack_deadline_s, *(t + seconds for t, seconds in copy.leases)]) + rules.delivery_delay_max_s
 
     def _held(self, facts: Facts, t: float) -> list[Copy]:
         return [copy for copy in facts.copies if copy.lo <= t <= self.held_until(facts, copy)]
@@ -66,9 +78,9 @@ class Clocks:
 
     # --- what may be in the way ---
 
-    def _could(self, start: float, t: float) -> bool:
+    def _could(self, start: float, t: float, before: list[Copy]) -> bool:
         facts, rules = self.facts, self.facts.rules
-        if any(begin <= t <= end for begin, end in facts.all_amnesties()) or self._backed_off(t):
+        if any(begin <= t <= end for begin, end in facts.all_amnesties()) or self._backed_off(t, before):
             return False
         if any(self._held_since(other, t) <= start for other in self.others):
             return False
@@ -81,7 +93,7 @@ class Clocks:
             return waiting and not held and not lost
         return self._stream_has_room(t, {copy.owner for copy in held})
 
-    def _stream_has_room(self, t: float, holders: set[str]) -> bool:
+    def _stream_has_room(self, t: float, holders: set[str | None]) -> bool:
         """Some stream is open and may get more; while the key is held, all streams of who holds it."""
         open_now = [one for one in self.facts.sessions.values() if one.opened <= t < self._closed(one)]
         mine = [one for one in open_now if one.owner in holders]
@@ -103,14 +115,22 @@ class Clocks:
         return len(held) < stream.max_messages and size < stream.max_bytes
 
     def _backoff_until(self, copy: Copy) -> float:
-        """How long the service may wait after a refusal or the end of a lease: at most until the message comes again."""
-        again = min((one.t for one in self.facts.copies if one.record == copy.record and one.t > copy.t), default=inf)
-        return min(again, self.held_until(self.facts, copy) + self.facts.rules.retry_backoff_max_s)
+        """How long the service may wait after a refusal or the end of a lease: at most until the message comes again.
 
-    def _backed_off(self, t: float) -> bool:
+        An acknowledgement may be lost, and then the lease ends all the same.
+        """
+        again = min((one.t for one in self.facts.copies if one.record == copy.record and one.t > copy.t), default=inf)
+        return min(again, self.lease_until(self.facts, copy) + self.facts.rules.retry_backoff_max_s)
+
+    def _backed_off(self, t: float, before: list[Copy]) -> bool:
         if not self.facts.rules.retry_backoff_max_s:
             return False
-        return any(not copy.acks and copy.lo <= t <= self._backoff_until(copy) for copy in self.facts.copies)
+        return any(self._waits_since(copy) <= t <= self._backoff_until(copy) for copy in before)
+
+    def _waits_since(self, copy: Copy) -> float:
+        """When the back-off after a copy may begin."""
+        shortest = [t + seconds for t, seconds in copy.leases]
+        return min([copy.lo + self.facts.rules.ack_deadline_s, *shortest, *copy.nacks])
 
 
 @dataclass(slots=True)
@@ -141,6 +161,8 @@ class Overdue:
         confirmed = facts.confirmed(message)
         if confirmed is None or confirmed.message_id in facts.dead_lettered or rules.filtered:
             return None
+        if facts.first_receipt(confirmed.message_id) == inf and facts.may_be_dead_lettered_unseen():
+            return None
         if any(confirmed.ok <= end for _, end in facts.all_amnesties()) or self._before_the_baseline(message):
             return None
         stop = min(facts.first_receipt(confirmed.message_id), facts.end, self._expires(message))
@@ -148,7 +170,7 @@ class Overdue:
         if overtaken and stop == facts.end and self.clocks.ran(min(overtaken), stop) > rules.delivery_deadline_s:
             return Kind.LOST_OVERTAKEN
         progress = [confirmed.ok, *(copy.t for copy in facts.copies if confirmed.ok < copy.t < stop), stop]
-        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in zip(progress, progress[1:])):
+        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in pairwise(progress)):
             return Kind.STUCK
         return None
 
@@ -170,20 +192,30 @@ class Overdue:
         """A copy that began a run, or went on with one, and after which the run's target was never reached."""
         facts, rules = self.facts, self.facts.rules
         copy = facts.copies[number]
-        before = {one.record for one in facts.copies[:number] if one.record in self.log}
+        region = facts.region(copy.record, copy.message)
+        log = [one for one in self.log if facts.region(one, facts.message_of(one)) == region]
+        before = {one.record for one in facts.copies[:number] if one.record in log}
         if rules.dead_letter_max_attempts or copy.record not in before or facts.is_unjudged(copy):
             return False
-        position = self.log.index(copy.record)
-        owed = [one for one in self.log[position + 1 :] if one in before and not self._need_not_come(one)]
-        later = facts.copies[number + 1 :]
-        if not owed or any(one.record in self.log and self.log.index(one.record) >= self.log.index(owed[-1]) for one in later):
+        position = log.index(copy.record)
+        owed = [one for one in log[position + 1 :] if one in before and not self._need_not_come(one)]
+        later = [one for one in facts.copies if self._may_follow(one, copy)]
+        if not owed or any(one.record in log and log.index(one.record) >= log.index(owed[-1]) for one in later):
             return False
         if self._was_lost_since(copy) and all(facts.acked(one, copy.t) for one in owed):
             return False
         if any(copy.t <= end for _, end in facts.all_amnesties()):
             return False
-        last = max(copy.t, *(one.t for one in later)) if later else copy.t
-        return self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
+        last = max(copy.t, *(one.t for one in facts.copies))
+        return (
+            self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
+        )
+
+    def _may_follow(self, one: Copy, copy: Copy) -> bool:
+        """Whether `one` may have been sent after `copy`."""
+        if one.session is copy.session:
+            return one.number > copy.number
+        return one.t + self.facts.rules.clock_error_s >= copy.lo
 
     def _need_not_come(self, record: Record) -> bool:
         return record[0] in self.facts.dead_lettered
@@ -209,7 +241,12 @@ class Overdue:
         if facts.is_foreign(copy) or any(copy.t <= end for _, end in facts.all_amnesties()):
             return False
         # a refusal may be lost, and then the lease runs on
-        due = max([copy.t + rules.ack_deadline_s, *(t + seconds for t, seconds in copy.leases)]) + rules.delivery_delay_max_s
+        due = self.clocks.lease_until(facts, copy)
         if rules.mode is Mode.STREAMING:
             due = min(due, copy.session.closed)
-        return self.clocks.ran(due, min(again, self._expires(copy.message))) > rules.unacked_deadline_s
+        return self.clocks.ran(due, min(again, self._expires(copy.message)), self._not_behind(copy)) > rules.unacked_deadline_s
+
+    def _not_behind(self, copy: Copy) -> Callable[[Copy], bool]:
+        """Picks the copies of what is at the place of this one or before it; what is behind it does not delay it."""
+        behind = set(self.log[self.log.index(copy.record) + 1 :]) if copy.record in self.log else set()
+        return lambda one: one.record not in behind

@@ -25,12 +25,18 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A message in a line. `attempts` counts its deliveries; positions count from 0."""
+    """A message in a line; positions count from 0.
+
+    `attempts` counts its deliveries, `attempt_seen` is the highest count that a client was shown, `failures` counts those that were
+    refused, not acknowledged in time, or lost with their stream.
+    """
 
     message: Message
     line: Line
     position: int
     attempts: int = 0
+    attempt_seen: int = 0
+    failures: int = 0
     removed: bool = False
     acked: bool = False
     waited_unseen: bool = False
@@ -74,17 +80,21 @@ class Line:
     rests_until: float = 0.0
 
     def skip_removed(self) -> None:
-        while self.cursor < len(self.log) and self.log[self.cursor].removed:
+        log, end = self.log, len(self.log)
+        while self.cursor < end and log[self.cursor].removed:
             self.cursor += 1
-        self.frontier = max(self.frontier, self.cursor)
+        if self.cursor > self.frontier:
+            self.frontier = self.cursor
 
     @property
     def all_sent(self) -> bool:
         return self.cursor >= len(self.log)
 
     def sendable(self, now: float) -> bool:
+        if self.cursor >= len(self.log):
+            return False
         self.skip_removed()
-        return not self.all_sent and not (self.cursor >= self.rests_from and now < self.rests_until)
+        return not self.all_sent and not (now < self.rests_until and self.cursor >= self.rests_from)
 
     def step(self) -> tuple[Record, bool]:
         """The next record to send, and whether it is sent for the first time; the cursor moves past it."""

@@ -7,7 +7,7 @@ from math import inf
 from random import Random
 
 from tests.simulation.faults import EXACTLY_ONCE, Fault
-from tests.simulation.options import NEVER, ClientOptions, Options, TopicOptions
+from tests.simulation.options import NEVER, ClientOptions, Options, PullRecord, TopicOptions
 
 SLOW_CLIENTS = (Fault.EOD_WHILE_HELD, Fault.LOST_TAIL, Fault.RESUME_ELSEWHERE)
 """What these need is that something is held, or waits, for a while."""
@@ -17,7 +17,8 @@ def for_fault(seed: int, options: Options, fault: Fault) -> Options:
     """A bug must have the occasion to show: what it needs is switched on, and what would excuse or hide it is off or rarer.
 
     A message left out is invisible where it was a publisher's duplicate, one not sent again where its acknowledgement was only lost,
-    acknowledged ones left out where the run begins with them, having gone further back than it had to.
+    acknowledged ones left out where the run begins with them, having gone further back than it had to; a pull subscription that stands
+    still looks like one from which nobody pulls, unless pulls that wait are recorded.
     """
     random = Random(f"occasion {seed}")
     service = options.service
@@ -38,6 +39,7 @@ def for_fault(seed: int, options: Options, fault: Fault) -> Options:
             break_every_s=_break_every_s(options, fault, random),
             batch_max=max(3, options.session.batch_max),
             loss=0.0 if fault is Fault.EOD_SKIP else options.session.loss,
+            pulls=PullRecord.COMPLETE if options.session.pulls is PullRecord.ANSWERED else options.session.pulls,
         ),
         service=replace(
             service,

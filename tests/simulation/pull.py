@@ -57,6 +57,7 @@ class Service:
     came_back_empty: Callable[[Pull], None]
     lanes: dict[str, PullLane] = field(default_factory=dict)
     waiting: list[Pull] = field(default_factory=list)
+    waking: bool = False
     neighbours: Neighbours = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +81,7 @@ class Service:
     def pull(self, request: Pull) -> None:
         self.waiting.append(request)
         self.wake_all()
-        wait = self.world.between(1, 10) if request.waits_s is None else request.waits_s
+        wait = self.world.between(2, 20) if request.waits_s is None else request.waits_s
         self.world.after(wait, lambda: self._give_up_waiting(request))
 
     def _give_up_waiting(self, request: Pull) -> None:
@@ -91,9 +92,12 @@ class Service:
     # --- answering ---
 
     def wake_all(self) -> None:
-        self.world.after(self.world.between(0, 0.02), self._answer)
+        if not self.waking:
+            self.waking = True
+            self.world.after(self.world.between(0, 0.02), self._answer)
 
     def _answer(self) -> None:
+        self.waking = False
         if not self.waiting:
             return
         ready = [lane for lane in self.lanes.values() if self._ready(lane)]
@@ -152,7 +156,7 @@ class Service:
         if not first and world.fault is Fault.REDELIVER_UNACKED_ONLY and any(record.acked for record in records):
             world.fire(f"{[record.message.message_id for record in records if record.acked]} left out")
             records = [record for record in records if not record.acked]
-        if not first and line.cursor < line.frontier and world.broken(Fault.STALL_RUN, 0.5):
+        if not first and line.cursor < line.frontier and world.broken(Fault.STALL_RUN, 1.0):
             world.fire(f"{lane.key} frozen")
             lane.frozen = True
         return records

@@ -15,7 +15,7 @@ from tests.simulation.options import PullRecord
 from tests.simulation.pull import Pull, Service
 from tests.simulation.world import Site, World
 
-LONGEST_WAIT_S = 15.0
+LONGEST_WAIT_S = 25.0
 """Longer than the service lets a pull wait and its answer takes."""
 
 PULLS_WHILE_QUIET = 5

@@ -175,7 +175,7 @@ class _System:
     def _trouble(self) -> None:
         world = self.world
         while world.now < LONGEST_TROUBLE_S and not all(publisher.done for publisher in self.publishers):
-            world.run(world.now + 1)
+            world.run(world.now + 5)
         world.run(world.now + world.between(0, 2 * max(each.site.options.bounds.lease_s for each in self.subscriptions)))
 
     def _drain(self) -> None:

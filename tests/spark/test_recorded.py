@@ -25,6 +25,10 @@ FAULTS = (
     "split_holder:p=0.1",
     "reply_lost:p=0.02",
     "stream_break:p=0.01",
+    "duplicate_publish_same_id:p=0.05",
+    "early_redelivery:p=0.02",
+    "lost_tail:p=0.2",
+    "slow_ack_extension:p=0.02",
 )
 SETTINGS = {
     "ORDERING_PROBER_EMBEDDED__FAULTS": str(list(FAULTS)).replace("'", '"'),

@@ -16,7 +16,7 @@ from prober.metrics import Operation
 from prober.target import Target
 from tests.notation import history
 
-TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0))
+TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0, message_retention_s=86_400.0), publish_region="europe-west1")
 
 
 @dataclass
@@ -25,12 +25,14 @@ class Service:
 
     there: dict[str, Mapping[str, str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    made: list[SubscriptionSettings] = field(default_factory=list)
     error: Exception | None = None
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
         await self._create(topic, settings.labels)
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
+        self.made.append(settings)
         await self._create(subscription, settings.labels)
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
@@ -88,6 +90,15 @@ def test_a_place_is_made_once_and_used_again() -> None:
     assert world.ground.place == place
     assert world.service.there == {place.topic: OURS, place.subscription: OURS}
     assert world.timed == [Operation.CREATE_TOPIC, Operation.CREATE_SUBSCRIPTION]
+
+
+def test_a_subscription_is_made_as_the_bounds_say() -> None:
+    world = World()
+    world.run()
+    (made,) = world.service.made
+    assert (made.ordering, made.ack_deadline_s, made.message_retention_s) == (True, 10, 86_400.0)
+    assert (made.exactly_once, made.dead_letter_topic, made.retry_maximum_backoff_s) == (False, "", None)
+    assert world.ground.place.region == "europe-west1"
 
 
 def test_two_grounds_of_one_name_are_two_places() -> None:

@@ -92,7 +92,7 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     result = replace(
         RESULT,
         counts={(Kind.ORDER_GAP, Status.VIOLATION): 1, (Kind.STUCK, Status.LIVENESS): 2},
-        counters={"affinity_moves_outstanding_no": 3, "deliveries_unreadable": 4},
+        counters={"affinity_moves_outstanding_no": 3, "deliveries_unreadable": 4, "early_redeliveries": 2},
         checks={Indicator.ORDER: Tally(5, 1, 2), Indicator.COMPLETENESS: Tally(7, 2, 0)},
     )
     scrape = Scrape("P1,2,3 A<1@1 A<3@2", result=result)
@@ -101,6 +101,7 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     assert [scrape[f'order_checks_total result="{word}"'] for word in ("good", "bad", "undecided")] == [5, 1, 2]
     assert scrape['delivery_checks_total result="bad"'] == 2
     assert scrape['affinity_moves_total outstanding="no"'] == 3
+    assert scrape["early_redeliveries_total"] == 2
     assert scrape['deliveries_total kind="foreign"'] == 4
 
 

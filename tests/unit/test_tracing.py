@@ -149,7 +149,7 @@ def test_findings_are_events_of_the_root() -> None:
     assert seconds(finding.timestamp) == 60.2
     assert dict(finding.attributes or {}) == {
         "prober.status": "violation",
-        "prober.explanation": explain(result.findings[0].finding),
+        "prober.explanation": explain(result.findings[0].finding, STARTED_AT - WAKING_T),
         "messaging.destination.subscription.name": "s",
         "messaging.gcp_pubsub.message.ordering_key": "k",
     }

@@ -42,6 +42,7 @@ TWO = "open A1 of client A open A2 of client A P1,2,3,4"
         legal("a pull answered after the batch before was acknowledged", "P1,2,3 pull b@10 b<1,2@10.9 b ack 1,2@11.5 pull c@11.55 c<3@11.7 skew b 0.8", mode=PULL, **SKEWED),
         legal("a request after the answer to the one before", "P1,2 a<1@11 a ack 1@11.5 b<2@11.6 b ack 2@11.7 skew a 0.8", mode=PUSH, **SKEWED),
         legal("a request after the refusal of the one before", "P1,2 a<1@11 a nack 1@11.5 b<1@11.6 b ack 1@11.7 skew a 0.8", mode=PUSH, **SKEWED),
+        legal("answered, by the other clock, when it had left the window", "P1,2,3 a<1@11 b<2@12.4 b ack 2@12.6 c<3@12.8 a ack 1@13", mode=PUSH, window=2, ack_lag_max_s=0.5, **SKEWED),
         # exactly-once
         legal("confirmed after it was sent again, by the other clock", "P1,2 A<1@10 A ack 1@10.5 B<1@20.2 B<2@20.3 A ackOK 1@20.0 skew B 0.8", exactly_once=True, **SKEWED, **PROMPT, ack_deadline_s=10),
         legal("outstanding by the other clock", "P1,2 A<1@10 A nack 1@10.5 B<1@10.6 B<2@10.7 skew A 0.8", exactly_once=True, **SKEWED),
@@ -70,6 +71,9 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("push, held in the middle of its lease", "P1,2 a<1@1 b<2@20", "V:PUSH_OVERLAP", mode=PUSH, **SKEWED),
         wrong("exactly-once, confirmed long before", "P1 A<1@1 A ack 1@1.1 A ackOK 1@1.2 B<1@30", "V:EOD_REDELIVERY_AFTER_ACK", exactly_once=True, **SKEWED),
         wrong("exactly-once, outstanding for long", "P1,2 A<1@1 B<1@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, **SKEWED),
+        # whichever was first: neither is acknowledged before the other is there
+        wrong("both hold something, and neither answers", "P1,2 A<1@10 B<2@10.5 stop @90", "V:AFFINITY_SPLIT|V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
+        wrong("exactly-once, outstanding on the stream that gets it again", "P1 A<1@10 A<1@10.3 A ack 1@10.6 stop @90", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, **SKEWED),
         wrong("without clock error an acknowledgement comes after the move", "P1,2,3 A<1,2@11 A ack 1,2@12.3 B<3@11.7", "V:AFFINITY_SPLIT"),
         wrong("without clock error a delivery comes before its publish", "P1@0 ok1=m1@0.1 P2@1.8 ok2=m2@1.85 A<1@1 A<2@1.1", "V:PHANTOM"),
     ],

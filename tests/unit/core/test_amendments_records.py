@@ -14,6 +14,7 @@ from tests.unit.core.cases import PULL, PUSH, Case, Definite, across, case, defi
 
 THREE = "P1,2,3,4,5 A<1~1@1 A<2~2@1.1 A<3~3@1.2"
 TWICE = f"{THREE} A<2~9@1.3"  # the log is 1, 2, 3, 2 again, 4, 5
+STREAMS = "open A1 of client A open A2 of client A"
 EOD = {"exactly_once": True}
 
 
@@ -40,6 +41,8 @@ EOD = {"exactly_once": True}
         legal("exactly-once, while the first copy is outstanding", "P1,2 A<1~1@1 A<1~9@10 A<2~2@10.1", **EOD),
         legal("exactly-once, the acknowledgement meant the other copy", "P1,2 A<1~1@1 A<1~9@1.1 A ack 1@1.2 A ackOK 1@1.3 A<1~9@80 A<2~2@80.1", **EOD),
         legal("the key moves with the second copy alone", "P1,2 A<1~1@1 A<2~2@1.1 A ack 1,2@1.2 B<1~9@30"),
+        legal("a copy that was stored later overtakes the first on another stream", f"{STREAMS} P1,2 A1<2~2@1 A1<1~9@1.1 A2<1~1@1.2"),
+        legal("the copies of two messages come crosswise", f"{STREAMS} P1,2,3 A1<2~2@1 A2<1~1@1.1 A1<1~9@1.2 A2<2~9@1.3 A1<3~3@1.4"),
         legal("it is stored at the very same place on the clock of another message", "P1,2 A<1~5@1 A<2~5@1.1"),
     ],
 )  # fmt: skip

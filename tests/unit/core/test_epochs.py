@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.core.events import Delivered, Event
+from prober.core.events import Acked, Delivered, Event
 from prober.core.publications import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -78,7 +78,7 @@ def many_epochs(count: int) -> list[Event]:
     for n in range(count):
         events += history(f"P1[x{n}]@{n} ok1=x{n}m1@{n}.1")
         events.append(Delivered(n + 0.2, "s", "k", "A", f"x{n}", 1, f"x{n}m1"))
-        events += history(f"A ack 1@{n}.3")
+        events.append(Acked(n + 0.3, "s", "k", "A", f"x{n}m1"))
     return events
 
 

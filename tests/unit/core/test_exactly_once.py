@@ -19,7 +19,7 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
     "one",
     [
         case("delivered again", f"{CONFIRMED} A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
-        case("each time", f"{CONFIRMED} A<1,2@30 A<1,2@40", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@40", **EOD),
+        case("each time", f"{CONFIRMED} A<1,2@30 A ack 1,2@30.2 A<1,2@60", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@60", **EOD),
         case("on another stream", f"{CONFIRMED} B<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("perhaps sent before the confirmation", f"{CONFIRMED} A<1,2@6.5", "I:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("certainly sent after the confirmation", f"{CONFIRMED} A<1,2@6.6", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
@@ -38,6 +38,39 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
 )  # fmt: skip
 def test_redelivery_after_confirmation(one: Case) -> None:
     one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("on its own stream", "P1 A<1@1 A<1@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING@20", **EOD),
+        case("to another subscriber", "P1 A<1@1 B<1@20", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
+        case("each time", "P1 A<1@1 A<1@20 A<1@40", "V:EOD_REDELIVERY_WHILE_OUTSTANDING@20 V:EOD_REDELIVERY_WHILE_OUTSTANDING@40", **EOD),
+        case("what comes behind it is dropped with it", "P1,2 A<1,2@1 A<1,2@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING@20", **EOD),
+        case("another was refused, this one was above it", "P1,2 A<1,2@1 A nack 1@1.5 A<1,2@20", **EOD),
+        case("another was refused, this one was below it", "P1,2 A<1,2@1 A nack 2@1.5 A<1,2@20", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
+        case("it was refused", "P1 A<1@1 A nack 1@1.5 A<1@2", **EOD),
+        case("it was acknowledged, which may have been lost", "P1 A<1@1 A ack 1@1.5 A<1@20", **EOD),
+        case("its lease may be over", "P1 A<1@1 A<1@56", **EOD),
+        case("its lease was shortened", "P1 A<1@1 A modack 1 10s@1.5 A<1@12", **EOD),
+        case("its lease was prolonged, which may be unheard", "P1 A<1@1 A modack 1 100s@1.5 A<1@60", **EOD),
+        case("its stream broke", "P1 A<1@1 close A@2 B<1@3", "I:AFFINITY_SPLIT", **EOD),
+        case("its stream broke soon after", "P1 A<1@1 B<1@3 close A@20", "I:AFFINITY_SPLIT I:EOD_REDELIVERY_WHILE_OUTSTANDING", close_detection_max_s=30, **EOD),
+        case("an earlier acknowledgement may be under way", "P1 A<1@1 A ack 1@1.1 A<1@3 A<1@12", **EOD),
+        case("pull: in the next response", "P1 pull b1@0.9 b1<1@1 pull b2@19 b2<1@20", "I:PULL_OVERLAP V:EOD_REDELIVERY_WHILE_OUTSTANDING", mode=PULL, **EOD),
+        case("after a seek", "P1 A<1@1 seek 5@2 A<1@20", **EOD),
+        case("while a seek settles", "P1 A<1@1 seek 50@2 A<1@20 A<1@30", "I:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
+        case("without exactly-once delivery", "P1 A<1@1 A<1@20"),
+    ],
+)  # fmt: skip
+def test_redelivery_while_outstanding(one: Case) -> None:
+    one.check()
+
+
+def test_what_was_outstanding_and_its_proof() -> None:
+    finding = only("P1 A<1@1 B<1@20", "EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True)
+    assert finding.facts == {"seq": 1, "epoch": "e1", "message_id": "m1", "subscriber": "B", "holder": "A"}
+    assert finding.witnesses == (5, 6)
 
 
 def test_it_names_the_message_and_its_proof() -> None:

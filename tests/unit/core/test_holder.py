@@ -25,22 +25,46 @@ NONE_ACKED = "P1,2,3 A<1,2,3@1"
     "one",
     [
         case("something below it is held", f"{ONE_ACKED} B<3@2", "V:AFFINITY_SPLIT@2"),
-        case("nothing was released that it could begin with", f"{NONE_ACKED} B<1@2", "V:AFFINITY_SPLIT"),
-        case("it begins above what was refused", f"{NONE_ACKED} A nack 1@1.5 B<2@2", "V:AFFINITY_SPLIT"),
         case("something below what was refused is held", f"{NONE_ACKED} A nack 3@1.5 B<2@2 A ack 1@9", "V:AFFINITY_SPLIT"),
         case("the lease still runs", f"{ONE_ACKED} B<3@56", "V:AFFINITY_SPLIT"),
-        case("the acknowledgement of another is no release", f"{NONE_ACKED} A ack 1,3@1.5 B<2@2", "V:AFFINITY_SPLIT"),
         case("the other stream of its client is still open", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 close A1@1.5 B<3@8", "V:AFFINITY_SPLIT"),
         case("a lease that was shortened to what it is", f"{ONE_ACKED} A modack 2 60s@1.3 B<3@50", "V:AFFINITY_SPLIT"),
-        case("short leases still run", f"{NONE_ACKED} A modack 1 10s@1.3 A modack 2 10s@1.3 A modack 3 10s@1.3 B<1@11", "V:AFFINITY_SPLIT"),
         case("it came again long after its acknowledgement", "P1,2 A<1@1 A ack 1@1.1 A<1@20 B<2@26", "V:AFFINITY_SPLIT"),
-        case("and back again", f"{ONE_ACKED} B<3@8 A<3@16", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@16"),
+        case("and back again", f"{ONE_ACKED} B<3@8 A<3@16", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@16"),
         case("what was held below a split is still held", "P1,2,3,4 A<1,2@1 A ack 1@1.4 B<3@8 B ack 3@8.1 C<4@30", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@30"),
         case("a third subscriber", "P1,2,3 A<1@1 A ack 1@1.1 B<2@20 C<3@28", "V:AFFINITY_SPLIT@28"),
     ],
 )  # fmt: skip
 def test_a_split(one: Case) -> None:
     one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("nothing was released", f"{NONE_ACKED} B<1@2", "I:AFFINITY_SPLIT"),
+        case("it begins above what was refused", f"{NONE_ACKED} A nack 1@1.5 B<2@2", "I:AFFINITY_SPLIT"),
+        case("one above it was acknowledged", f"{NONE_ACKED} A ack 1,3@1.5 B<2@2", "I:AFFINITY_SPLIT"),
+        case("short leases still run", f"{NONE_ACKED} A modack 1 10s@1.3 A modack 2 10s@1.3 A modack 3 10s@1.3 B<1@11", "I:AFFINITY_SPLIT"),
+        case("the lowest that is held", f"{ONE_ACKED} B<2@8", "I:AFFINITY_SPLIT"),
+        case("below the lowest that is held", f"{ONE_ACKED} B<1@20", "I:AFFINITY_SPLIT"),
+        case("the next above it", "P1,2,3 A<1,2,3@1 A ack 1@1.4 B<3@20", "V:AFFINITY_SPLIT"),
+        case("all of it, and on", f"{ONE_ACKED} B<2@8 B<3@8.1", "I:AFFINITY_SPLIT@8"),
+        case("what was held below is let go, it is known only later", f"{NONE_ACKED} A nack 1,2@1.5 B<3@2", "I:AFFINITY_SPLIT"),
+    ],
+)  # fmt: skip
+def test_at_or_below_what_is_held_the_service_may_have_begun_again(one: Case) -> None:
+    one.check()
+
+
+def test_an_early_redelivery_is_counted_and_says_so() -> None:
+    verifier = Verifier(Rules())
+    (finding,) = (f for f in observe(verifier, history(f"{NONE_ACKED} B<1@2")) if f.kind == "AFFINITY_SPLIT")
+    assert (finding.doubt, verifier.counters["early_redeliveries"]) == (holder.EARLY, 1)
+    assert finding.facts["held"] == (1, 2, 3)
+    released = Verifier(Rules())
+    observe(released, history(f"{NONE_ACKED} A nack 1,2,3@1.5 B<1@2"))
+    assert released.counters["early_redeliveries"] == 0
 
 
 @pytest.mark.parametrize(
@@ -104,9 +128,9 @@ CONFIRMED: dict[str, Any] = {"exactly_once": True}
 @pytest.mark.parametrize(
     "one",
     [
-        case("the lease of a confirmed one is no release", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "V:AFFINITY_SPLIT V:EOD_REDELIVERY_AFTER_ACK", **CONFIRMED),
+        case("a confirmed one comes again while another is held", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_AFTER_ACK", **CONFIRMED),
         case("the lease of one below may be", "P1,2,3 A<1@1 A<2@2 A<3@10 A ack 2@10.1 A ackOK 2@10.2 B<1@58", "I:AFFINITY_SPLIT", **CONFIRMED),
-        case("nor is its short lease", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 A ackOK 3@1.5 B<1@20", "V:AFFINITY_SPLIT", **CONFIRMED),
+        case("what is held comes again", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 A ackOK 3@1.5 B<1@20", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **CONFIRMED),
         case("without exactly-once delivery a confirmation means nothing", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT"),
     ],
 )  # fmt: skip
@@ -123,7 +147,7 @@ RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
         case("the tail of the old run", f"{RUN_ON_B} A<3@1.35 B<2,3,4@1.4", "I:AFFINITY_SPLIT"),
         case("a late copy does not move the key", f"{RUN_ON_B} B ack 1@1.32 A<3@1.35 B<2,3@1.4 C<4@8", "I:AFFINITY_SPLIT@1.3 I:AFFINITY_SPLIT@1.35 V:AFFINITY_SPLIT@8"),
         case("no copy, since it skips", "P1,2,3,4 A<1,2,3,4@1 A<1@2 A nack 1@8 B<1@8.3 A<4@8.35", "I:AFFINITY_SPLIT@8.3 V:AFFINITY_SPLIT@8.35 V:REDELIVERY_SKIP@8.35"),
-        case("no copy, since it was still held there", "P1,2,3,4 A<1,2,3@1 B<4@2 A<3@2.1", "V:AFFINITY_SPLIT@2 V:AFFINITY_SPLIT@2.1"),
+        case("no copy, since it was still held there", "P1,2,3,4 A<1,2,3@1 B<4@2 A<3@2.1", "V:AFFINITY_SPLIT@2 I:AFFINITY_SPLIT@2.1"),
         case("a copy of what was acknowledged since", "P1,2 A<1@1 A ack 1@1.1 B<2@1.2 A<1@1.25", "I:AFFINITY_SPLIT@1.2 I:AFFINITY_SPLIT@1.25"),
         case("a copy within Delta", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13", "I:AFFINITY_SPLIT"),
         case("too late for a copy", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13.1", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
@@ -179,11 +203,11 @@ def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        case("it dropped all that was held", f"{ONE_ACKED} B<3@8 C<2@8.5", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
+        case("it dropped all that was held", f"{ONE_ACKED} B<3@8 C<2@8.5", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@8.5"),
         case("it dropped a part of what was held", "P1,2,3 A<1,2@1 B<3@8 C<2@8.5", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
-        case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "I:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13"),
-        case("it was sent since", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1"),
-        case("it was sent since, while a stream may still break", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@13.1", close_detection_max_s=10),
+        case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13"),
+        case("it was sent since", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13.1"),
+        case("it was sent since, while a stream may still break", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13.1", close_detection_max_s=10),
         case("it came on the same stream", f"{ONE_ACKED} B<3@8 B<2@8.5", "V:AFFINITY_SPLIT@8"),
         case("what came after it is held in doubt", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A2<1@2 A1<3@2.1 A2 ack 1@2.2 B<4@18", "I:AFFINITY_SPLIT@18"),
     ],
@@ -194,7 +218,7 @@ def test_a_rewind_elsewhere_may_have_been_sent_before(one: Case) -> None:
 
 def test_a_split_names_the_holder_and_what_is_held() -> None:
     finding = only("P1,2,3,4 A<1,2,3@1 A ack 1@1.4 B<4@2", "AFFINITY_SPLIT")
-    assert finding.facts == {"seq": 4, "subscriber": "B", "holder": "A", "held": (2, 3)}
+    assert finding.facts == {"seq": 4, "epoch": "e1", "subscriber": "B", "holder": "A", "held": (2, 3)}
     assert finding.witnesses == (11, 12, 13, 15)  # A began with 1, holds 2 and 3; B gets 4
     assert set(finding.assumptions) == {
         "delivery_delay_max_s",
@@ -223,22 +247,10 @@ def test_moves_are_counted_by_what_was_outstanding(line: str, counted: str) -> N
     assert moves == {f"affinity_moves_outstanding_{counted}": 1}
 
 
-def test_too_many_short_leases_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two, the earlier end and the higher position: that may only explain more."""
-    leases = "A modack 1 40s@1.3 A modack 2 10s@1.4 A modack 3 20s@1.5"
-    later = f"{NONE_ACKED} A ack 1@1.25 {leases} B<3@12"
-    assert say(later) == {"V:AFFINITY_SPLIT"}
-    monkeypatch.setattr(holder, "SHORT_LEASES_MAX", 2)
-    assert say(later) == {"I:AFFINITY_SPLIT"}
-    assert say(f"{NONE_ACKED} {leases} B<1@12") == {"I:AFFINITY_SPLIT"}
-    assert say(f"{NONE_ACKED} {leases} B<2@12") == {"V:AFFINITY_SPLIT"}
-    assert say(f"{NONE_ACKED} {leases} B<1@10") == {"V:AFFINITY_SPLIT"}
-
-
 def test_when_too_many_splits_wait_the_oldest_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holder, "SPLITS_MAX", 1)
     verifier = Verifier(Rules(close_detection_max_s=100.0))
-    found = observe(verifier, history(f"{ONE_ACKED} B<3@8 A<3@16"))
+    found = observe(verifier, history("P1,2,3,4 A<1,2@1 A ack 1@1.4 B<3@8 C<4@16"))
     assert words(found, times=True) == {"V:AFFINITY_SPLIT@8"}
     assert words(verifier.finish(), times=True) == {"V:AFFINITY_SPLIT@16"}
 
@@ -264,6 +276,8 @@ def test_an_acknowledgement_under_way_may_have_let_the_message_go() -> None:
     assert say(lately, delivery_delay_max_s=1.0, ack_deadline_s=4.0, ack_lag_max_s=1.0) == {"I:AFFINITY_SPLIT"}
 
 
-def test_a_run_that_restarts_at_a_dead_lettered_message_begins_with_the_next() -> None:
-    assert say("P1,2 A<1@1 A<2@1.1 A nack 1@1.5 B<2@2", dead_letter_max_attempts=2) == {"I:AFFINITY_SPLIT"}
-    assert say("P1,2 A<1@1 A<2@1.1 A nack 1@1.5 B<2@2") == {"V:AFFINITY_SPLIT"}
+@pytest.mark.xfail(reason="the copy that excuses a skip counts as the rewind that excuses its own hold")
+def test_a_copy_that_explains_a_skip_was_held_when_what_it_explains_was_sent() -> None:
+    """Nothing else is held below the copy, so that only the excuse itself is wrong: 2 was at B when 3 was sent to A."""
+    found = say("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
+    assert {"V:AFFINITY_SPLIT", "I:REDELIVERY_SKIP"} <= found

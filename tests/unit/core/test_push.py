@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from prober.core.redelivery import ACKED_BEFORE, DEAD_LETTER
-from prober.core.rules import Mode, Rules
+from prober.core.rules import ONE_RECORD_PER_ID, Mode, Rules
 from tests.unit.core.cases import PUSH, Case, case, findings, only
 
 REFUSED = "P1,2,3 r1<1@1 r1 nack 1@1.1"
@@ -40,12 +40,12 @@ def test_after_a_failed_request(one: Case) -> None:
     [
         case("one at a time", "P1,2,3 r1<1@1 r1 ack 1@1.1 r2<2@20 r2 ack 2@20.1 r3<3@40", mode=PUSH),
         case("while one is open", "P1,2 r1<1@1 r2<2@2 r2 ack 2@2.1 r1 ack 1@5", "V:PUSH_OVERLAP@2", mode=PUSH),
-        case("the same message while it is open", "P1,2 r1<1@1 r2<1@2", "V:PUSH_OVERLAP", mode=PUSH),
+        case("the same message while it is open", "P1,2 r1<1@1 r2<1@2", "I:PUSH_OVERLAP", mode=PUSH),
         case("a closed connection answers nothing", "P1,2 r1<1@1 close r1@1.1 r2<2@2", "V:PUSH_OVERLAP", mode=PUSH),
         case("right after the answer", "P1,2 r1<1@1 r1 ack 1@1.1 r2<2@1.2", "I:PUSH_OVERLAP", mode=PUSH),
         case("its deadline may have passed", "P1,2 r1<1@1 r2<1@58", "I:PUSH_OVERLAP", mode=PUSH),
         case("the answer comes after its deadline, and the repetition", "P1,2 r1<1@1 r2<1@63 r2 ack 1@63.1 r1 ack 1@70 r3<2@90", "I:PUSH_OVERLAP@63", mode=PUSH),
-        case("the answer comes after its deadline, before the repetition", "P1,2 r1<1@1 r1 ack 1@64 r2<1@65 r2 ack 1@65.1 r3<2@90", "I:PUSH_OVERLAP@65", mode=PUSH),
+        case("the answer comes after its deadline, before the repetition", "P1,2 r1<1@1 r1 ack 1@64 r2<1@65 r2 ack 1@65.1 r3<2@90", "I:PUSH_OVERLAP@65 I:PUSH_OVERLAP@90", mode=PUSH),
         case("its deadline has certainly passed", "P1,2 r1<1@1 r2<1@67 r2 ack 1@67.1 r3<2@90", mode=PUSH),
         case("passed over after its deadline", "P1,2,3 r1<1@1 r1 ack 1@1.1 r2<2@20 r2 ack 2@20.1 r3<1@40 r4<3@110", "V:REDELIVERY_SKIP", mode=PUSH),
     ],
@@ -60,9 +60,9 @@ def test_a_seek_ends_what_a_refusal_binds() -> None:
 
 def test_an_advance_names_what_was_refused_and_its_proof() -> None:
     finding = only(f"{REFUSED} r2<2@20", "PUSH_ADVANCE_PAST_NACK", mode=Mode.PUSH)
-    assert finding.facts == {"seq": 2, "nacked": 1}
+    assert finding.facts == {"seq": 2, "epoch": "e1", "nacked": 1}
     assert finding.witnesses == (8, 11)
-    assert finding.assumptions == {}
+    assert finding.assumptions == {ONE_RECORD_PER_ID: 1.0}
 
 
 def test_why_an_advance_is_in_doubt() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 
 import pytest
@@ -11,7 +12,19 @@ import pytest
 from prober.core import subscription as subscription_module
 from prober.core.events import Closed, Opened
 from prober.core.rules import Mode, Rules
-from prober.core.sessions import ANCIENT, SPANS_KEPT, TRACKS_KEPT, Held, Session, Span, Track, take_over
+from prober.core.sessions import (
+    OWNERS_KEPT,
+    PASTS_KEPT,
+    SPANS_PER_DELAY,
+    TRACKS_KEPT,
+    Arrival,
+    Flow,
+    Held,
+    Session,
+    Span,
+    Track,
+    Tracks,
+)
 from prober.core.subscription import Subscription
 from tests.unit.core.cases import PULL, Case, case
 
@@ -22,7 +35,7 @@ from tests.unit.core.cases import PULL, Case, case
         case("the name of a session is used again: the old one is over", "P1,2 A<1@1 open A of client A@2 A<1@2.5 B<2@9", "V:AFFINITY_SPLIT"),
         case("what the old one held is released", "P1,2,3 A<1,2@1 open A of client C@2 A<1@2.5", "I:AFFINITY_SPLIT"),
         case("used again by another subscriber: a move", "P1,2,3 A<1@1 A ack 1@1.1 open A of client C@2 A<2@20", "N:AFFINITY_MOVE"),
-        case("nothing on the new one was sent before it opened", "P1,2,3,4 A<1,2,3@1 A ack 1,2,3@1.4 B<1@20 B ack 1@20.1 open A of client A@20.2 A<4@20.3", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
+        case("nothing on the new one was sent before it opened", "P1,2,3,4 A<1,2,3@1 A ack 1,2@1.4 B<1@20 B ack 1@20.1 open A of client A@20.2 A<4@20.3", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
         case("the old one is still what came before", "P1,2,3 A<1,2@1 open A of client A@2 A<3@2.5"),
         case("pull: the second response of a name is another batch", "P1,2,3 pull b@0.9 b<1,2@1 b ack 1,2@1.1 pull b@20 b<1,2,3@20.1", mode=PULL),
         case("a session closed twice", "P1,2 A<1@1 A ack 1@1.1 close A@1.2 close A@1.3 B<2@30"),
@@ -116,81 +129,298 @@ def test_unary_sessions_are_remembered_up_to_a_number(monkeypatch: pytest.Monkey
     assert (pulls.open, streams.open) == (3, 5)
 
 
-def track() -> Track:
-    return Track(Session("A", "a", 0.0))
+def track(opened_t: float = 0.0) -> Track:
+    return Track(Session("A", "a", opened_t))
+
+
+def recorded(one: Track, *deliveries: tuple[int, float], delay_s: float = inf, eps: float = 0.0) -> Track:
+    """Deliveries of positions at times, each by the event whose number is ten times the position."""
+    for position, t in deliveries:
+        one.record(position, t, 10 * position, delay_s, eps)
+    return one
+
+
+def shown(spans: Iterable[Span]) -> list[tuple[float, float, int, int]]:
+    return [(span.first_t, span.last_t, span.position, span.number) for span in spans]
+
+
+def held_until(certainly_t: float, perhaps_t: float) -> Held:
+    return (1, 0.0, certainly_t, perhaps_t)
 
 
 def test_a_run_begins_where_the_next_one_did_not_come() -> None:
+    one = recorded(track(), (3, 1.0), (4, 2.0), (5, 3.0))
+    assert (one.last, one.last_t, one.last_number, one.run_start, one.run_start_t) == (5, 3.0, 50, 3, 1.0)
+    recorded(one, (2, 4.0))
+    assert (one.last, one.run_start, one.run_start_t) == (2, 2, 4.0)
+
+
+def test_what_was_delivered_close_together_is_one_span_of_the_highest() -> None:
+    one = recorded(track(), (5, 1.0), (1, 1.1), (7, 1.2), (2, 1.5), delay_s=16.0)
+    assert shown(one.past()) == [(1.0, 1.2, 7, 70), (1.5, 1.5, 2, 20)]
+    recorded(one, (3, 2.1), (4, 2.2), delay_s=16.0)
+    assert shown(one.past()) == [(1.0, 1.5, 7, 70), (2.1, 2.1, 3, 30), (2.2, 2.2, 4, 40)]
+
+
+def test_what_was_followed_longer_ago_than_the_delay_is_dropped() -> None:
+    one = recorded(track(), (9, 1.0), (1, 2.0), (2, 3.0), delay_s=1.0)
+    assert [span.position for span in one.past()] == [9, 1, 2]  # 9 may have been sent after 1
+    recorded(one, (3, 3.1), delay_s=1.0)
+    assert [span.position for span in one.past()] == [1, 2, 3]
+    recorded(one, (4, 4.1), delay_s=1.0)
+    assert [span.position for span in one.past()] == [2, 3, 4]
+    late = recorded(track(), (9, 1.0), (1, 2.0), (2, 3.0), (3, 3.1), delay_s=1.0, eps=0.5)
+    assert [span.position for span in late.past()] == [9, 1, 2, 3]
+
+
+def test_the_past_of_a_track_is_bounded_whatever_comes() -> None:
     one = track()
-    for position, t in ((3, 1.0), (4, 2.0), (5, 3.0)):
-        one.record(position, t, position, -inf)
-    assert (one.last, one.last_t, one.run_start, one.run_start_t, one.highest) == (5, 3.0, 3, 1.0, 5)
-    one.record(2, 4.0, 9, -inf)
-    assert (one.last, one.run_start, one.run_start_t, one.highest) == (2, 2, 4.0, 5)
-    one.record(ANCIENT, 5.0, 10, -inf)
-    assert one.highest == 5
+    for n in range(10_000):
+        recorded(one, (n % 7 + 1, n / 100), delay_s=2.0)
+        assert len(one.spans) <= 2 * SPANS_PER_DELAY + 2
 
 
-def test_the_past_seen_from_a_moment() -> None:
+def test_nothing_was_sent_before_its_session_opened() -> None:
+    assert [span.sent_after_t for span in recorded(track(7.0), (1, 8.0), (2, 9.0)).past()] == [7.0, 7.0]
+
+
+def test_a_distrusted_session_has_no_past_and_holds_nothing() -> None:
+    one = recorded(track(), (1, 1.0), (2, 2.0))
+    one.hold(2, held_until(60.0, 70.0), 4)
+    one.distrust()
+    assert (list(one.past()), one.last, one.run_start, one.held) == ([], 0, 0, {})
+    recorded(one, (2, 3.0))
+    assert (one.run_start, one.run_start_t) == (2, 3.0)
+
+
+def test_a_lower_position_drops_what_is_held_above_it() -> None:
     one = track()
-    for position, t in ((5, 1.0), (1, 2.0), (2, 3.0)):
-        one.record(position, t, position, -inf)
-    assert one.past(0.5) == (None, -inf, Span(1.0, 1.0, 5, 5))
-    assert one.past(1.5) == (Span(1.0, 1.0, 5, 5), 1.0, Span(3.0, 3.0, 2, 2))
-    assert one.past(3.0) == (Span(2.0, 2.0, 1, 1), 2.0, Span(3.0, 3.0, 2, 2))
-    assert one.past(9.0) == (Span(3.0, 3.0, 2, 2), 3.0, None)
+    for position in (1, 2, 3):
+        one.hold(position, held_until(60.0 + position, 70.0 + position), 4)
+    one.hold(2, held_until(80.0, 90.0), 4)
+    assert list(one.held) == [1, 2]
+    assert one.held[2] == held_until(80.0, 90.0)
+    assert one.unsettled_until_t == 73.0  # what was dropped may still count, until the last of its leases is over
 
 
-def test_what_was_certainly_followed_is_dropped() -> None:
+def test_no_more_than_a_window_is_held_for_certain() -> None:
     one = track()
-    for position, t in ((5, 1.0), (1, 2.0), (2, 3.0)):
-        one.record(position, t, position, 2.5)
-    assert [span.position for span in one.spans] == [1, 2] or [span.position for span in one.spans] == [2]
-    assert one.past(9.0).certain == Span(3.0, 3.0, 2, 2)
+    for position in (1, 2, 3):
+        one.hold(position, held_until(60.0, 70.0 + position), 2)
+    assert (list(one.held), one.unsettled_until_t, one.busy_until_t) == ([2, 3], 71.0, 73.0)
 
 
-def test_too_many_deliveries_are_merged_towards_silence() -> None:
+def test_the_lowest_held_is_found_past_what_has_run_out() -> None:
     one = track()
-    for n in range(1, 3 * SPANS_KEPT):
-        one.record(100 - n if n % 2 else 200 + n, float(n), n, -inf)
-    assert len(one.spans) <= SPANS_KEPT
-    past = one.past(0.5)
-    assert past.uncertain is not None
-    assert past.uncertain.position == 200 + 3 * SPANS_KEPT - 1 - 1 or past.uncertain.position >= 200
-    assert one.past(10_000.0).certain == one.spans[-1]
-    straddled = next(span for span in one.spans if span.first_t < span.last_t)
-    inside = one.past((straddled.first_t + straddled.last_t) / 2)
-    assert (inside.certain, inside.latest_certain_t) == (None, straddled.first_t)
+    for position, until_t in ((1, 10.0), (2, 30.0), (3, 20.0)):
+        one.hold(position, held_until(until_t, until_t + 5.0), 4)
+    assert one.lowest_held(5.0, 0) == 1
+    assert one.lowest_held(10.0, 0) == 2
+    assert one.lowest_held(10.0, 2) == 3  # beyond the window nothing can be told
+    assert one.lowest_held(20.0, 2) == 0
+    assert (one.held, one.unsettled_until_t) == ({}, 35.0)
 
 
-def test_letting_go_leaves_a_doubt_until_the_lease_is_over() -> None:
+def test_a_changed_lease_ends_early_for_certain_and_late_perhaps() -> None:
     one = track()
-    one.held = {1: Held(1, 10.0, 20.0), 2: Held(2, 11.0, 30.0), 3: Held(3, 12.0, 25.0)}
-    assert (one.held_until_t, one.busy_until_t) == (30.0, 30.0)
-    one.let_go(2, inf)
-    assert (list(one.held), one.unsettled_until_t, one.busy_until_t) == ([1], 30.0, 30.0)
-    one.let_go(0, 15.0)
-    assert (one.held, one.held_until_t, one.unsettled_until_t) == ({}, -inf, 30.0)
+    one.hold(1, held_until(55.0, 65.0), 4)
+    one.shorten(1, 20.0, 5.0)
+    assert (one.held[1], one.busy_until_t) == (held_until(20.0, 65.0), 65.0)
+    one.shorten(1, 100.0, 5.0)
+    assert (one.held[1], one.busy_until_t) == (held_until(20.0, 105.0), 105.0)
+    one.shorten(2, 200.0, 5.0)
+    assert one.busy_until_t == 105.0  # it does not hold that one
 
 
-def test_doubted_holds_are_not_certain() -> None:
+def test_letting_go_settles_what_is_said_of_it_elsewhere() -> None:
     one = track()
-    one.held = {1: Held(1, 10.0, 20.0)}
-    one.doubt_all()
-    assert one.held == {1: Held(1, -inf, 20.0)}
+    one.hold(1, held_until(55.0, 65.0), 4)
+    assert one.let_go(1)
+    assert not one.let_go(1)
+    assert one.busy_until_t == -inf
+    one.unsettle(16.0)
+    one.unsettle(9.0)
+    assert one.busy_until_t == 16.0
 
 
-def test_sessions_that_are_over_are_taken_first() -> None:
-    tracks = {f"S{n}": Track(Session(f"S{n}", "a", 0.0)) for n in range(4)}
-    for name in ("S1", "S2"):
-        tracks[name].session.closed_t = 5.0
-    tracks["S2"].held = {1: Held(1, 8.0, 10.0)}
-    assert [one.session.name for one in take_over(tracks, 6.0)] == ["S1"]
-    assert [one.session.name for one in take_over(tracks, 10.0)] == ["S2"]
-    assert take_over(tracks, 10.0) == []
+def test_a_doubted_hold_may_last_as_long_as_its_lease() -> None:
+    one = track()
+    one.hold(1, held_until(55.0, 65.0), 4)
+    one.doubt(1)
+    one.doubt(1)
+    assert (one.held, one.busy_until_t) == ({}, 65.0)
 
 
-def test_otherwise_the_oldest_are_taken() -> None:
-    tracks = {f"S{n}": Track(Session(f"S{n}", "a", 0.0)) for n in range(TRACKS_KEPT)}
-    assert [one.session.name for one in take_over(tracks, 6.0)] == [f"S{n}" for n in range(TRACKS_KEPT // 2)]
-    assert len(tracks) == TRACKS_KEPT // 2
+# --- all sessions of a key ---------------------------------------------------------------------------------------------------
+
+
+def session(name: str, subscriber: str = "", closed_t: float = inf) -> Session:
+    one = Session(name, subscriber or name, 0.0)
+    one.closed_t = closed_t
+    return one
+
+
+def arrival(one: Track) -> Arrival:
+    return Arrival(9.0, 99, 4.0, one, "e", 1, "m1", 0)
+
+
+def test_streams_that_are_closed_are_folded_away() -> None:
+    tracks = Tracks(streaming=True)
+    for one in (session("A", closed_t=5.0), session("B", closed_t=6.0), session("C")):
+        recorded(tracks.of(one, 1.0), (1, 1.0), (2, 2.0)).hold(2, held_until(55.0, 65.0), 4)
+    tracks.fold_closed(5.0)
+    assert [one.session.name for one in tracks] == ["B", "C"]
+    assert [shown(spans) for spans in tracks.past] == [[(1.0, 1.0, 1, 10), (2.0, 2.0, 2, 20)]]
+    assert tracks.unsettled_until_t == 65.0  # its stream may look closed and not be
+    assert tracks.find("A") is None
+
+
+def test_unary_sessions_are_folded_away_when_nothing_of_them_is_held() -> None:
+    tracks = Tracks(streaming=False)
+    recorded(tracks.of(session("b1"), 1.0), (1, 1.0)).hold(1, held_until(55.0, 65.0), 4)
+    recorded(tracks.of(session("b2"), 2.0), (2, 2.0))
+    tracks.of(session("b3"), 3.0)
+    assert [one.session.name for one in tracks] == ["b1", "b3"]
+    tracks.of(session("b4"), 55.0)
+    assert [one.session.name for one in tracks] == ["b4"]
+    assert [shown(spans) for spans in tracks.past] == [[(2.0, 2.0, 2, 20)], [(1.0, 1.0, 1, 10)]]  # b3 delivered nothing
+
+
+def test_a_name_that_is_used_again_is_another_session() -> None:
+    tracks = Tracks(streaming=True)
+    first = recorded(tracks.of(session("A", "old"), 1.0), (1, 1.0))
+    second = tracks.of(session("A", "new"), 2.0)
+    assert (second is not first, len(tracks), second.last) == (True, 1, 0)
+    assert tracks.of(second.session, 3.0) is second
+
+
+def test_the_oldest_of_too_many_open_streams_is_let_go() -> None:
+    tracks = Tracks(streaming=True)
+    for n in range(TRACKS_KEPT):
+        recorded(tracks.of(session(f"S{n}"), 1.0), (n + 1, 1.0))
+    assert (len(tracks), tracks.forgetful) == (TRACKS_KEPT, False)
+    tracks.of(session("one more"), 2.0)
+    assert (len(tracks), tracks.forgetful, tracks.find("S0")) == (TRACKS_KEPT, True, None)
+    assert [span.position for spans in tracks.past for span in spans] == [1]
+
+
+def test_the_pasts_of_streams_that_are_over_are_bounded_and_err_towards_silence() -> None:
+    tracks = Tracks(streaming=True)
+    for n in range(PASTS_KEPT + 2):
+        one = session(f"S{n}", closed_t=100.0)
+        recorded(tracks.of(one, 1.0), (50 - n, float(n)), (n + 1, n + 0.5))
+        tracks.fold_closed(100.0)
+    assert len(tracks.past) == PASTS_KEPT
+    (oldest,) = tracks.past[0]
+    assert (oldest.first_t, oldest.last_t, oldest.position, oldest.number) == (0.0, 2.5, 50, 500)
+    assert oldest.sent_after_t == -inf
+    tracks.forget_before(2.5)
+    assert len(tracks.past) == PASTS_KEPT
+    tracks.forget_before(2.6)
+    assert len(tracks.past) == PASTS_KEPT - 1
+
+
+def test_how_far_a_subscriber_had_come_outlives_its_sessions() -> None:
+    tracks = Tracks(streaming=True)
+    recorded(tracks.of(session("A1", "a", closed_t=3.0), 1.0), (4, 1.0))
+    second = recorded(tracks.of(session("A2", "a"), 1.0), (7, 1.0))
+    recorded(tracks.of(session("B", "b"), 1.0), (9, 1.0))
+    tracks.fold_closed(3.0)
+    just_now = arrival(second)
+    recorded(second, (8, 9.0))
+    assert sorted(tracks.lasts_of("a", just_now)) == [4, 7]  # before this delivery
+    assert sorted(tracks.lasts_of("b", just_now)) == [0, 9]
+    assert list(tracks.lasts_of("c", just_now)) == [0]
+    assert [one.session.name for one in tracks.others(second)] == ["B"]
+
+
+def test_subscribers_whose_sessions_are_over_are_forgotten_beyond_a_number() -> None:
+    tracks = Tracks(streaming=True)
+    for n in range(OWNERS_KEPT + 1):
+        assert not tracks.forgetful
+        recorded(tracks.of(session(f"S{n}", closed_t=2.0), 1.0), (n + 1, 1.0))
+        tracks.fold_closed(2.0)
+    assert tracks.forgetful
+    last = arrival(tracks.of(session("last"), 3.0))
+    assert list(tracks.lasts_of("S0", last)) == [0]
+    assert list(tracks.lasts_of("S1", last)) == [2]
+
+
+def test_giving_everything_back() -> None:
+    tracks = Tracks(streaming=True)
+    recorded(tracks.of(session("A", closed_t=2.0), 1.0), (1, 1.0))
+    tracks.fold_closed(2.0)
+    recorded(tracks.of(session("B"), 1.0), (1, 1.0))
+    tracks.forget()
+    assert (len(tracks), tracks.past, tracks.forgetful) == (0, [], True)
+    fresh = Tracks(streaming=True)
+    fresh.forget()
+    assert not fresh.forgetful
+
+
+def test_until_when_anything_counts_as_held() -> None:
+    tracks = Tracks(streaming=True)
+    assert tracks.busy_until_t == -inf
+    tracks.of(session("A", closed_t=2.0), 1.0).hold(1, held_until(55.0, 65.0), 4)
+    tracks.of(session("B"), 1.0).unsettle(40.0)
+    tracks.fold_closed(2.0)
+    assert (tracks.busy_until_t, tracks.unsettled_until_t) == (65.0, 65.0)
+
+
+# --- flow control ------------------------------------------------------------------------------------------------------------
+
+
+def test_flow_control_is_used_up_by_a_number_of_messages() -> None:
+    flow = Flow(2, inf)
+    flow.take(1, 100.0, 60.0)
+    assert flow.used_up_until_t() == -inf
+    flow.take(2, 100.0, 50.0)
+    assert flow.used_up_until_t() == 60.0
+    flow.extend(2, 90.0)
+    flow.extend(3, 500.0)
+    assert flow.used_up_until_t() == 90.0
+    flow.release(1, 15.0)
+    assert flow.used_up_until_t() == 15.0  # until the acknowledgement is certainly applied
+    flow.release(2, 20.0)
+    assert flow.used_up_until_t() == 15.0  # there was room already
+
+
+def test_flow_control_is_used_up_by_a_number_of_bytes() -> None:
+    flow = Flow(inf, 1000)
+    flow.take(1, 400.0, 60.0)
+    flow.take(2, 600.0, 60.0)
+    assert flow.used_up_until_t() == 60.0
+    flow.release(2, 15.0)
+    flow.take(3, 500.0, 70.0)
+    assert flow.used_up_until_t() == -inf  # a delivery shows that there was room
+
+
+def test_a_message_that_comes_again_counts_once() -> None:
+    flow = Flow(2, 1000)
+    flow.take(1, 400.0, 60.0)
+    flow.take(1, 400.0, 90.0)
+    assert flow.used_up_until_t() == -inf
+    flow.take(2, 400.0, 80.0)
+    assert flow.used_up_until_t() == 90.0
+
+
+def test_an_unknown_size_is_taken_as_unlimited() -> None:
+    flow = Flow(inf, 1000)
+    flow.take(1, inf, 60.0)
+    flow.take(2, 400.0, 60.0)
+    assert flow.used_up_until_t() == 60.0
+    flow.release(1, 15.0)
+    flow.take(3, 500.0, 70.0)
+    assert flow.used_up_until_t() == -inf
+    flow.take(4, 100.0, 70.0)
+    assert flow.used_up_until_t() == 70.0
+
+
+def test_an_answer_to_what_is_not_outstanding_makes_no_room() -> None:
+    flow = Flow(1, inf)
+    flow.release(7, 15.0)
+    assert flow.used_up_until_t() == -inf
+    flow.take(1, 100.0, 60.0)
+    flow.release(1, 15.0)
+    flow.release(1, 99.0)
+    assert flow.used_up_until_t() == 15.0

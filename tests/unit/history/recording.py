@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from prober.config.models import History
-from prober.core.events import Delivered, Event
+from prober.core.events import Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.history.encoding import RunContext
@@ -144,3 +144,20 @@ def as_recorded(event: Event) -> Event:
         return event
     since_1970 = datetime.fromisoformat(event.publish_time) - datetime(1970, 1, 1, tzinfo=UTC)
     return replace(event, publish_time=since_1970 // timedelta(microseconds=1) * 1000)
+
+
+def held_up(subscription: str = SUBSCRIPTION, messages_max: int | None = None) -> list[Event]:
+    """Message 1 of key k is delivered 388 s late. All the time a message of another key was outstanding, perhaps as many as may be."""
+    return [
+        Opened(0.0, subscription, "A", "a", max_outstanding_messages=messages_max),
+        PublishInvoked(0.5, "other", "e1", 1),
+        Published(0.6, "other", "e1", 1, "o1"),
+        Delivered(1.0, subscription, "other", "A", "e1", 1, "o1"),
+        PublishInvoked(2.0, "k", "e1", 1),
+        Published(2.1, "k", "e1", 1, "m1"),
+        *(LeaseModified(50.0 * n, subscription, "other", "A", "o1", 60) for n in range(1, 8)),
+        Delivered(390.0, subscription, "k", "A", "e1", 1, "m1"),
+        Acked(390.1, subscription, "k", "A", "m1"),
+        Acked(390.2, subscription, "other", "A", "o1"),
+        Ended(500.0, drained=True),
+    ]

@@ -22,7 +22,7 @@ from prober.judgement import judge
 from tests.commands import VECTORS
 from tests.notation import history
 from tests.unit.history.older import make_older
-from tests.unit.history.recording import BEGAN_AT, Recorder, as_recorded, result
+from tests.unit.history.recording import BEGAN_AT, Recorder, as_recorded, held_up, result
 
 GAP = "P1,2,3 A<1@1 A<3@1.2 A<2@1.4 end @500"
 RIGHT = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 end @500"
@@ -66,6 +66,17 @@ def test_every_vector_is_judged_as_online(vector: str, recorder: Recorder) -> No
     assert {one.run_id for one in again} == {"run-1"}
     made = [made for one in again for made in one.judgement.findings]
     assert sorted(map(repr, made)) == sorted(map(repr, online.findings))
+
+
+@pytest.mark.parametrize("messages_max", [None, 1], ids=["held", "used up"])
+def test_another_key_that_delayed_this_one_counts_as_it_did_online(messages_max: int | None, recorder: Recorder) -> None:
+    online = recorder.record(held_up(messages_max=messages_max))
+    recorder.save()
+    (judged,) = rejudge(reader(recorder), "k")
+    assert judged.judgement.findings == tuple(made for made in online.findings if made.finding.key == "k")
+    assert judged.judgement.verdict is not Verdict.FAIL
+    (misjudged,) = rejudge(reader(recorder), "k", alone=True)
+    assert Kind.STUCK in {kind for kind, _ in misjudged.judgement.counts}
 
 
 def test_a_file_without_the_columns_that_were_added_is_judged_as_it_was(recorder: Recorder) -> None:
@@ -185,6 +196,19 @@ def test_several_runs_make_several_files(recorder: Recorder, tmp_path: Path) -> 
     assert sorted(one.path for one in written) == [str(tmp_path / "trace-a.jsonl"), str(tmp_path / "trace-b_.._c.jsonl")]
     (only,) = export(reader(recorder), "k", tmp_path / "trace.jsonl", run_id="a")
     assert only.path == str(tmp_path / "trace.jsonl")
+
+
+@pytest.mark.parametrize("messages_max", [None, 1], ids=["held", "used up"])
+def test_a_trace_has_the_other_keys_where_they_may_have_delayed_this_one(
+    messages_max: int | None, recorder: Recorder, tmp_path: Path
+) -> None:
+    online = recorder.record(held_up(messages_max=messages_max))
+    recorder.save()
+    (written,) = export(reader(recorder), "k", tmp_path / "trace.jsonl")
+    with read_trace(written.path) as trace:
+        judged = judge("exported", trace.header, trace)
+    assert judged.counts == online.counts
+    assert written.events == len(held_up())
 
 
 def test_a_trace_that_begins_in_a_run_keeps_what_streams_may_have_outstanding(recorder: Recorder, tmp_path: Path) -> None:

@@ -1,0 +1,161 @@
+"""How sentences about a finding name messages, holders and moments.
+
+A sequence number alone is enough while the key has one epoch and no number occurs twice. Otherwise a message is named with its
+epoch, and a number that stands for several records with the id where the facts know it.
+
+Which epoch a message is of stands in the facts beside it: `after` with `after_epoch`, `other_seq` with `other_epoch`, a list such as
+`skipped` with `skipped_epochs`, one name for each, or with `skipped_epoch` for all; whatever has none of its own is of `epoch`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from prober.core.findings import EPOCHS, Fact, Facts, Kind
+from prober.core.rules import Mode
+
+LISTED_MAX: Final = 4
+SHOWN_OF_MANY: Final = 3
+
+HOLDERS: Final[Mapping[Mode, str]] = {Mode.STREAMING: "subscriber", Mode.PULL: "pull response", Mode.PUSH: "push request"}
+"""What holds outstanding messages of a key, by how the subscription is consumed."""
+
+_ALONE: Final = ("seq", "after", "by", "nacked", "target", "first_seq", "confirmed_seq", "other_seq")
+_LISTS: Final = ("missing", "skipped", "held", "seqs")
+_MODES: Final[Mapping[Kind, Mode]] = {
+    Kind.PULL_OVERLAP: Mode.PULL,
+    Kind.PULL_BATCH_ORDER: Mode.PULL,
+    Kind.PUSH_OVERLAP: Mode.PUSH,
+    Kind.PUSH_ADVANCE_PAST_NACK: Mode.PUSH,
+}
+
+
+class Message(NamedTuple):
+    """A record of a sequence number of an epoch."""
+
+    seq: int
+    epoch: str
+
+
+def mode_of(kind: Kind, facts: Facts) -> Mode:
+    """How the subscription of a finding is consumed: its kind says so, or the fact `mode`, or it is a streaming one."""
+    return _MODES.get(kind) or Mode(str(facts.get("mode", Mode.STREAMING)))
+
+
+class Names:
+    """Names the messages of one finding, in the order in which its sentence mentions them."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        alone = (self._message(name) for name in _ALONE if whole(facts.get(name)))
+        several = (message for name in _LISTS for message in self._messages(name))
+        self._times = Counter([*alone, *several])
+        self._several_epochs = EPOCHS in facts or len(set(_epochs(facts))) > 1
+        self._mentioned: set[Message] = set()
+
+    @property
+    def all(self) -> frozenset[Message]:
+        """Every message that the facts name."""
+        return frozenset(self._times)
+
+    def one(self, name: str = "seq") -> str:
+        """A single message: `message 3`, `message 3 of epoch e2`, `message 3 (id b3)`, `another record of message 3`."""
+        message = self._message(name)
+        message_id = self._facts.get("message_id") if name == "seq" else None
+        text = f"message {message.seq}{self._of_epoch(message)}"
+        if self._times[message] > 1 and message_id:
+            text += f" (id {message_id})"
+        elif message in self._mentioned:
+            text = f"another record of {text}"
+        self._mentioned.add(message)
+        return text
+
+    def several(self, name: str, count: str = "") -> str:
+        """A list of messages: `message 3`, `messages 3, 4 and 6`, `messages 3, 4, 5 and 17 more`. The fact `count` says how many."""
+        messages = self._messages(name)
+        total = max(whole(self._facts.get(count)), len(messages))
+        shown = messages if total <= LISTED_MAX else messages[:SHOWN_OF_MANY]
+        groups: dict[tuple[bool, str], list[str]] = {}
+        for message in shown:
+            group = name != "held" and message in self._mentioned, self._of_epoch(message)  # what is held may be the same record
+            groups.setdefault(group, []).append(str(message.seq))
+            self._mentioned.add(message)
+        more = [f"{total - len(shown):,} more"] if total > len(shown) else []
+        if len(groups) == 1 and (False, "") in groups:
+            groups[False, ""] += more
+            more = []
+        return joined([_group(seqs, epoch, again=again) for (again, epoch), seqs in groups.items()] + more)
+
+    def _of_epoch(self, message: Message) -> str:
+        return f" of epoch {message.epoch}" if self._several_epochs and message.epoch else ""
+
+    def _message(self, name: str) -> Message:
+        return Message(whole(self._facts[name]), self._epoch(name))
+
+    def _messages(self, name: str) -> list[Message]:
+        seqs, epochs = seqs_of(self._facts.get(name)), self._facts.get(f"{name}_epochs")
+        if isinstance(epochs, tuple) and len(epochs) == len(seqs):
+            return [Message(seq, str(epoch)) for seq, epoch in zip(seqs, epochs, strict=True)]
+        return [Message(seq, self._epoch(name)) for seq in seqs]
+
+    def _epoch(self, name: str) -> str:
+        return str(self._facts.get(f"{name.removesuffix('_seq')}_epoch", self._facts.get("epoch", "")))
+
+
+def named_in(facts: Facts) -> frozenset[Message]:
+    """The messages that a finding names."""
+    return Names(facts).all
+
+
+def _epochs(facts: Facts) -> Iterator[str]:
+    for name, fact in facts.items():
+        if name.endswith("epoch"):
+            yield str(fact)
+        elif name.endswith("epochs") and isinstance(fact, tuple):
+            yield from map(str, fact)
+
+
+def _group(seqs: Sequence[str], epoch: str, *, again: bool) -> str:
+    plural = "s" * (len(seqs) > 1)
+    record = ("other records of " if plural else "another record of ") if again else ""
+    return f"{record}message{plural} {joined(seqs)}{epoch}"
+
+
+def joined(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def capital(text: str) -> str:
+    """The beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def seqs_of(fact: Fact | None) -> tuple[int, ...]:
+    """A fact that is a list of sequence numbers; empty if it is something else."""
+    return tuple(seq for seq in fact if isinstance(seq, int)) if isinstance(fact, tuple) else ()
+
+
+def whole(fact: Fact | None) -> int:
+    """A fact that is a number; 0 if it is something else."""
+    return int(fact) if isinstance(fact, int | float) else 0
+
+
+def lasting(seconds: float) -> str:
+    """A duration: `120 s`, `2.5 s`."""
+    return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.3g} s"
+
+
+def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
+    """A time by the recorder's clock, after the time of day if its offset to seconds since 1970 is known; `exactly`: to 1 ms."""
+    monotonic = f"t={t:.3f} s"
+    if wall is None:
+        return monotonic
+    try:
+        day_time = datetime.fromtimestamp(t + wall, UTC)
+    except (ValueError, OverflowError, OSError):  # a clock that shows nothing real
+        return monotonic
+    return f"{day_time.time().isoformat('milliseconds' if exactly else 'seconds')} UTC ({monotonic})"

@@ -1,0 +1,119 @@
+"""The command that proves the absence of false alarms, and the switches that tell where one comes from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from prober.core.findings import Finding
+from prober.core.rules import Mode
+from tests.simulation import legal
+from tests.simulation.features import FEATURES, NEEDS, only, without
+from tests.simulation.legal import Choice, Tally, findings_of, main
+from tests.simulation.service import SUBSCRIPTION, Run, simulate_run
+from tests.simulation.swarm import swarm
+
+SEEDS = range(150)
+
+# What only the amendments allow: none of it happens in a run without features.
+NEW = (
+    "65 epochs",
+    "acknowledged, sent again, lost, not sent again",
+    "back-off",
+    "dead-lettered before its receipt",
+    "failover",
+    "flow control used up",
+    "handed over",
+    "held for long",
+    "left out with a dead-letter policy",
+    "lost track of what is held",
+    "nobody pulls",
+    "nobody subscribes",
+    "race of two streams",
+    "retention",
+    "stored twice under one id",
+    "waits for another key",
+)
+
+
+def seen(mode: Mode, *features: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for seed in SEEDS:
+        total += simulate_run(seed, mode, options=only(swarm(seed, mode), features)).seen
+    return total
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_without_features_nothing_new_happens(mode: Mode) -> None:
+    happened = seen(mode)
+    assert [situation for situation in NEW if happened[situation]] == []
+
+
+def test_a_feature_alone_happens_alone() -> None:
+    happened = seen(Mode.STREAMING, "race")
+    assert [situation for situation in NEW if happened[situation]] == ["race of two streams"]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_all_but_all_features_is_none(mode: Mode) -> None:
+    options = [swarm(seed, mode) for seed in range(30)]
+    assert [only(each, ()) for each in options] == [without(each, FEATURES) for each in options]
+    assert [only(each, FEATURES) for each in options] == options
+
+
+def test_what_a_feature_needs_are_features() -> None:
+    assert set(NEEDS) | {each for needed in NEEDS.values() for each in needed} <= set(FEATURES)
+
+
+def test_the_command_counts_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--histories", "6", "--only", "seek"])
+    out = capsys.readouterr().out
+    assert "together 6" in out
+    assert "0 histories with a definite finding" in out
+
+
+def test_processes_do_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--histories", "120", "--processes", "2"])
+    two = capsys.readouterr().out
+    main(["--histories", "120"])
+    assert two == capsys.readouterr().out
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges by a bound that is tighter than the true one, so that there is something to be found."""
+
+    def judged(run: Run) -> list[Finding]:
+        strict = {
+            name: replace(rules, delivery_deadline_s=0.5, stall_deadline_s=0.5) for name, rules in run.rules_by_subscription.items()
+        }
+        return findings_of(replace(run, rules=strict[SUBSCRIPTION], rules_by_subscription=strict))
+
+    monkeypatch.setattr(legal, "findings_of", judged)
+
+
+@pytest.mark.usefixtures("strict")
+def test_an_accusation_fails_the_command_and_names_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--histories", "9", "--only", "seek", "--shown", "1000"]) == 1
+    replays = [
+        line for line in capsys.readouterr().out.splitlines() if "python -m tests.simulation.legal --only seek --mode" in line
+    ]
+    assert replays
+    arguments = replays[0].split("tests.simulation.legal ")[1].split("    ")[0].split()
+    assert main(arguments) == 1
+    assert "Finding(" in capsys.readouterr().out
+
+
+def test_a_legal_history_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--mode", "push", "--seed", "1", "--only", "seek"]) == 0
+    assert "ended@" in capsys.readouterr().out
+
+
+def test_a_situation_that_never_occurred_is_told() -> None:
+    assert f"{Mode.PUSH}: seek" in legal.missing({Mode.PUSH: Tally()})
+
+
+def test_a_choice_tells_its_arguments() -> None:
+    assert Choice(without=("seek",), only=("race", "hold")).words == " --only race --only hold --without seek"
