@@ -101,7 +101,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._abreast = Abreast()
+        self._abreast: Abreast | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -293,6 +293,7 @@ class KeyChecker:
         if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
             if log.holds(position):
@@ -402,6 +403,8 @@ class KeyChecker:
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
+        elif acking is not None and self._holder.pending:
+            self._holder.lets_go(acking, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -433,6 +436,8 @@ class KeyChecker:
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
         if not newest:
+            if track is not None and self._holder.pending:
+                self._holder.lets_go(track, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)

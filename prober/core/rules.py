@@ -18,6 +18,8 @@ from prober.core.findings import Kind
 class Mode(StrEnum):
     """How a subscription is consumed; it decides what a session and a holder are."""
 
+    __hash__ = str.__hash__
+
     STREAMING = "streaming"
     PULL = "pull"
     PUSH = "push"
