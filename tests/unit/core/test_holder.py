@@ -150,6 +150,7 @@ RUN_ON_B = "P1,2,3,4 A<1,2@1 A nack 1@1.15 B<1@1.3"
         case("no copy, since it was still held there", "P1,2,3,4 A<1,2,3@1 B<4@2 A<3@2.1", "V:AFFINITY_SPLIT@2 I:AFFINITY_SPLIT@2.1"),
         case("a copy of what was acknowledged since", "P1,2 A<1@1 A ack 1@1.1 B<2@1.2 A<1@1.25", "I:AFFINITY_SPLIT@1.2 I:AFFINITY_SPLIT@1.25"),
         case("a copy within Delta", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@8 B<2@8.1 A<3@13", "I:AFFINITY_SPLIT"),
+        case("too late for a copy, within the clock error", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@28 B<2@28.1 A<3@33.1", "I:AFFINITY_SPLIT", clock_error_s=0.2),
         case("too late for a copy", "P1,2,3,4 A<1,2@1 A nack 1@7 B<1@28 B<2@28.1 A<3@33.1", "I:AFFINITY_SPLIT@28 V:AFFINITY_SPLIT@33.1"),
         case("a copy on the client's other stream", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2@1 A1 nack 1@1.15 B<1@1.3 A2<3@1.35 B<2@1.4", "I:AFFINITY_SPLIT"),
         case("a copy of nothing that is held", "P1,2,3 A<1,2@1 A ack 1,2@1.1 close A@1.2 B<3@20 B ack 3@20.1 open A of client A@19.9 A<1@40", ""),
