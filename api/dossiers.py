@@ -11,6 +11,7 @@ from api.models.findings import file_name
 from api.words import counted, duration, number
 from prober.core import diagram as lines
 from prober.core.events import Opened
+from prober.core.rules import ASSUMED_IN_WORDS
 from prober.history.trace import FIRST_EVENT_LINE
 from prober.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 
@@ -49,9 +50,10 @@ class Case:
 
     @property
     def assumptions(self) -> tuple[tuple[str, str], ...]:
-        """The bounds that it relies on, by name."""
+        """The bounds that it relies on, by name; without a name what is said in words."""
         return tuple(
-            (name, "no bound" if bound == inf else f"{bound:g}") for name, bound in self.record.finding.assumptions.items()
+            ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound == inf else f"{bound:g}")
+            for name, bound in self.record.finding.assumptions.items()
         )
 
     @property

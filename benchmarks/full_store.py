@@ -45,7 +45,9 @@ KINDS = (
     (Kind.STUCK, Status.LIVENESS),
     (Kind.AFFINITY_MOVE, Status.INDETERMINATE),
 )
-SENTENCE = "Message 4 was delivered to A right after message 2; message 3 should have come again in between. " * 2
+SENTENCE = (
+    "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between. " * 2
+)
 STATE = ProberState("prober-0", "1.0.0", NOON - 86_400.0 * DAYS, 1_000.0, 4_000)
 TRACE = (
     "\n".join(

@@ -90,7 +90,8 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
     malformed = crash = ""
     try:
         for count, event in enumerate(events, 1):
-            tally.add(verifier.observe(event), count)
+            if findings := verifier.observe(event):
+                tally.add(findings, count)
         tally.add(verifier.finish(), count)
     except TraceError as wrong:
         malformed = str(wrong)

@@ -8,12 +8,21 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.compiled import outdated
 from tests.contract.emulator import find_emulator, running_emulator
 
 # A slow machine is not a failure. In continuous integration the examples are always the same ones: a red run is due to the change.
 settings.register_profile("local", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_sessionstart() -> None:
+    """A checker that was compiled from other sources would be tested in place of the one that is here."""
+    if modules := outdated():
+        pytest.exit(
+            f"compiled before its source was changed: {', '.join(modules)}; call `make compiled` or `make pure`", returncode=2
+        )
 
 
 @pytest.fixture(scope="session")

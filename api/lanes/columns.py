@@ -8,6 +8,7 @@ from typing import Final
 
 from prober.core.diagram import OnSession, short
 from prober.core.events import Delivered, Event, Opened, Published, PublishEvent
+from prober.core.naming import HOLDERS
 from prober.core.rules import Mode
 
 PUBLISHER: Final = 0
@@ -15,8 +16,6 @@ SERVICE: Final = 1
 SUBSCRIBERS_MAX: Final = 6  # further ones share a last lane; those that a finding is about come first
 SESSION_LENGTH_MAX: Final = 10
 AGAIN_MAX: Final = 3
-
-_ROLES: Final = {Mode.STREAMING: "subscriber", Mode.PULL: "pull response", Mode.PUSH: "push request"}
 
 Session = tuple[str, str]
 
@@ -51,9 +50,9 @@ class Columns:
             alone = [owner for owner in owners if owner in first]
         self._lane = {owner: number for number, owner in enumerate(alone, SERVICE + 1)}
         lanes = [Lane("", "publisher"), Lane("", "Pub/Sub")]
-        lanes += [Lane(_ROLES[mode], subscriber, subscription if several else "") for subscription, subscriber in alone]
+        lanes += [Lane(HOLDERS[mode], subscriber, subscription if several else "") for subscription, subscriber in alone]
         if rest := len(owners) - len(alone):
-            lanes.append(Lane(f"{_ROLES[mode]}s", f"{rest:,} more"))
+            lanes.append(Lane(f"{HOLDERS[mode]}s", f"{rest:,} more"))
         self.lanes = tuple(lanes)
         self._seqs = _seqs_by_id(shown)
         epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))

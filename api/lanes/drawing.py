@@ -24,7 +24,7 @@ GUTTER: Final = 74.0
 ROW: Final = 30.0
 PAUSE: Final = 34.0
 HEAD: Final = 52.0
-MARKS: Final = 208.0
+MARKS: Final = 232.0
 BOX: Final = 20.0
 """The height of the box around a message's number."""
 _GAPS: Final = {3: 212.0, 4: 190.0}  # between lanes, by how many there are

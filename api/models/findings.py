@@ -37,7 +37,12 @@ from prober.status import records
 NAME_LENGTH_MAX: Final = 100
 
 Explanation = Annotated[
-    str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again in between."])
+    str,
+    Field(
+        examples=[
+            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
+        ]
+    ),
 ]
 Facts = Annotated[
     Mapping[str, str | int | FiniteFloat | tuple[int, ...] | tuple[str, ...]], Field(examples=[{"seq": 4, "missing": [3]}])

@@ -48,7 +48,12 @@ class FailingFinding(Answer):
     t: Seconds
     """When in the run it was decided, in seconds of the run's own clock."""
     explanation: Annotated[
-        str, Field(examples=["Message 4 was delivered to A right after message 2; message 3 should have come again."])
+        str,
+        Field(
+            examples=[
+                "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
+            ]
+        ),
     ]
     """The finding in plain words."""
     open: bool

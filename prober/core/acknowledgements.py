@@ -12,7 +12,7 @@ from prober.core.events import LONG_AGO
 from prober.core.positions import ACKED, REFUSED, LearnedLog
 from prober.core.rules import Rules
 
-ANSWERS_KEPT: Final = 128
+ANSWERS_KEPT: Final = 64
 """Answers remembered one by one; all that are older are taken to have been sent when the latest of those was."""
 
 

@@ -8,6 +8,39 @@ from typing import Final
 
 from prober.core.findings import Status
 
+NAMES: Final = (
+    "acks",
+    "affinity_moves_outstanding_no",
+    "affinity_moves_outstanding_unknown",
+    "affinity_moves_outstanding_yes",
+    "dead_lettered",
+    "deliveries_among_several",
+    "deliveries_first",
+    "deliveries_foreign",
+    "deliveries_redelivery",
+    "deliveries_unplaced",
+    "early_redeliveries",
+    "interruptions",
+    "keys",
+    "lease_expiries",
+    "nacks",
+    "publisher_duplicates",
+    "publishes_abandoned",
+    "publishes_confirmed",
+    "publishes_invoked",
+    "publishes_rejected",
+    "publishes_unknown",
+    "pulls_concurrent",
+    "redeliveries_of_acked",
+    "rewinds",
+    "rewinds_inside_a_run",
+    "rewinds_to_acked",
+    "seeks",
+    "service_duplicates",
+    "sessions_closed",
+)
+"""What is counted, but for the findings."""
+
 
 class Counts:
     """Plain attributes, since several are counted with every event; `by_name` is what others read.
@@ -16,38 +49,7 @@ class Counts:
     findings    by their status, named `findings_violation` and so on.
     """
 
-    __slots__ = (
-        "acks",
-        "affinity_moves_outstanding_no",
-        "affinity_moves_outstanding_unknown",
-        "affinity_moves_outstanding_yes",
-        "dead_lettered",
-        "deliveries_among_several",
-        "deliveries_first",
-        "deliveries_foreign",
-        "deliveries_redelivery",
-        "deliveries_unplaced",
-        "early_redeliveries",
-        "findings",
-        "interruptions",
-        "keys",
-        "lease_expiries",
-        "nacks",
-        "publisher_duplicates",
-        "publishes_abandoned",
-        "publishes_confirmed",
-        "publishes_invoked",
-        "publishes_rejected",
-        "publishes_unknown",
-        "pulls_concurrent",
-        "redeliveries_of_acked",
-        "rewinds",
-        "rewinds_inside_a_run",
-        "rewinds_to_acked",
-        "seeks",
-        "service_duplicates",
-        "sessions_closed",
-    )
+    __slots__ = (*NAMES, "findings")
 
     def __init__(self) -> None:
         self.findings = dict.fromkeys(Status, 0)
@@ -70,7 +72,3 @@ class Counts:
             yield name, getattr(self, name)
         for status, count in self.findings.items():
             yield f"findings_{status}", count
-
-
-NAMES: Final = tuple(name for name in Counts.__slots__ if name != "findings")
-"""What is counted, but for the findings."""

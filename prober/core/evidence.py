@@ -1,4 +1,4 @@
-"""What a sceptic asks of a proof: was it acknowledged, was it refused, how long was its lease, was the stream open?
+"""What a sceptic asks of a proof: was it published, acknowledged, refused, how long was its lease, was the stream open?
 
 The smallest history that proves a finding needs little of this: what was skipped may have been acknowledged or not, the promise is the
 same. But whoever reads it wants to rule out the innocent explanations by himself. So these events are kept although the proof holds
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
+from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened, PublishInvoked
 from prober.core.findings import Kind
 
 Numbered: TypeAlias = tuple[int, Event]
@@ -33,21 +33,24 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (*_HOLD, AckConfirmed),
     Kind.UNACKED_STALL: _HOLD,
 }
-"""Which answers matter to a finding, besides the beginnings and ends of the sessions. For other kinds nobody asks."""
+"""Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
 
 class Asked:
-    """Contains the events that are asked for about deliveries: what became of these messages, when these sessions began and ended."""
+    """Contains the events that are asked for about deliveries: where they come from, what became of them, when their sessions were open."""
 
     def __init__(self, kind: Kind, deliveries: Iterable[Event]) -> None:
         self._answers = _ASKED.get(kind, ())
         of = [event for event in deliveries if isinstance(event, Delivered)] if self._answers else []
+        self._published = {(event.key, event.epoch, event.seq) for event in of}
         self._messages = {(event.subscription, event.message_id) for event in of}
         self._sessions = {(event.subscription, event.session) for event in of}
 
     def __contains__(self, event: Event) -> bool:
         if isinstance(event, Opened | Closed):
             return (event.subscription, event.session) in self._sessions
+        if isinstance(event, PublishInvoked):
+            return (event.key, event.epoch, event.seq) in self._published
         return isinstance(event, self._answers) and (event.subscription, event.message_id) in self._messages
 
     def among(self, events: Sequence[Numbered]) -> Iterator[Numbered]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from prober.core.findings import Finding, Kind, Status
 from prober.core.naming import HOLDERS, Names, capital, lasting, mode_of, moment
-from prober.core.rules import ONE_RECORD_PER_ID, Mode
+from prober.core.rules import ASSUMED_IN_WORDS, Mode
 
 _TIMED: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL})
 """Kinds whose sentence says itself since when."""
@@ -277,6 +277,4 @@ def _bounds(assumptions: Mapping[str, float]) -> str:
 
 
 def _bound(name: str, value: float) -> str:
-    if name == ONE_RECORD_PER_ID:
-        return "message ids taken for one record each, since no publish times were recorded"
-    return f"{name} {'unbounded' if value == inf else f'{value:g}'}"
+    return ASSUMED_IN_WORDS.get(name) or f"{name} {'unbounded' if value == inf else f'{value:g}'}"

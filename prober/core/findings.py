@@ -20,6 +20,8 @@ else:
 class Kind(StrEnum):
     """The anomalies (section 4 of the specification), by the promise that they break."""
 
+    __hash__ = str.__hash__  # that of enumerations takes as long as three look-ups
+
     # order of first delivery
     ORDER_GAP = "ORDER_GAP"
     ORDER_INVERSION = "ORDER_INVERSION"
@@ -53,6 +55,8 @@ class Kind(StrEnum):
 
 class Status(StrEnum):
     """How sure a finding is. Only violation and liveness findings fail a run."""
+
+    __hash__ = str.__hash__
 
     VIOLATION = "violation"
     LIVENESS = "liveness"

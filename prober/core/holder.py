@@ -47,7 +47,7 @@ from typing import Final, NamedTuple
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
@@ -181,25 +181,21 @@ class HolderCheck:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
 
-    def lets_go(self, track: Track, position: int, t: float) -> None:
-        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen."""
+    def lets_go(self, session: str, position: int, t: float) -> None:
+        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
+
+        `position` 0 stands for a message that has left the window: it may be any of those.
+        """
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position != position or h.session is not track.session))
-            if t <= split.t + eps
+            split._replace(held=tuple(h for h in split.held if h.session.name != session or not self._names(position, h)))
+            if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
             else split
             for split in self.pending
         )
 
-    def lets_go_forgotten(self, session: str, t: float) -> None:
-        """The same for a message whose position was forgotten: of what its session held, nobody knows which it was."""
-        eps, floor = self._docket.rules.clock_error_s, self._log.floor
-        self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position > floor or h.session.name != session))
-            if t <= split.t + eps
-            else split
-            for split in self.pending
-        )
+    def _names(self, position: int, held: Certain) -> bool:
+        return held.position == position if position else held.position <= self._log.floor
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
@@ -246,13 +242,16 @@ class HolderCheck:
     def _look(self, arrival: Arrival) -> Scene:
         subscriber = arrival.track.session.subscriber
         others = [track for track in self._tracks if track.session.subscriber != subscriber]
-        held = self._certainly_held(others, arrival)
+        held = self._certainly_held(others, arrival) if others else []
         now = arrival.t - self._docket.rules.clock_error_s
-        perhaps = bool(held) or self._tracks.unsettled_until_t > now or any(track.busy_until_t > now for track in others)
+        perhaps = bool(held) or self._tracks.unsettled_until_t > now or (bool(others) and self._is_busy(others, now))
         scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
         if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
             scene.run_start, scene.run_start_t = arrival.track.run_start, arrival.track.run_start_t
         return scene
+
+    def _is_busy(self, tracks: list[Track], now: float) -> bool:
+        return any(track.busy_until_t > now for track in tracks)
 
     def _is_late_copy(self, arrival: Arrival) -> bool:
         """Whether the delivery may have been sent to its subscriber, on any of its streams, before the key moved away.
@@ -442,9 +441,13 @@ class HolderCheck:
         return OVERLAP[self._docket.rules.mode]
 
     def _certainly_held(self, others: list[Track], arrival: Arrival) -> list[Certain]:
-        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock."""
+        """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock.
+
+        Whatever the clocks say, the first delivery of a message comes before the first deliveries of all that must follow it.
+        """
         eps = self._docket.rules.clock_error_s
         before_t, now = arrival.t - eps, arrival.t + eps
+        in_turn = arrival.new and arrival.proven
         held = []
         for track in others:
             if track.session.unseen or arrival.track.session.unseen:
@@ -454,10 +457,14 @@ class HolderCheck:
                 held += [
                     Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
                     for p, (number, t, until_t, _) in shown
-                    if until_t > now and t <= before_t
+                    if until_t > now and (t <= before_t or (in_turn and self._came_first(p, number, arrival.position)))
                 ]
         held.sort(key=lambda one: one.position)
         return held
+
+    def _came_first(self, position: int, number: int, follower: int) -> bool:
+        """Whether a delivery is the first of its message, and that must precede another one."""
+        return number == self._log.number(position) and self._orders.must_precede(position, follower)
 
     def _file(self, scene: Scene, doubt: str) -> None:
         witnesses, facts = self._proof(scene)
@@ -470,17 +477,20 @@ class HolderCheck:
 
     def _proof(self, scene: Scene) -> tuple[tuple[int, ...], Facts]:
         arrival, lowest = scene.arrival, scene.held[:SEQS_SHOWN]
-        witnesses = (self._start_number, *(held.number for held in lowest[:5]), arrival.number)
-        facts: Facts = {
+        facts: dict[str, Fact] = {
             "seq": arrival.seq,
             "epoch": arrival.epoch,
             "message_id": arrival.message_id,
             "subscriber": arrival.track.session.subscriber,
-            "holder": lowest[0].session.subscriber if lowest else self.owner or "",
-            "held": tuple(self._log.seq(held.position) for held in lowest),
-            **self._epochs_of(lowest, arrival.epoch),
+            "holder": self.owner or "",
+            "held": (),
         }
-        return witnesses, facts
+        if not lowest:
+            return (self._start_number, arrival.number), facts
+        facts["holder"] = lowest[0].session.subscriber
+        facts["held"] = tuple(self._log.seq(held.position) for held in lowest)
+        facts |= self._epochs_of(lowest, arrival.epoch)
+        return (self._start_number, *(held.number for held in lowest[:5]), arrival.number), facts
 
 
 TABLE: Final[tuple[tuple[Callable[[HolderCheck, Scene], bool], Callable[[HolderCheck, Scene], bool]], ...]] = (

@@ -101,7 +101,7 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._abreast = Abreast()
+        self._abreast: Abreast | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -115,15 +115,13 @@ class KeyChecker:
 
     # --- what the publisher says ---------------------------------------------------------------------------------------------
 
-    def published(self, epoch: str, publication: Publication, t: float) -> None:
+    def published(self, record: EpochRecord, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
-        order = self._order.epoch(epoch, publication.region)
-        if order is None:
-            return
-        if self._order.confirmed(order, publication, t):
-            order.record.receive(publication)
+        order = self._order.of(record, publication.region)
+        if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
+            record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, epoch, self._order.epochs, t)
+            judge_confirmation(self.docket, self.log, publication, record.name, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
@@ -146,8 +144,7 @@ class KeyChecker:
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
-                    self._let_through(LONG_AGO)
+                    self._let_go(self._put_back, event)
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
@@ -167,7 +164,7 @@ class KeyChecker:
             self._foreign(arrival)
             return
         publication = record.open.get(event.seq)
-        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
+        order = self._order.of(record, self._region(arrival, publication))
         if not self._place(arrival, order, publication):
             self._unplaced(arrival, publication)
             return
@@ -207,6 +204,12 @@ class KeyChecker:
             return latest
         return tracks.of(subscription.session(session, t), t)
 
+    def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
+        """Where the record was published, None if that is not known."""
+        if publication is None:
+            return None
+        return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
+
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
@@ -226,8 +229,9 @@ class KeyChecker:
                 self._note_copy(arrival, order, known)
             return True
         awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
-        retired = not awaited and log.is_retired(arrival.token, order.index, arrival.seq)
-        if retired or self._order.predates(order, publication, arrival):
+        if not awaited and (
+            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+        ):
             return False
         self._learn(arrival, order, publication)
         if publication is None or not arrival.proven or publication.early:
@@ -288,6 +292,7 @@ class KeyChecker:
         if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
             if log.holds(position):
@@ -347,7 +352,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
+        acked_before = not arrival.new and self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -398,7 +403,7 @@ class KeyChecker:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         elif self._holder.pending:
-            self._holder.lets_go_forgotten(event.session, t)
+            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -413,7 +418,7 @@ class KeyChecker:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
             if self._holder.pending:
-                self._holder.lets_go(acking, position, t)
+                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -430,6 +435,8 @@ class KeyChecker:
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
         if not newest:
+            if track is not None and self._holder.pending:
+                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -446,7 +453,7 @@ class KeyChecker:
         if track is not None:
             track.let_go(position)
             if self._holder.pending:
-                self._holder.lets_go(track, position, t)
+                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)
@@ -533,6 +540,13 @@ class KeyChecker:
             publication, event.epoch, first, self._put_back.first(event.session).epoch
         )
 
+    def _let_go(self, put_back: PutBack, event: Delivered) -> None:
+        if event.publish_time is not None:
+            put_back.comes_behind(event.session, event.message_id)
+            return
+        put_back.let_go(event.session)
+        self._let_through(LONG_AGO)
+
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
         while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
@@ -615,11 +629,15 @@ class KeyChecker:
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
         self.due_t = min(coming_t, self._next_hold())
 
-    def next_due(self, t: float) -> float:
-        """The earliest time at which something that happened at `t` may have to be decided without a further event."""
+    def is_due_sooner(self, t: float) -> bool:
+        """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        waiting = self._redelivery.held or self._holder.pending or self._put_back or self._order.lost
-        return min(due_t, self._next_hold()) if waiting else due_t
+        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+            due_t = min(due_t, self._next_hold())
+        if due_t >= self.due_t:
+            return False
+        self.due_t = due_t
+        return True
 
     def finish(self) -> None:
         """Settles everything on hold as if time went on without further events."""

@@ -101,16 +101,6 @@ class Primary(NamedTuple):
 BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
 
 
-class Lost(NamedTuple):
-    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
-
-    due_t: float
-    t: float
-    order: EpochOrder
-    by: Primary
-    publications: tuple[Publication, ...]
-
-
 @dataclass(slots=True)
 class Overtaken:
     """A sequence number that had not been received when `by` was, at `t`.
@@ -257,6 +247,16 @@ class EpochOrder:
             self.record.give_up(oldest.publication)
 
 
+class Lost(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
+
+
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
 
@@ -264,6 +264,7 @@ class OrderCheck:
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
+    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -278,6 +279,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -288,6 +290,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -317,17 +320,21 @@ class OrderCheck:
         """The name of an epoch by the index that stands for it in the log; empty if it is forgotten."""
         return next((order.record.name for order in self.epochs if order.index == index), "")
 
-    @property
-    def several_regions(self) -> bool:
-        """Whether the key was published in more than one region."""
-        return len(self._real_times) > 1
-
     def knows_epoch(self, position: int) -> bool:
         """Whether the epoch of a position inside the window is still recorded: a record of one that is not counts as foreign."""
         if not self._forgot_epochs and len(self._records) < EPOCHS_KEPT:
             return True
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
+
+    def must_precede(self, position: int, follower: int) -> bool:
+        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        log = self._log
+        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+            return False
+        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
+        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
+        return settled and seq < log.seq(follower)
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -361,6 +368,7 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
+            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:

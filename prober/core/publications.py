@@ -387,7 +387,7 @@ class Publications:
         if size <= 0:
             self.largest = inf
         elif size > self.largest:
-            self.largest = size
+            self.largest = float(size)
         return record if record.invoke(seq, generation, t, number, waiting, region, size) else None
 
     def find(self, epoch: str, seq: int) -> tuple[EpochRecord, Publication] | None:

@@ -18,7 +18,7 @@ from itertools import chain
 from math import inf
 from operator import attrgetter
 from pickle import Pickler, Unpickler
-from types import MethodType
+from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
@@ -173,8 +173,8 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType})
-"""Types of what keys share."""
+_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType, BuiltinMethodType})
+"""Types of what keys share; the method of a compiled class is a built-in one."""
 
 _KINDS: Final[tuple[type, ...]] = (
     KeyGroup,
@@ -202,7 +202,8 @@ _KINDS: Final[tuple[type, ...]] = (
 
 
 def _slots(kind: type) -> tuple[str, ...]:
-    return tuple(chain.from_iterable(vars(base).get("__slots__", ()) for base in kind.__mro__))
+    """The names of its attributes; a class that mypyc compiled has no slots, and names them otherwise."""
+    return tuple(chain.from_iterable(vars(base).get("__mypyc_attrs__", vars(base).get("__slots__", ())) for base in kind.__mro__))
 
 
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
@@ -211,7 +212,8 @@ _WRITE: Final = {kind: [getattr(kind, name).__set__ for name in _slots(kind)] fo
 
 
 def _new(code: int) -> object:
-    return object.__new__(_KINDS[code])
+    kind: Any = _KINDS[code]
+    return kind.__new__(kind)
 
 
 def _fill(thing: object, values: Sequence[object]) -> None:

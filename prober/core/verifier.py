@@ -188,8 +188,9 @@ class Verifier:
         if publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
             group.confirmed(record, publication)
             for checker in group.checkers:
-                checker.published(event.epoch, publication, event.t)
-                self._watch(checker, event.t)
+                checker.published(record, publication, event.t)
+                if checker.is_due_sooner(event.t):
+                    self._enqueue(checker)
         record.settle(publication)
 
     def _failed(self, event: PublishFailed) -> None:
@@ -226,7 +227,8 @@ class Verifier:
     def _delivered(self, event: Delivered) -> None:
         checker = self._checker(event.subscription, event.key)
         checker.delivered(event, self._number)
-        self._watch(checker, event.t)
+        if checker.is_due_sooner(event.t):
+            self._enqueue(checker)
 
     def _acked(self, event: Acked) -> None:
         self._checker(event.subscription, event.key).acked(event, self._number)
@@ -331,9 +333,7 @@ class Verifier:
 
     def _watch(self, checker: KeyChecker, t: float) -> None:
         """Queues a key for the earliest moment at which something about it may have to be decided."""
-        due_t = checker.next_due(t)
-        if due_t < checker.due_t:
-            checker.due_t = due_t
+        if checker.is_due_sooner(t):
             self._enqueue(checker)
 
     def _unsettle(self, checker: KeyChecker, until_t: float, cause: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -9,11 +11,29 @@ from pathlib import Path
 
 from tests.architecture import tree
 
+COMPILING = runpy.run_path(str(tree.ROOT / "hatch_build.py"), run_name="hatch_build")
+
 
 def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    subprocess.run(command, cwd=tree.ROOT, capture_output=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != COMPILING["WANTED"]}
+    subprocess.run(command, cwd=tree.ROOT, env=environment, capture_output=True, check=True)
     (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(tree.PACKAGES)
     assert {f"{package}/py.typed" for package in tree.PACKAGES} <= set(names)
+
+
+def test_what_would_be_compiled_is_the_checker() -> None:
+    modules = COMPILING["modules"](tree.ROOT)
+    assert {"verifier", "key", "positions"} <= set(modules)
+    assert not {"events", "resting", "minimise", "slo"} & set(modules)
+
+
+def test_compiling_keeps_the_lines_of_the_source() -> None:
+    for name in COMPILING["modules"](tree.ROOT):
+        source = (tree.ROOT / "prober" / "core" / f"{name}.py").read_text(encoding="utf-8")
+        marked = COMPILING["marked"](source)
+        assert len(marked.splitlines()) == len(source.splitlines())
+        assert ("\n@mypyc_attr(" in marked) <= ("import mypyc_attr\n" in marked)

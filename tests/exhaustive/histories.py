@@ -106,11 +106,14 @@ class Arrival:
     def _first(self, names: Sequence[int], name: int) -> float:
         return self.grid.times(len(names))[names.index(name)]
 
-    def events(self, confirmed: bool = True, one_batch: bool = False) -> list[Event]:
-        """The record: every position up to the highest is published (confirmed at once, or never, or all together)."""
+    def events(self, confirmed: bool = True, one_batch: bool = False, one_owner: bool = False) -> list[Event]:
+        """The record: every position up to the highest is published (confirmed at once, or never, or all together).
+
+        Every session is a subscriber of its own, or all are streams of one.
+        """
         events: list[Event] = []
         for session in sorted(set(self.sessions)):
-            events.append(Opened(self._opened(session), SUBSCRIPTION, f"S{session}", f"S{session}"))
+            events.append(Opened(self._opened(session), SUBSCRIPTION, f"S{session}", "S" if one_owner else f"S{session}"))
         for position in range(1, max(self.positions) + 1):
             events.extend(_publish(self._published(position), position, confirmed, one_batch, max(self.positions)))
         for receipt in self.receipts():

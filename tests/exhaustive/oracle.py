@@ -18,12 +18,20 @@ was not sent before `not_before`, nor before its predecessor, nor before every m
 upper bound is the receipt. Sending each as early as possible is therefore optimal for a given order, and trying all orders makes
 the search exact.
 A message is released (section 3.3) by its acknowledgement (not before that is sent) or by a rewind to its position or below. A
-rewind of its owner may have any reason or none. A rewind that takes the key to another owner begins at or below a message that was
-*dropped*: negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close -
-Delta_close, and nothing is sent on that session later). One delivery is not both acknowledged, to let a successor go elsewhere, and
-dropped, to restart below it, nor dropped twice; but its acknowledgement may be lost, or applied so late that it counts for a later
-delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request, and a rewind
-cannot end a request: only its own answer or deadline does.
+rewind may have any reason or none, and may take the key to another owner: delivery is at least once, so the service may lose track of
+everything that is held and start again at the lowest of it, or below. (So above something that is held nobody else is sent anything.)
+
+With exactly-once delivery it may not. There a rewind that takes the key to another owner begins at or below a message that was
+*dropped*, and a message that is held is not sent again, unless a rewind to something below it had dropped it. Dropped is:
+negatively acknowledged, at the end of its lease (not before send + D0), or lost with its session (not before close -
+Delta_close, and nothing is sent on that session later). One delivery is not both acknowledged, to let a successor go elsewhere,
+and dropped, to restart below it, nor dropped twice; but its acknowledgement may be lost, or applied so late that it counts for
+a later delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request.
+
+What was acknowledged on an earlier delivery has to be *sent* again in a run, not received: it may be sent into a stream that is
+dead already, or closed before it arrives, and then need not come again, since it is acknowledged. (With exactly-once delivery
+nothing is sent again that was acknowledged.) So besides the sends that were received the search tries runs of such *lost*
+sends, at the end of each stream that closes. What was not acknowledged is sent again by itself.
 
 That a dropped message means a restart at or below it, before anybody else gets anything above it, is the reading of Lemma 1 ("by a
 release, and then the run restarts at <= a"). Section 3.3 alone would also let a service drop 1 of A, move on to C with 2, and only
@@ -31,7 +39,7 @@ then take 1 to B; both receipts may then come in either order, and B seems to ho
 
 **Which log?** `step_legal` needs positions, the checker learns them from first receipts. By Lemma 1 of the specification both agree on
 every history that obeys D1 to D4; without D4 they need not (message 1 to one subscriber, 2 to another at once, 2 arrives first: D1 to
-D3 are content). So the claims must be, and are, three:
+D3 are content). So the claims must be, and are, four:
 
 * where messages are first received in log order (the n-th new message has position n), a history that `step_legal` accepts has no
   violation of order or redelivery;
@@ -39,14 +47,16 @@ D3 are content). So the claims must be, and are, three:
   must be found, what they accept must not be;
 * any history, also one in which messages are first received out of order, that `service_legal` accepts has no violation at all.
   Running it over *all* sequences of positions also verifies Lemma 1: it accepts none that is first received out of log order (as long
-  as every owner has one session; two open streams of one client could reorder, which the specification leaves aside).
+  as every owner has one session);
+* where all sessions are streams of one owner, they race, and the log may be first received in any order: there any history, also one
+  that is first received out of log order, that `step_legal` accepts has no violation at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import combinations_with_replacement, permutations, product
 from math import inf
 from typing import TypeAlias
 
@@ -153,7 +163,8 @@ class Ack:
 class Sent:
     """A delivery with everything that may end its hold, as the client knows it; `inf` stands for never.
 
-    `ack` is the acknowledgement that counts for it, in one of the possibilities that are tried.
+    `ack` is the acknowledgement that counts for it, in one of the possibilities that are tried. `lost`: it was never received, and had
+    been acknowledged on an earlier delivery, so that it need not come again when its stream is gone.
     """
 
     receipt: Receipt
@@ -161,6 +172,7 @@ class Sent:
     nacked: float = inf
     closed: float = inf
     ack: Ack | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +180,36 @@ class Limits:
     """The bounds of the holder rule, and how the subscription is consumed."""
 
     lease: float
+    delay: float = 1.0
     ack_lag: float = 0.0
     close_detection: float = 0.0
     one_session_per_owner: bool = False  # pull and push: no rewind inside a session, hence no rewind by the same owner
+    exactly_once: bool = False
     one_message_at_a_time: bool = False  # push: what was not answered with success is sent again before anything above it
 
 
 def service_legal(history: Sequence[Sent], acks: Sequence[Ack], limits: Limits) -> bool:
     """Is there an order and a timing of the sends that obeys D1 to D4?"""
-    fates = product(*[_fates(history, ack, limits) for ack in acks])
-    return any(_Search(_fated(history, acks, fate), limits).run() for fate in fates)
+    fates = [_fated(history, acks, fate) for fate in product(*[_fates(history, ack, limits) for ack in acks])]
+    if any(_Search(fated, limits).run() for fated in fates):
+        return True
+    return any(_Search([*fated, *lost], limits).run() for lost in _losses(history, acks, limits) for fated in fates)
+
+
+def _losses(history: Sequence[Sent], acks: Sequence[Ack], limits: Limits) -> Iterator[list[Sent]]:
+    """Every run of acknowledged messages that may have been sent again on a stream at its end, and been lost with it."""
+    closed = {sent.receipt.session: sent for sent in history if sent.closed < inf and not limits.exactly_once}
+    for session, one in closed.items():
+        for first, last in combinations_with_replacement(sorted({ack.position for ack in acks}), 2):
+            run = [_lost(session, one, position, acks, limits) for position in range(first, last + 1)]
+            if all(sent.receipt.not_before <= one.closed for sent in run):
+                yield run
+
+
+def _lost(session: str, one: Sent, position: int, acks: Sequence[Ack], limits: Limits) -> Sent:
+    acked = min((ack.sent for ack in acks if ack.position == position), default=inf)
+    not_before = max(acked, one.closed - limits.close_detection - limits.delay)
+    return Sent(Receipt(session, position, one.closed, not_before), one.owner, closed=one.closed, lost=True)
 
 
 def _fates(history: Sequence[Sent], ack: Ack, limits: Limits) -> list[int | None]:
@@ -244,9 +276,22 @@ class _Search:
         holds = list(self._foreign_holds(order, z.owner))
         for place in holds:
             earliest = max(earliest, self._released(order, times, holds, place, j))
+        if self._limits.exactly_once:
+            earliest = max(earliest, self._not_outstanding(order, times, j))
         if self._limits.one_message_at_a_time and order:
             earliest = max(earliest, self._answered(order, times, j))
         return earliest
+
+    def _not_outstanding(self, order: Order, times: Times, j: int) -> float:
+        """Exactly-once: when the latest send of the same message can be over, unless a rewind to below it had dropped it before."""
+        position = self._history[j].receipt.position
+        for place in range(len(order) - 1, -1, -1):
+            earlier = self._history[order[place]].receipt.position
+            if earlier == position:
+                return min(self._acknowledged(order, times, place), self._dropped(order, times, place, j))
+            if earlier < position:
+                break
+        return -inf
 
     def _foreign_holds(self, order: Order, owner: str) -> Iterator[int]:
         """The places of the sends whose holds must be over before `owner` is sent anything.
@@ -265,6 +310,8 @@ class _Search:
     def _released(self, order: Order, times: Times, holds: list[int], place: int, j: int) -> float:
         """The earliest time at which the hold begun at `place` can be over for the sake of send `j` of another owner."""
         y, z = self._history[order[place]], self._history[j]
+        if not self._limits.exactly_once:
+            return -inf if z.receipt.position <= y.receipt.position else self._acknowledged(order, times, place)
         restarts = (
             self._dropped(order, times, cause, j)
             for cause in ([place] if self._limits.one_message_at_a_time else holds)
@@ -278,6 +325,8 @@ class _Search:
         It was sent for this delivery, or for one that was sent before and comes late (section 5.7), up to ack_lag after it was sent.
         """
         y, time = self._history[order[place]], times[place]
+        if y.lost:
+            return max(time, y.closed - self._limits.close_detection)
         if y.ack is None or time > y.ack.sent + self._limits.ack_lag:
             return inf
         answered = any(_may_answer(y.ack, self._history[i].receipt) for i in order[: place + 1])

@@ -75,38 +75,76 @@ def legal(text: str, limits: Limits, gap: float, **ends: dict[int, float]) -> bo
 
 
 LIMITS = Limits(lease=60)
+EXACTLY_ONCE = Limits(lease=60, exactly_once=True)
 
 
-def test_a_key_moves_only_when_nothing_is_held() -> None:
-    assert not legal("A1 B2", LIMITS, 2)
-    assert legal("A1 B2", LIMITS, 2, acked={0: 100.5})
-    assert legal("A1 B1", LIMITS, 70)
-    assert legal("A1 B1", LIMITS, 2, closed={0: 101.0})
+def test_nobody_is_sent_anything_above_what_another_holds() -> None:
+    for limits in (LIMITS, EXACTLY_ONCE):
+        assert not legal("A1 B2", limits, 2)
+        assert legal("A1 B2", limits, 2, acked={0: 100.5})
+        assert legal("A1 B1", limits, 70)
+        assert legal("A1 B1", limits, 2, closed={0: 101.0})
+
+
+def test_the_service_may_begin_again_at_the_lowest_that_is_held_or_below() -> None:
+    assert legal("A1 A2 A3 B1", LIMITS, 2)
+    assert legal("A1 A2 A3 B2", LIMITS, 2, acked={0: 100.5})
+    assert legal("A1 A2 A3 B1", LIMITS, 2, acked={0: 100.5})
+    assert not legal("A1 A2 A3 B3", LIMITS, 2, acked={0: 100.5})
+    assert not legal("A1 A2 A3 B2", LIMITS, 2)
+
+
+def test_with_exactly_once_delivery_it_may_not() -> None:
+    assert not legal("A1 B1", EXACTLY_ONCE, 2)
+    assert not legal("A1 A1", EXACTLY_ONCE, 2)
+    assert legal("A1 A1", EXACTLY_ONCE, 2, nacked={0: 100.5})
+    assert legal("A1 A1", EXACTLY_ONCE, 70)
+    assert not legal("A1 A2 A1", EXACTLY_ONCE, 2, nacked={1: 102.5})
+    assert legal("A1 A2 A1 A2", EXACTLY_ONCE, 2, nacked={0: 100.5})
+    assert legal("A1 A2 A2", EXACTLY_ONCE, 2, nacked={1: 102.5})
+
+
+def test_what_was_acknowledged_may_be_sent_again_and_lost() -> None:
+    acked = {0: 100.5, 1: 102.5, 2: 104.5}
+    assert legal("A1 A2 A3 A1 B4", LIMITS, 2, acked=acked, closed={3: 106.5})
+    assert not legal("A1 A2 A3 A1 B4", LIMITS, 2, acked=acked)
+    assert not legal("A1 A2 A3 A1 B4", LIMITS, 2, acked={0: 100.5, 2: 104.5}, closed={3: 106.5})
+    assert not legal("A1 A2 A3 A1 B4", LIMITS, 2, acked=acked, closed={0: 102.5})
+
+
+def test_nothing_is_lost_long_before_a_stream_closes_nor_after() -> None:
+    acked = {0: 100.5, 1: 102.5, 2: 104.5}
+    assert legal("A1 A2 A3 A1 B4", LIMITS, 2, acked=acked, closed={3: 107.9})
+    assert not legal("A1 A2 A3 A1 B4", LIMITS, 2, acked=acked, closed={3: 108.1})
+    half_open = Limits(lease=60, close_detection=3)
+    assert legal("A1 A2 A3 A1 B4", half_open, 2, acked=acked, closed={3: 108.1})
 
 
 def test_what_was_dropped_is_sent_again_before_anybody_else_goes_on() -> None:
-    assert not legal("A1 B2", LIMITS, 70)
-    assert not legal("A1 B2 B1", LIMITS, 2, nacked={0: 100.5})
-    assert legal("A1 A2 B1", LIMITS, 2, nacked={0: 100.5})
+    for limits in (LIMITS, EXACTLY_ONCE):
+        assert not legal("A1 B2", limits, 70)
+        assert not legal("A1 B2 B1", limits, 2, nacked={0: 100.5})
+        assert legal("A1 A2 B1", limits, 2, nacked={0: 100.5})
 
 
 def test_one_delivery_is_not_both_acknowledged_and_dropped() -> None:
-    assert not legal("A1 B2 A1", Limits(lease=5), 3, acked={0: 100.5})
+    assert not legal("A1 B2 A1", Limits(lease=5, exactly_once=True), 3, acked={0: 100.5})
     assert legal("A1 B2 B1", LIMITS, 70, acked={0: 100.5})
 
 
-def test_a_new_owner_may_restart_at_or_below_what_was_released() -> None:
-    assert legal("A1 A2 A3 B2", LIMITS, 2, acked={0: 100.1}, nacked={1: 105.0})
-    assert not legal("A1 A2 A3 B2", LIMITS, 2, acked={0: 100.1})
-    assert not legal("A1 A2 A3 B2", LIMITS, 2, nacked={1: 105.0})
-    assert not legal("A1 A2 A3 B3", LIMITS, 2, acked={0: 100.1}, nacked={1: 105.0})
-    assert not legal("A1 A2 A3 B1", LIMITS, 2, nacked={1: 105.0})
-    assert legal("A1 A2 A3 B1", LIMITS, 2, nacked={0: 105.0})
+def test_with_exactly_once_delivery_a_new_owner_may_restart_at_or_below_what_was_released() -> None:
+    assert legal("A1 A2 A3 B2", EXACTLY_ONCE, 2, acked={0: 100.1}, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B2", EXACTLY_ONCE, 2, acked={0: 100.1})
+    assert not legal("A1 A2 A3 B2", EXACTLY_ONCE, 2, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B3", EXACTLY_ONCE, 2, acked={0: 100.1}, nacked={1: 105.0})
+    assert not legal("A1 A2 A3 B1", EXACTLY_ONCE, 2, nacked={1: 105.0})
+    assert legal("A1 A2 A3 B1", EXACTLY_ONCE, 2, nacked={0: 105.0})
 
 
 def test_a_late_acknowledgement_may_count_for_a_later_delivery() -> None:
     assert legal("A1 B1 C2", Limits(lease=4, ack_lag=1), 5, acked={0: 105.2})
     assert not legal("A1 B1 C2", Limits(lease=2, ack_lag=0.5), 3, acked={0: 101.0})
+    assert legal("A1 B1 C2", Limits(lease=4, ack_lag=1, exactly_once=True), 5, acked={0: 105.2})
 
 
 def test_a_rewind_of_the_owner_drops_what_lay_above() -> None:

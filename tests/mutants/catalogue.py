@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.mutants import of_holder, of_liveness, of_order, of_redelivery
+from tests.mutants import of_amendments, of_holder, of_liveness, of_order, of_redelivery
 from tests.mutants.mutant import Mutant, Removes
 
 IDENTITY = Mutant(
     "identity",
     "verifier.py",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
     "Nothing: the tests must pass on a copy.",
     Removes.NOTHING,
 )
@@ -33,14 +33,20 @@ IDENTITY = Mutant(
 CANARY = Mutant(
     "canary",
     "verifier.py",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def finish",
-    "        decided, self._decided = self._decided, []\n        return []\n\n    def finish",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
+    "        decided, self._decided = self._decided, []\n        return []\n\n    def _take",
     "Nothing is ever found.",
     Removes.RULE,
 )
 """Must be killed: if it survives, the tests do not run on the mutated copy."""
 
-MUTANTS: tuple[Mutant, ...] = (*of_order.MUTANTS, *of_redelivery.MUTANTS, *of_holder.MUTANTS, *of_liveness.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (
+    *of_order.MUTANTS,
+    *of_redelivery.MUTANTS,
+    *of_holder.MUTANTS,
+    *of_liveness.MUTANTS,
+    *of_amendments.MUTANTS,
+)
 BY_NAME = {mutant.name: mutant for mutant in (IDENTITY, CANARY, *MUTANTS)}
 
 

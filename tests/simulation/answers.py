@@ -45,6 +45,7 @@ class Copy:
 def record_delivery(site: Site, copy: Copy) -> None:
     """The delivery reaches its client and is recorded."""
     message = copy.record.message
+    copy.record.attempt_seen = max(copy.record.attempt_seen, copy.attempt)
     if copy.hold is not None:
         copy.hold.received = True
     site.world.record(

@@ -12,9 +12,9 @@ the redelivery or the move"). Then the hold of the later delivery ends, or its m
 must be if that later delivery was lost, unless what was lost with a stream or with the answer of a pull had been acknowledged before:
 what was sent and lost is not skipped (row 2). A push request without an answer is a refusal.
 
-Dead-lettering follows section 5.8 and row 4: with a policy a message may leave once it was sent about as often as the limit says, whether
-the prober saw these deliveries or not, and that it sees `DeadLettered` is a matter of luck. After it the run restarts at the next
-message, or does not restart at all.
+Dead-lettering follows section 5.8 and row 4: with a policy a message may leave once as many of its deliveries failed as the limit says,
+whether the prober saw them or not (F 4.4: an attempt is counted per refusal and expired deadline), or a client was shown that count. That
+the prober sees `DeadLettered` is a matter of luck. After it the run restarts at the next message, or does not restart at all.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Lane:
         """The session that carried the message is gone. Tell whether the message has to be sent again."""
         self.end(held)
         record = held.record
-        if record.poison and self._leaves(record):
+        if self._leaves(record) and record.poison:
             self._dead_letter(record)
         return not (record.removed or self.may_stay_away(held))
 
@@ -205,7 +205,8 @@ class Lane:
 
     def _leaves(self, record: Record) -> bool:
         limit = self.options.service.dead_letter
-        return bool(limit) and record.attempts >= limit and not record.acked and self.world.random.random() < 0.7
+        record.failures += 1
+        return 0 < limit <= max(record.attempt_seen, record.failures) and not record.acked and self.world.random.random() < 0.7
 
     def _dead_letter(self, record: Record) -> None:
         world = self.world

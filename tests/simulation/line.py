@@ -25,12 +25,18 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A message in a line. `attempts` counts its deliveries; positions count from 0."""
+    """A message in a line; positions count from 0.
+
+    `attempts` counts its deliveries, `attempt_seen` is the highest count that a client was shown, `failures` counts those that were
+    refused, not acknowledged in time, or lost with their stream.
+    """
 
     message: Message
     line: Line
     position: int
     attempts: int = 0
+    attempt_seen: int = 0
+    failures: int = 0
     removed: bool = False
     acked: bool = False
     waited_unseen: bool = False

@@ -9,7 +9,8 @@ combination shows. What a record cannot show is not combined with what needs it 
   invocation to their end (row 7 of the amendments); older recorders wrote less.
 * A client with several streams gets its messages on those that have room, so that flow control makes them race.
 * A client whose streams race is not brought down by a message: `streams` says why.
-* A run with many epochs is long, and short of refusals, each of which would bring back a good part of it.
+* A run with many epochs is long, and short of refusals (of messages, and of acknowledgements that are out of order): each of them would
+  bring back a good part of it.
 * A merged record of several clocks is neither cut nor has it holes: where a cut goes through it is a matter of clocks.
 """
 
@@ -35,6 +36,7 @@ from tests.simulation.options import (
 )
 
 PATIENCE_LEASES = 30
+FEW_EPOCHS = 20
 MANY_EPOCHS = 280
 
 
@@ -93,7 +95,7 @@ def _topic(dice: Dice) -> TopicOptions:
         publish_time=random.choice(told),
     )
     if epoch_per_burst:
-        bursts = random.choice((10, 20, 20, 20, 80, MANY_EPOCHS))
+        bursts = random.choice((10, FEW_EPOCHS, FEW_EPOCHS, FEW_EPOCHS, 80, MANY_EPOCHS))
         options = replace(options, bursts=bursts, burst_max=min(2, options.burst_max), burst_gap_s=min(2.0, options.burst_gap_s))
     return options
 
@@ -166,7 +168,7 @@ def _service(dice: Dice, mode: Mode, dead_letter: int) -> ServiceOptions:
         dead_letter=dead_letter,
         dead_letter_observed=random.choice((0.0, 0.5, 1.0)),
         leaves_out=dice.rate(0.3) if dead_letter else 0.0,
-        poison=dice.rate(0.2) if dead_letter else 0.0,
+        poison=dice.rate(0.35, 0.7) if dead_letter else 0.0,
         exactly_once=exactly_once,
         seek=dice.flag(0.1),
     )
@@ -183,6 +185,7 @@ def _subscription(dice: Dice, mode: Mode, record: RecordOptions, topic: TopicOpt
         service = replace(service, pace=1000)
     if topic.epoch_per_burst:
         client = replace(client, hold=0.0, nack=min(0.05, client.nack))
+        service = replace(service, exactly_once=service.exactly_once and topic.bursts <= FEW_EPOCHS)
     if client.streams > 1 and (service.limit_messages or service.limit_bytes):
         service = replace(service, race=max(service.race, 0.1))
     if mode is Mode.STREAMING and (service.race or session.handover):

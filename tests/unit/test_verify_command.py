@@ -62,7 +62,7 @@ def test_text_names_the_finding_its_words_and_its_witnesses(capsys: Output) -> N
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{FAILING}: FAIL (10 events; 3 violations)"
     assert lines[1] == "  ORDER_GAP (violation) at 1.1 s, key k, subscription s"
-    assert lines[2].startswith("    Message 3 was delivered although message 2")
+    assert lines[2].startswith("    Pub/Sub delivered message 3 but had not delivered message 2, published before it")
     assert f"    witnesses: {FAILING}:5 {FAILING}:6 {FAILING}:8 {FAILING}:10" in lines
 
 

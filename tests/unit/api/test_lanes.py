@@ -53,16 +53,18 @@ def many(events: Sequence[Event], *witnesses: int, status: Status = Status.VIOLA
 class TestWhatIsShown:
     def test_line_by_line(self) -> None:
         assert Drawing(found(SKIPPED)).rows() == [
-            "0.000 publish 2",
-            "0.100 publish 3",
-            "0.200 publish 4",
+            "0.000 opened",
+            "0.100 publish 2",
+            "0.200 publish 3",
+            "0.300 publish 4",
             "+ 800 ms",
-            "1.000 2",
-            "1.100 3 evidence",
-            "+ 800 ms",
-            "1.900 again 2 evidence",
+            "1.100 2",
+            "1.200 3 evidence",
+            "1.300 ack 3",
+            "+ 700 ms",
+            "2.000 again 2 evidence",
             "missing 3 should be here",
-            "2.000 4 skips 3",
+            "2.100 4 skips 3",
         ]
 
     def test_who_has_a_lane(self) -> None:
@@ -135,7 +137,7 @@ class TestWhatIsShown:
 class TestMarks:
     def test_what_is_wrong_is_marked_by_form_and_word(self) -> None:
         drawn = Drawing(found(SKIPPED))
-        assert drawn.rows("wrong") == ["2.000 4 skips 3"]
+        assert drawn.rows("wrong") == ["2.100 4 skips 3"]
         assert {"icon", "outline", "band", "dot"} <= drawn.classes()
 
     def test_a_delivery_that_is_found_wrong_later_is_the_one_that_is_marked(self) -> None:
@@ -146,7 +148,7 @@ class TestMarks:
 
     def test_a_wait_in_vain_ends_with_what_never_came(self) -> None:
         drawn = Drawing(found("P1,2 A<1@1 A ack 1@1.1 end @500"))
-        assert drawn.rows()[-2:] == ["missing 2 should be here", "500.000 the run ended waited in vain"]
+        assert drawn.rows()[-2:] == ["missing 2 should be here", "499.900 the run ended waited in vain"]
 
     def test_what_is_uncertain_looks_uncertain(self) -> None:
         certain, doubtful = (
@@ -213,6 +215,54 @@ class TestBounds:
         assert Drawing(record).texts("caption") == ["It is explained."]
 
 
+class TestCaption:
+    """The sentence above a diagram."""
+
+    @pytest.mark.parametrize(
+        ("text", "mode", "sentence"),
+        [
+            (
+                "P1@0 ok1=a1@0.1 P1[e2]@0.2 ok1=b1@0.3 A<a1(1)@1 B<b1(1)@2 stop @3",
+                Mode.STREAMING,
+                "B should have got nothing of the key while A held message 1 of epoch e1; it got message 1 of epoch e2.",
+            ),
+            (
+                "P1,2 pull b1@0.9 b1<1@1 pull b2@1.5 b2<2@1.6 stop @3",
+                Mode.PULL,
+                "Pull response b2 should have got nothing of the key while pull response b1 held message 1; it got message 2.",
+            ),
+            (
+                "P1,2 r1<1@1 r2<2@1.6 stop @3",
+                Mode.PUSH,
+                "Push request r2 should have got nothing of the key while push request r1 held message 1; it got message 2.",
+            ),
+            (
+                "P1 A<1@1 A<9@2 stop @3",
+                Mode.STREAMING,
+                "Only what was published should come; message 9 came and never was.",
+            ),
+        ],
+    )
+    def test_names_epochs_and_holders(self, text: str, mode: Mode, sentence: str) -> None:
+        assert caption(found(text, mode)).sentence.partition(" Not certain")[0] == sentence
+
+    def test_what_is_missing_in_several_epochs(self) -> None:
+        facts: Facts = {"seq": 1, "epoch": "e2", "after": 1, "after_epoch": "e1", "skipped": (2, 3), "skipped_count": 2}
+        facts = {**facts, "skipped_epochs": ("e1", "e1"), "subscriber": "A"}
+        said = caption(drawn_of([Ended(1.0, True)], Finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, "s", "k", 1.0, (1,), facts)))
+        assert said.sentence == (
+            "Messages 2 and 3 of epoch e1 should have come again between message 1 of epoch e1 and message 1 of epoch e2; they did not."
+        )
+        assert (said.mark, said.missing, said.missing_count) == ("skips 2 and 1 more", (2, 3), 2)
+
+    def test_of_another_subscription_the_last_part_of_its_name(self) -> None:
+        facts: Facts = {"seq": 2, "epoch": "e1", "other": f"projects/p/subscriptions/{'s' * 30}"}
+        finding = Finding(Kind.ORDER_DIVERGENCE, Status.VIOLATION, "s", "k", 1.0, (1,), facts)
+        assert caption(drawn_of([Ended(1.0, True)], finding)).sentence == (
+            f"Both subscriptions should see the same order; this one received message 2 at another place than {'s' * 30} did."
+        )
+
+
 class TestDocument:
     def test_it_is_told_to_those_who_do_not_see_it(self) -> None:
         drawn = Drawing(found(SKIPPED))
@@ -220,8 +270,8 @@ class TestDocument:
         title, description = drawn.root[0], drawn.root[1]
         assert (title.tag, title.text) == (f"{SVG}title", "REDELIVERY_SKIP on key k")
         assert description.text == (
-            "Message 3 should have come again between 2 and 4; message 4 came without. "
-            "Sequence diagram of 7 events, time downwards; what is wrong stands in line 8 of the trace."
+            "Message 3 should have come again between message 2 and message 4; it did not. "
+            "Sequence diagram of 9 events, time downwards; what is wrong stands in line 10 of the trace."
         )
 
     def test_the_style_is_inside_only_where_it_stands_alone(self) -> None:
@@ -233,7 +283,7 @@ class TestDocument:
         assert "prefers-color-scheme: dark" in STYLE
 
     def test_every_class_has_a_style(self) -> None:
-        plain = {"row", "legend", "publish", "delivery", "lease"}
+        plain = {"row", "legend", "publish", "delivery", "lease", "opened"}
         shown = {name for _, record in recorded() for name in Drawing(record).classes()}
         assert {name for name in shown if f".{name}" not in STYLE} <= plain
 

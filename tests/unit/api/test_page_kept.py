@@ -54,17 +54,17 @@ class TestFinding:
     def test_everything_that_is_needed_to_believe_it(self, world: World) -> None:
         said = page(world, VIOLATION).said()
         for words in (
-            "REDELIVERY_SKIP violation Message 4 was delivered to A right after message 2",
+            "REDELIVERY_SKIP violation Pub/Sub delivered message 4 to A right after message 2",
             " UTC , open : no run of this probe has passed since",
             "violation: no legal behaviour of the service explains what was observed",
             "4 times on this key, 3 of them open",
-            "Message 3 should have come again between 2 and 4; message 4 came without.",
-            "7 events, taken from 17. Judged again, they alone give the same finding.",
+            "Message 3 should have come again between message 2 and message 4; it did not.",
+            "10 events, taken from 17. Judged again, they alone give the same finding.",
             "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
             "Is a dead-letter policy in play?",
             "all of its 17 events",
             "prober-0, version 1.4.0, started 2026-03-01 03:00:00 UTC",
-            "delivery_delay_max_s 5, clock_error_s 0",
+            "delivery_delay_max_s 5, clock_error_s 0, message ids taken for one record each, since no publish times were recorded",
             "X <-- decides",
         ):
             assert words in said

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
+from prober.core import acknowledgements
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.events import LONG_AGO
-from prober.core.positions import ACKED, NO_STAMP, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, REFUSED, LearnedLog
 from prober.core.rules import Rules
 
 
-def acknowledged(*acks: tuple[int, float], window: int = 8, clock_error_s: float = 0.0) -> Acknowledgements:
+def acknowledged(*acks: tuple[int, float], clock_error_s: float = 0.0) -> Acknowledgements:
     """Ten positions of which some were acknowledged, each at its time; an acknowledgement takes 10 s at most."""
     log = LearnedLog(100)
     for n in range(1, 11):
         log.learn(n, NO_STAMP, 0, n, n, 0.0)
-    acks_of_key = Acknowledgements(log, Rules(window=window, clock_error_s=clock_error_s))
+    acks_of_key = Acknowledgements(log, Rules(clock_error_s=clock_error_s))
     for position, t in acks:
         log.mark(position, ACKED)
         acks_of_key.sent(position, t)
@@ -47,19 +50,20 @@ def test_nothing_was_acknowledged() -> None:
     assert not acknowledged().may_end(3, LONG_AGO)
 
 
-def test_one_that_was_certainly_applied_is_forgotten() -> None:
-    acks = acknowledged((1, 10.0), (2, 100.0), (3, 101.0))
-    assert len(acks._latest or ()) == 2
-    assert acks.may_end(1, LONG_AGO)
-    assert not acks.may_end(1, 90.0)
-
-
-def test_of_too_many_the_oldest_are_taken_together_towards_silence() -> None:
-    acks = acknowledged(*((n, 100.0 + n) for n in range(1, 6)), window=3)
+def test_of_too_many_the_oldest_are_taken_together_towards_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acknowledgements, "ANSWERS_KEPT", 3)
+    acks = acknowledged(*((n, 100.0 + n) for n in range(1, 6)))
     assert len(acks._latest or ()) == 3
     assert acks.may_end(1, 112.0)  # as late as the latest that was forgotten
     assert not acks.may_end(1, 112.1)
     assert not acks.may_end(7, 112.0)  # that one was not acknowledged at all
+
+
+def test_a_refusal_may_be_under_way_as_well() -> None:
+    acks = acknowledged()
+    acks._log.mark(3, REFUSED)
+    acks.sent(3, 100.0)
+    assert [acks.may_end(3, sent_t) for sent_t in (110.0, 110.1)] == [True, False]
 
 
 def test_at_rest_the_latest_of_all_is_remembered() -> None:

@@ -42,6 +42,7 @@ TWO = "open A1 of client A open A2 of client A P1,2,3,4"
         legal("a pull answered after the batch before was acknowledged", "P1,2,3 pull b@10 b<1,2@10.9 b ack 1,2@11.5 pull c@11.55 c<3@11.7 skew b 0.8", mode=PULL, **SKEWED),
         legal("a request after the answer to the one before", "P1,2 a<1@11 a ack 1@11.5 b<2@11.6 b ack 2@11.7 skew a 0.8", mode=PUSH, **SKEWED),
         legal("a request after the refusal of the one before", "P1,2 a<1@11 a nack 1@11.5 b<1@11.6 b ack 1@11.7 skew a 0.8", mode=PUSH, **SKEWED),
+        legal("answered, by the other clock, when it had left the window", "P1,2,3 a<1@11 b<2@12.4 b ack 2@12.6 c<3@12.8 a ack 1@13", mode=PUSH, window=2, ack_lag_max_s=0.5, **SKEWED),
         # exactly-once
         legal("confirmed after it was sent again, by the other clock", "P1,2 A<1@10 A ack 1@10.5 B<1@20.2 B<2@20.3 A ackOK 1@20.0 skew B 0.8", exactly_once=True, **SKEWED, **PROMPT, ack_deadline_s=10),
         legal("outstanding by the other clock", "P1,2 A<1@10 A nack 1@10.5 B<1@10.6 B<2@10.7 skew A 0.8", exactly_once=True, **SKEWED),

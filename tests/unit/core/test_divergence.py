@@ -44,7 +44,8 @@ def test_each_pair_is_told() -> None:
 
 def test_the_finding_names_both_and_its_proof() -> None:
     (finding,) = diverging(across(("s", f"{TWO} A<1,2@1"), ("t", "B<2,1@2")))
-    assert (finding.subscription, finding.facts) == ("t", {"seq": 2, "epoch": "e1", "other": "s", "other_seq": 1})
+    assert finding.subscription == "t"
+    assert finding.facts.items() >= {"seq": 2, "epoch": "e1", "other": "s", "other_seq": 1}.items()
     assert finding.witnesses == (6, 7, 8)  # both on the other one, the later of them here
 
 

@@ -69,12 +69,12 @@ def test_redelivery_while_outstanding(one: Case) -> None:
 
 def test_what_was_outstanding_and_its_proof() -> None:
     finding = only("P1 A<1@1 B<1@20", "EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True)
-    assert finding.facts == {"seq": 1, "epoch": "e1", "message_id": "m1", "subscriber": "B", "holder": "A"}
+    assert finding.facts.items() >= {"seq": 1, "epoch": "e1", "message_id": "m1", "subscriber": "B", "holder": "A"}.items()
     assert finding.witnesses == (5, 6)
 
 
 def test_it_names_the_message_and_its_proof() -> None:
     finding = only(f"{CONFIRMED} A<1,2@30", "EOD_REDELIVERY_AFTER_ACK", exactly_once=True)
-    assert finding.facts == {"seq": 1, "message_id": "m1", "confirmed_t": 1.5}
+    assert finding.facts.items() >= {"seq": 1, "message_id": "m1", "confirmed_t": 1.5}.items()
     assert finding.witnesses == (6, 10, 11)  # delivered, confirmed, delivered again
     assert only(f"{CONFIRMED} A<1,2@6.5", "EOD_REDELIVERY_AFTER_ACK", exactly_once=True).doubt == RACING

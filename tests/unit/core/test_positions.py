@@ -91,8 +91,8 @@ def test_between_leaves_out_what_was_removed_or_is_forgotten() -> None:
 
 def test_between_leaves_out_what_may_be_older_than_the_retention() -> None:
     log = learned(4)
-    assert log.between(0, 5, 1.5) == [3, 4]
-    assert log.between(0, 5, 3.5) == []
+    assert log.between(0, 5, 1.6) == [3, 4]
+    assert log.between(0, 5, 3.6) == []
 
 
 def test_what_may_be_gone() -> None:

@@ -10,7 +10,7 @@ from math import inf
 import pytest
 
 from prober.core import subscription as subscription_module
-from prober.core.events import Closed, Opened
+from prober.core.events import Closed, Delivered, Opened
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import (
     OWNERS_KEPT,
@@ -261,7 +261,7 @@ def session(name: str, subscriber: str = "", closed_t: float = inf) -> Session:
 
 
 def arrival(one: Track) -> Arrival:
-    return Arrival(9.0, 99, 4.0, one, "e", 1, "m1", 0)
+    return Arrival(Delivered(9.0, "s", "k", one.session.name, "e", 1, "m1"), 99, 4.0, one, 0)
 
 
 def test_streams_that_are_closed_are_folded_away() -> None:

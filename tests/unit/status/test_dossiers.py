@@ -99,7 +99,7 @@ def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, 
     outcome, recorded = failed()
     record = kept(outcome, recorded if events else None, passing_s).findings[0]
     assert (record.evidence, record.unproven_because) == (None, reason)
-    assert "message 3 should have come again" in record.explanation
+    assert "skipped message 3, which should have come again" in record.explanation
 
 
 def test_of_many_alike_only_the_first_get_evidence() -> None:

@@ -1,0 +1,84 @@
+"""Bugs in what the documents allow beyond the simple model, and in what decides nevertheless: one or more for each amended rule."""
+
+# ruff: noqa: E501 - a mutant is one line
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant, excuse, rule
+
+MUTANTS: tuple[Mutant, ...] = (
+    # a record is a message id with a publish time
+    excuse("publish-times-ignored", "positions.py", "        if stamp == NO_STAMP or not self._stamps:\n            return position", "        if position:\n            return position", "A message that the service stored twice is one record."),
+    rule("a-second-copy-hides-the-first", "positions.py", "if not self.flags(position) & SHARED:", "if position:", "An acknowledgement, which names the id alone, is for the latest copy."),
+    excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n", "        if arrival.position < 0:\n", "A second copy is judged as if it were the primary."),
+    # what may have been sent and lost
+    excuse("lost-sends-are-skips", "redelivery.py", "return LOST if skip.acked and self._subscription", 'return LOST if skip.due_t < 0 and self._subscription', "What was sent into a stream that broke was not sent."),
+    rule("unacked-may-be-lost", "redelivery.py", "return LOST if skip.acked and self._subscription", "return LOST if self._subscription", "What was lost and never acknowledged need not come again."),
+    excuse("closes-not-considered-for-skips", "subscription.py", "        self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)\n", "", "A stream that breaks loses nothing."),
+    excuse("lost-pulls-ignored", "subscription.py", "            self._lose(session.opened_t, t)\n", "", "A pull that ends without its answer loses nothing."),
+    excuse("losses-that-show-late", "redelivery.py", "if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):", "if lost or now:", "A loss that shows only later explains no skip."),
+    excuse("lost-tail-of-a-run-is-a-stall", "liveness.py", "return LOST if acked and", "return LOST if run.t < 0 and", "The tail of a run that was sent and lost is a stall."),
+    # clocks of liveness
+    excuse("holds-stop-no-clock", "liveness.py", "return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)", "return max(subscription.up_since_t, subscription.lost_until_t)", "Pull and push owe something while a batch is held."),
+    excuse("lost-pulls-hold-nothing", "liveness.py", "return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)", "return max(subscription.up_since_t, self._tracks.busy_until_t)", "What a lost pull carried is held by nobody."),
+    excuse("flow-control-stops-no-clock", "sessions.py", "return self._leased_until_t if self._full else self._freeing_until_t", "return LONG_AGO", "A stream whose flow control is used up is owed something."),
+    rule("flow-control-for-ever", "sessions.py", "        if self._full and settled_t > self._freeing_until_t:\n            self._freeing_until_t = settled_t\n", "        if self._full:\n            self._freeing_until_t = 1e9\n", "A stream whose flow control was used up once is owed nothing."),
+    excuse("another-key-held-is-no-excuse", "liveness.py", "        if not held and not self._delayed:\n            return \"\"", "        if held is not None:\n            return \"\"", "That another key is held is no excuse for a delay."),
+    rule("any-key-held-excuses", "subscription.py", "            if begun_t > since_t:\n                break\n", "", "A key that was held only lately excuses a long delay."),
+    excuse("nobody-pulls", "subscription.py", "            if not self._unanswered:\n                self.waiting.stop(t)", "            if not self._unanswered:\n                pass", "Something is owed while no pull waits."),
+    rule("a-pull-that-waits-is-nobody", "waiting.py", "return self._since_t + (wanted - self._total) if self._running else inf", "return inf", "Interruptions begin the count of waiting anew."),
+    excuse("waiting-counted-twice", "waiting.py", "            t = max(t, self._since_t)\n", "", "A wait that is known late is counted from before the last one was over."),
+    # dead letters
+    excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
+    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
+    # streams that race
+    excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
+    rule("put-back-for-ever", "racing.py", "            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:", "            if now == inf:", "What was put back is decided only at the end."),
+    excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and unknown:", "Streams of one client do not race."),
+    # amnesties
+    excuse("amnesty-overwritten", "docket.py", "        if until_t > self.amnesty_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),
+    # retention and retry policy
+    excuse("retention-ignored", "order.py", "return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
+    excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
+    excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
+    # clocks that differ
+    excuse("clock-error-ignored-in-order", "order.py", "publication.confirmed_t + self._docket.rules.clock_error_s < real_time.t", "publication.confirmed_t < real_time.t", "In real time clocks agree."),
+    excuse("clock-error-ignored-in-holds", "holder.py", "        eps = self._docket.rules.clock_error_s\n        before_t, now = arrival.t - eps, arrival.t + eps", "        before_t, now = arrival.t, arrival.t", "About holds clocks agree."),
+    excuse("clock-error-ignored-in-predecessors", "redelivery.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
+    excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
+    excuse("clock-error-ignored-in-late-copies", "holder.py", "if arrival.lo - rules.clock_error_s > self._start_t:", "if arrival.lo > self._start_t:", "About late copies clocks agree."),
+    excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
+    excuse("clock-error-ignored-in-losses", "subscription.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._losses)", "About losses clocks agree."),
+    excuse("clock-error-ignored-in-answers", "holder.py", "            if t <= split.t + eps\n", "            if t < 0\n", "That an answer may have been sent before a split that was seen earlier is forgotten."),
+    excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),
+    # forgetting
+    excuse("epochs-truncated", "order.py", "index = self.epochs[-1].index + 1 if self.epochs else 0", "index = (self.epochs[-1].index + 1) % 256 if self.epochs else 0", "Of an epoch's number a byte is kept."),
+    excuse("epochs-forgotten-by-age", "publications.py", "        record = self.epochs.pop(epoch, None)\n        if record is None:", "        record = self.epochs.get(epoch)\n        if record is None:", "Of too many epochs the oldest is forgotten, though it is not idle."),
+    excuse("divergence-not-readopted", "divergence.py", "or here[2:] != common[2:]:", "or here[2:] == ():", "A subscription that slept is compared as if it had not."),
+    excuse("forgotten-epochs-may-not-be-skipped", "redelivery.py", "return [position for position in skipped if self._orders.knows_epoch(position)]", "return skipped", "What counts as foreign may not be left out."),
+    # redelivery elsewhere before the lease is over
+    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not self.acks", "return bool(scene.held) and not self.acks", "The service may not begin again elsewhere before the lease is over."),
+    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not self.acks", "return scene.late and not self.acks", "A key may go on elsewhere above what is held."),
+    rule("early-redelivery-not-counted", "holder.py", "        self._docket.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
+    rule("eod-while-outstanding-not-judged", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
+    excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),
+    excuse("outstanding-without-exactly-once", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
+    rule("excuse-not-judged", "redelivery.py", "                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)\n", "", "A copy that explains a skip was held by nobody."),
+    # regions
+    excuse("regions-ignored-in-session-order", "order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
+    excuse("regions-ignored-in-real-time", "order.py", "real_time = next((known for known in self._real_times if known.region == region), None)", "real_time = next(iter(self._real_times), None)", "Real time orders records of several regions."),
+    excuse("regions-ignored-in-runs", "redelivery.py", "        if not here:\n            return ELSEWHERE\n", "", "A run must include what was published in another region."),
+    # excerpts
+    excuse("excerpts-are-phantoms", "publications.py", "        if 0 < seq < self.first:\n            return True  # the history begins in the middle of the epoch\n", "", "What was published before the history began was never published."),
+    excuse("default-close-detection-zero", "rules.py", "    close_detection_max_s: float = 30.0", "    close_detection_max_s: float = 0.0", "A dead stream is noticed at once unless the rules say otherwise."),
+    # not seen before
+    rule("content-of-foreign-epochs-ignored", "key.py", "        if event.defect is not None or not event.matches_filter:", "        if event.epoch in self._topic_key.epochs and (event.defect is not None or not event.matches_filter):", "Content is judged only under the key that it was published with."),
+    rule("cross-epoch-gap-dropped", "order.py", "            self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)\n\n    def _lost_before", "            del due_t\n\n    def _lost_before", "The lost tail of an epoch is not missed when a later one is received."),
+    rule("refused-and-moved-on-dropped", "liveness.py", "            if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:", "            if self.last_delivery_t < 0:", "A key that moves on need not bring back what was refused."),
+    excuse("refused-and-moved-on-at-once", "liveness.py", "moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)", "moved_on[position] = owed.due_t - rules.unacked_deadline_s", "A key may not move on before what was refused."),
+    rule("confirmation-conflict-dropped", "integrity.py", "    if not position or log.seq(position) == publication.seq:\n        return", "    if position >= 0:\n        return", "A confirmation may name the id of another message that was delivered."),
+    rule("phantom-retires-numbers", "positions.py", "        if not self._flags[slot] & STRANGE:", "        if self._flags[slot] >= 0:", "A phantom with a high number hides everything after it."),
+    # an acknowledgement excuses its own message only
+    rule("any-acknowledgement-excuses", "acknowledgements.py", "self._latest.get(position, self._forgotten_t)", "max(self._latest.values())", "The latest acknowledgement of any message of the key excuses."),
+    rule("unacknowledged-is-excused", "acknowledgements.py", "        if not self._log.flags(position) & (ACKED | REFUSED):\n            return False\n", "", "What was never answered may have been let go by an answer."),
+)  # fmt: skip
