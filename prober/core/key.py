@@ -144,7 +144,8 @@ class KeyChecker:
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._let_go(self._put_back, event)
+                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
+                    self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
@@ -435,7 +436,7 @@ class KeyChecker:
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
         if not newest:
-            if track is not None and self._holder.pending:
+            if self._holder.pending:
                 self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
@@ -539,13 +540,6 @@ class KeyChecker:
         return first is not None and self._order.precedes(
             publication, event.epoch, first, self._put_back.first(event.session).epoch
         )
-
-    def _let_go(self, put_back: PutBack, event: Delivered) -> None:
-        if event.publish_time is not None:
-            put_back.comes_behind(event.session, event.message_id)
-            return
-        put_back.let_go(event.session)
-        self._let_through(LONG_AGO)
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""

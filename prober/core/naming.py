@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.findings import EPOCHS, Fact, Facts, Kind
 from prober.core.rules import Mode
 
+DAY_S: Final = 86_400
 LISTED_MAX: Final = 4
 SHOWN_OF_MANY: Final = 3
 
@@ -154,8 +155,9 @@ def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
     monotonic = f"t={t:.3f} s"
     if wall is None:
         return monotonic
-    try:
-        day_time = datetime.fromtimestamp(t + wall, UTC)
-    except (ValueError, OverflowError, OSError):  # a clock that shows nothing real
+    if not 0 <= t + wall < inf:  # a clock that shows nothing real
         return monotonic
-    return f"{day_time.time().isoformat('milliseconds' if exactly else 'seconds')} UTC ({monotonic})"
+    minutes, seconds = divmod((t + wall) % DAY_S, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    second = f"{int(seconds * 1000) / 1000:06.3f}" if exactly else f"{int(seconds):02d}"
+    return f"{hours:02d}:{minutes:02d}:{second} UTC ({monotonic})"

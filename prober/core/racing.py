@@ -83,14 +83,16 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
-    def let_go(self, session: str) -> None:
-        """What waits first on a session waits for what came behind it: no race explains that, and it waits no longer."""
-        queue = self._queues[session]
-        queue[0] = (LONG_AGO, *queue[0][1:])
+    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
+        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
 
-    def comes_behind(self, session: str, message_id: str) -> None:
-        """The same if the service may have stored that message twice: the first copy may yet come on another session."""
-        self._behind.setdefault(session, message_id)
+        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
+        """
+        queue = self._queues[session]
+        if at_once:
+            queue[0] = (LONG_AGO, *queue[0][1:])
+        else:
+            self._behind.setdefault(session, message_id)
 
     def next(
         self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
@@ -115,7 +117,7 @@ class PutBack:
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
         """The session on which the delivery waits that was published first, be it behind others."""
         waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), event.seq, session) for event, session in waiting if isinstance(event, Delivered))[2]
+        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]

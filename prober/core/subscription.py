@@ -146,7 +146,7 @@ class Subscription:
         differ.
         """
         rules = self.rules
-        unknown = not self.complete and self.open > 1  # a stream that was not seen to open may be anybody's
+        unknown = not self.complete  # a stream that was not seen to open may be anybody's
         if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s

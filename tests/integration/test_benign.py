@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(180)
 
 TRIALS = {
     "duplicate_publish_same_id": (ProbeName.ORDERING, "p=0.2"),
-    "early_redelivery": (ProbeName.ORDERING, "p=0.2"),
+    "early_redelivery": (ProbeName.AFFINITY, "p=0.5"),
     "lost_tail": (ProbeName.REDELIVERY, "p=1"),
     "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
 }

@@ -49,7 +49,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("clock-error-ignored-in-late-copies", "holder.py", "if arrival.lo - rules.clock_error_s > self._start_t:", "if arrival.lo > self._start_t:", "About late copies clocks agree."),
     excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
     excuse("clock-error-ignored-in-losses", "subscription.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._losses)", "About losses clocks agree."),
-    excuse("clock-error-ignored-in-answers", "holder.py", "            if t <= split.t + eps\n", "            if t < 0\n", "That an answer may have been sent before a split that was seen earlier is forgotten."),
+    excuse("clock-error-ignored-in-answers", "holder.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
     excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),
     # forgetting
     excuse("epochs-truncated", "order.py", "index = self.epochs[-1].index + 1 if self.epochs else 0", "index = (self.epochs[-1].index + 1) % 256 if self.epochs else 0", "Of an epoch's number a byte is kept."),

@@ -112,6 +112,6 @@ def test_each_names_the_message_and_its_proof() -> None:
     late = only("P1 P2@0.2 A<1@1 A<g2(2)@1.1 fail2@1.2", "GHOST")
     assert (late.facts["seq"], late.witnesses) == (2, (4, 6, 7))
     conflict = only("P1,2 A<1@1 A<m1(2)@1.1", "ID_CONFLICT")
-    assert conflict.facts == {"seq": 2, "message_id": "m1", "first_seq": 1, "first_epoch": "e1"}
+    assert conflict.facts == {"seq": 2, "epoch": "e1", "message_id": "m1", "first_seq": 1, "first_epoch": "e1"}
     assert conflict.witnesses == (6, 7)
     assert only("P1 A<1!checksum@1", "ID_CONFLICT").facts["defect"] == "checksum"

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from prober.core import redelivery
@@ -70,6 +72,25 @@ def test_no_skip(one: Case) -> None:
     ],
 )  # fmt: skip
 def test_possible_predecessors(one: Case) -> None:
+    one.check()
+
+
+LEFT_OUT = f"{ACKED} B<1@20 B ack 1@20.1 A<4@26"
+LOSSES: dict[str, Any] = {"close_detection_max_s": 10.0}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("its stream broke before", f"{ACKED} B<1@20 B ack 1@20.1 close B@22 A<4@26", "I:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+        case("its stream broke soon after", f"{LEFT_OUT} close B@30", "I:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+        case("its stream broke later, and may have been dead", f"{LEFT_OUT} close B@33", "I:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+        case("its stream broke much later", f"{LEFT_OUT} close B@41.1", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+        case("no stream broke", f"{LEFT_OUT} end @60", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+        case("not all of it was acknowledged", "P1,2,3,4,5 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 B<1@20 B ack 1@20.1 close B@22 A<4@26", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT", **LOSSES),
+    ],
+)  # fmt: skip
+def test_what_was_acknowledged_may_have_been_sent_again_and_lost(one: Case) -> None:
     one.check()
 
 
