@@ -181,25 +181,21 @@ class HolderCheck:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
 
-    def lets_go(self, track: Track, position: int, t: float) -> None:
-        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen."""
+    def lets_go(self, session: str, position: int, t: float) -> None:
+        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
+
+        `position` 0 stands for a message that has left the window: it may be any of those.
+        """
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position != position or h.session is not track.session))
-            if t <= split.t + eps and track.session is not split.session  # one recorder's order is certain
+            split._replace(held=tuple(h for h in split.held if h.session.name != session or not self._names(position, h)))
+            if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
             else split
             for split in self.pending
         )
 
-    def lets_go_forgotten(self, session: str, t: float) -> None:
-        """The same for a message whose position was forgotten: of what its session held, nobody knows which it was."""
-        eps, floor = self._docket.rules.clock_error_s, self._log.floor
-        self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position > floor or h.session.name != session))
-            if t <= split.t + eps
-            else split
-            for split in self.pending
-        )
+    def _names(self, position: int, held: Certain) -> bool:
+        return held.position == position if position else held.position <= self._log.floor
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
