@@ -549,7 +549,8 @@ class KeyChecker:
             self._in_doubt = not in_time
             self._go_on(event, number)
             self._in_doubt = False
-            self._going_on, self._put_back = None, self._going_on
+            self._put_back = self._going_on
+            self._going_on = None
         if not self._put_back:
             self._put_back = None
 
