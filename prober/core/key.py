@@ -404,7 +404,7 @@ class KeyChecker:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
         elif self._holder.pending:
-            self._holder.lets_go_forgotten(event.session, t)
+            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -419,7 +419,7 @@ class KeyChecker:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
             if self._holder.pending:
-                self._holder.lets_go(acking, position, t)
+                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -437,7 +437,7 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         if not newest:
             if self._holder.pending:
-                self._holder.lets_go_forgotten(event.session, t)
+                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -454,7 +454,7 @@ class KeyChecker:
         if track is not None:
             track.let_go(position)
             if self._holder.pending:
-                self._holder.lets_go(track, position, t)
+                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)

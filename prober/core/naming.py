@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.findings import EPOCHS, Fact, Facts, Kind
 from prober.core.rules import Mode
 
 DAY_S: Final = 86_400
+YEAR_10000_S: Final = 253_402_300_800
 LISTED_MAX: Final = 4
 SHOWN_OF_MANY: Final = 3
 
@@ -155,9 +155,10 @@ def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
     monotonic = f"t={t:.3f} s"
     if wall is None:
         return monotonic
-    if not 0 <= t + wall < inf:  # a clock that shows nothing real
+    if not 0 <= t + wall < YEAR_10000_S:  # a clock that shows nothing real
         return monotonic
-    minutes, seconds = divmod((t + wall) % DAY_S, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    second = f"{int(seconds * 1000) / 1000:06.3f}" if exactly else f"{int(seconds):02d}"
-    return f"{hours:02d}:{minutes:02d}:{second} UTC ({monotonic})"
+    seconds, milliseconds = divmod(round((t + wall) % DAY_S * 1e6) // 1000, 1000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    fraction = f".{milliseconds:03d}" if exactly else ""
+    return f"{hour % 24:02d}:{minute:02d}:{second:02d}{fraction} UTC ({monotonic})"

@@ -52,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("clock-error-ignored-in-answers", "holder.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
     excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),
     # forgetting
-    excuse("epochs-truncated", "order.py", "index = self.epochs[-1].index + 1 if self.epochs else 0", "index = (self.epochs[-1].index + 1) % 256 if self.epochs else 0", "Of an epoch's number a byte is kept."),
+    excuse("epochs-truncated", "positions.py", "return self._epochs[position & self._mask]", "return self._epochs[position & self._mask] & 0xFF", "Of an epoch's number a byte is kept."),
     excuse("epochs-forgotten-by-age", "publications.py", "        record = self.epochs.pop(epoch, None)\n        if record is None:", "        record = self.epochs.get(epoch)\n        if record is None:", "Of too many epochs the oldest is forgotten, though it is not idle."),
     excuse("divergence-not-readopted", "divergence.py", "or here[2:] != common[2:]:", "or here[2:] == ():", "A subscription that slept is compared as if it had not."),
     excuse("forgotten-epochs-may-not-be-skipped", "redelivery.py", "return [position for position in skipped if self._orders.knows_epoch(position)]", "return skipped", "What counts as foreign may not be left out."),

@@ -20,6 +20,8 @@ from prober.core.verifier import Verifier
 from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
 
+LIMIT = pytest.mark.xfail(strict=True, reason="a limit of the judge, named in docs/findings.md: it says unknown, or nothing")
+
 PULL, PUSH = Mode.PULL, Mode.PUSH
 LETTERS = {Status.VIOLATION: "V", Status.LIVENESS: "L", Status.INDETERMINATE: "I", Status.INFO: "N"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Case, Definite, across, case, definitely, legal, wrong
+from tests.unit.core.cases import LIMIT, PULL, PUSH, Case, Definite, across, case, definitely, legal, wrong
 
 THREE = "P1,2,3,4,5 A<1~1@1 A<2~2@1.1 A<3~3@1.2"
 TWICE = f"{THREE} A<2~9@1.3"  # the log is 1, 2, 3, 2 again, 4, 5
@@ -95,5 +95,6 @@ def test_every_subscription_has_both_copies_in_the_same_places() -> None:
     definitely(across(("s", COPIES), ("t", "B<1~1@2 B<2~2@2.1 B<3~3@2.2 B<2~9@2.3 B<4~4@2.4")))
 
 
+@LIMIT
 def test_a_second_copy_in_another_place_is_a_divergence() -> None:
     definitely(across(("s", COPIES), ("t", "B<1~1@2 B<2~2@2.1 B<2~9@2.2 B<3~3@2.3 B<4~4@2.4")), "V:ORDER_DIVERGENCE")

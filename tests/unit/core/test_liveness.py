@@ -26,6 +26,7 @@ FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
         case("nothing ever comes", "open A of client A P1 end @500", "L:STUCK@120.05"),
         case("not yet", f"{FIRST_DONE} end @121"),
         case("just now", f"{FIRST_DONE} end @121.1", "L:STUCK@121"),
+        case("just now, within the clock error", f"{FIRST_DONE} end @121.1", clock_error_s=0.2),
         case("another deadline", f"{FIRST_DONE} end @121.1", delivery_deadline_s=200),
         case("slow, but moving", f"{FIRST_DONE} A<2@110 A ack 2@110.1 A<3@220 A ack 3@220.1 end @500"),
         case("redeliveries are movement", f"{FIRST_DONE} A<1@100 A<1@200 A<2,3@300 A ack 1,2,3@301 end @400"),
