@@ -142,7 +142,7 @@ def test_every_bug_has_a_floor_and_a_name() -> None:
 
 
 ACCUSED = {Mode.PULL: [100, 134]}
-"""Open false alarms of the judge by seed: 100 takes a late answer to an old pull for an overlap, 134 a response's second copies for a gap."""
+"""False alarms of the judge that are still open, by seed: an old pull that is answered late, and copies of two publishing regions."""
 
 
 @pytest.mark.parametrize("mode", Mode)
