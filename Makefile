@@ -39,6 +39,7 @@ bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges; benchmarks
 
 compiled: $(VENV)/dev.stamp  ## Compile the checker, which makes it twice as fast; it needs a C compiler and a minute
 	$(BIN)/python hatch_build.py
+	@$(BIN)/python -c 'import prober.core.verifier as verifier; print("The checker is", verifier.__file__)'
 
 pure:  ## Go back to the checker in plain Python
 	rm -f prober/core/*.so

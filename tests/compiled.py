@@ -1,15 +1,11 @@
-"""Whether the checker under test was compiled (`make compiled`), and what that means for a test."""
+"""Whether the checker under test was compiled (`make compiled`), and whether of the source that is here."""
 
 from __future__ import annotations
-
-import pytest
 
 import prober.core.verifier
 from tests.commands import ROOT
 
 COMPILED = not (prober.core.verifier.__file__ or "").endswith(".py")
-
-CHANGES_A_BOUND = pytest.mark.skipif(COMPILED, reason="the bounds of a compiled checker are part of the machine code")
 
 
 def outdated() -> list[str]:

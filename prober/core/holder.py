@@ -417,7 +417,7 @@ class HolderCheck:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if held.position < arrival.position))
+            split._replace(held=tuple(h for h in split.held if h.position < arrival.position or h.number == arrival.number))
             if sent_t <= split.t and arrival.track.session is not split.session
             else split
             for split in self.pending
@@ -446,7 +446,7 @@ class HolderCheck:
         Whatever the clocks say, the first delivery of a message comes before the first deliveries of all that must follow it.
         """
         eps = self._docket.rules.clock_error_s
-        before_t, now = arrival.t - eps, arrival.t + eps
+        now = arrival.t + eps
         in_turn = arrival.new and arrival.proven
         held = []
         for track in others:
@@ -457,10 +457,17 @@ class HolderCheck:
                 held += [
                     Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
                     for p, (number, t, until_t, _) in shown
-                    if until_t > now and (t <= before_t or (in_turn and self._came_first(p, number, arrival.position)))
+                    if until_t > now
+                    and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)
+                    and (self._sent_before(p, number, t, arrival) or (in_turn and self._came_first(p, number, arrival.position)))
                 ]
         held.sort(key=lambda one: one.position)
         return held
+
+    def _sent_before(self, position: int, number: int, t: float, arrival: Arrival) -> bool:
+        """Whether a delivery was sent before another one; a copy may have overtaken a first delivery on its way."""
+        eps = self._docket.rules.clock_error_s
+        return t <= arrival.t - eps and (not arrival.new or number == self._log.number(position) or t + eps < arrival.lo)
 
     def _came_first(self, position: int, number: int, follower: int) -> bool:
         """Whether a delivery is the first of its message, and that must precede another one."""

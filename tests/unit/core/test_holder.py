@@ -276,15 +276,22 @@ def test_an_acknowledgement_under_way_may_have_let_the_message_go() -> None:
     assert say(lately, delivery_delay_max_s=1.0, ack_deadline_s=4.0, ack_lag_max_s=1.0) == {"I:AFFINITY_SPLIT"}
 
 
-@pytest.mark.xfail(reason="the copy that excuses a skip counts as the rewind that excuses its own hold")
 def test_a_copy_that_explains_a_skip_was_held_when_what_it_explains_was_sent() -> None:
     """Nothing else is held below the copy, so that only the excuse itself is wrong: 2 was at B when 3 was sent to A."""
     found = say("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
     assert {"V:AFFINITY_SPLIT", "I:REDELIVERY_SKIP"} <= found
 
 
-@pytest.mark.xfail(reason="what was redelivered elsewhere within the delay is taken to have been held when the next one was sent")
-@pytest.mark.parametrize("line", ["P1,2 A<1@1 A ack 1@1.1 B<1@20 C<2@20.3", "P1,2 A<1@1 A ack 1@1.05 A<2@10 B<1@20 C<2@20.3"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "P1,2 A<1@1 A ack 1@1.1 B<1@20 C<2@20.3",
+        pytest.param(
+            "P1,2 A<1@1 A ack 1@1.05 A<2@10 B<1@20 C<2@20.3",
+            marks=pytest.mark.xfail(reason="a copy that was redelivered elsewhere within the delay is taken to have been held"),
+        ),
+    ],
+)
 def test_a_delivery_may_have_been_sent_before_a_redelivery_that_came_first(line: str) -> None:
     """2 was sent to C, then the service began again with 1 at B; both were under way."""
     assert "V:AFFINITY_SPLIT" not in say(line)

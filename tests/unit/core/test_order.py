@@ -8,7 +8,6 @@ import pytest
 
 from prober.core import order as order_module
 from prober.core.rules import Rules
-from tests.compiled import CHANGES_A_BOUND
 from tests.unit.core.cases import Case, case, findings, only, say
 
 UNDULY_DOUBTED = pytest.mark.xfail(reason="where clocks differ, deliveries of a single session are taken to race")
@@ -141,7 +140,6 @@ def test_a_number_that_was_given_up_makes_room(monkeypatch: pytest.MonkeyPatch) 
     assert say(line) == {"V:ORDER_GAP"}
 
 
-@CHANGES_A_BOUND
 def test_beyond_a_bound_no_more_overtaken_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then a late one is not recognised any more, which hides the inversion and invents nothing."""
     line = "P1@0 P2@0 P3@0 ok3=m3@0.1 A<3@0.2 ok2=m2@0.3 A<2@0.4"

@@ -10,7 +10,6 @@ from prober.core import publications
 from prober.core.publications import Early, EpochRecord, Publications
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from tests.compiled import CHANGES_A_BOUND
 from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import merged, observe, say, words
@@ -260,7 +259,6 @@ def test_an_outcome_begins_no_epoch() -> None:
     assert not record_of_key.epochs
 
 
-@CHANGES_A_BOUND
 def test_too_many_unsettled_numbers_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is not judged any more: neither missed, nor taken for a duplicate."""
     line = "P1@0 info1@0.1 abandon1@0.2 P2,3,4,5 A<2,3,4,5@1 A<x1(1)@2"

@@ -14,7 +14,6 @@ from prober.core.findings import Status
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.sessions import TRACKS_KEPT
 from prober.core.verifier import Verifier
-from tests.compiled import CHANGES_A_BOUND
 from tests.notation import history
 from tests.unit.core.cases import Case, Definite, case, findings, observe, only, words, wrong
 
@@ -207,7 +206,6 @@ def test_streams_that_are_no_longer_remembered_still_came_before(rewound_t: floa
     assert words(observe(Verifier(Rules()), [*one_message_each(TRACKS_KEPT - 1), *rewound])) == expected
 
 
-@CHANGES_A_BOUND
 def test_when_too_many_skips_wait_the_oldest_is_told_as_indeterminate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redelivery, "HELD_MAX", 1)
     line = "open B of client B P1,2,3,4,5 A<1,2,3,4,5@1 A<1@2 A<3@2.1 A<5@2.2"
