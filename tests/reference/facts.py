@@ -263,6 +263,10 @@ class Facts:
                 return message
         return None
 
+    def began_before(self) -> bool:
+        """Whether the key was in use before the record began."""
+        return any(map(self.is_foreign, self.copies))
+
     def stored_twice(self, message_id: str) -> bool:
         """Whether several records came under that id."""
         return sum(record[0] == message_id for record in self.messages) > 1
@@ -313,8 +317,8 @@ class Facts:
         mode, sessions = self.rules.mode, self.sessions.values()
         if mode is Mode.STREAMING:
             lost = any(one.closed < inf for one in sessions)
-        else:
-            lost = mode is Mode.PUSH or any(one.lost for one in sessions)
+        else:  # requests that get lost are not recorded, nor are pulls by older recorders, which do not say how they end either
+            lost = mode is Mode.PUSH or any(one.lost or one.closed == inf for one in sessions)
         return lost and self.rules.dead_letter_max_attempts > 0
 
     def acked(self, record: Record, t: float) -> bool:

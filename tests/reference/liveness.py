@@ -22,6 +22,7 @@ class Clocks:
     facts: Facts
     others: list[Facts]
     _moments: list[float] = field(default_factory=list)
+    _unknown_until: float = -inf
 
     def __post_init__(self) -> None:
         moments = {
@@ -30,6 +31,11 @@ class Clocks:
         for session in self.facts.sessions.values():
             moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
         moments |= {moment for one in self.facts.all_amnesties() for moment in one}
+        if self.facts.began_before():  # what was refused before the record began may wait
+            rules = self.facts.rules
+            lease = rules.ack_deadline_s + rules.delivery_delay_max_s
+            self._unknown_until = self.facts.events[0].t + lease + rules.retry_backoff_max_s
+            moments.add(self._unknown_until)
         if self.facts.rules.retry_backoff_max_s:
             moments |= {moment for copy in self.facts.copies for moment in (self._waits_since(copy), self._backoff_until(copy))}
         self._moments = sorted(moment for moment in moments if -inf < moment < inf)
@@ -82,7 +88,7 @@ class Clocks:
         facts, rules = self.facts, self.facts.rules
         if any(begin <= t <= end for begin, end in facts.all_amnesties()) or self._backed_off(t, before):
             return False
-        if any(self._held_since(other, t) <= start for other in self.others):
+        if t <= self._unknown_until or any(self._held_since(other, t) <= start for other in self.others):
             return False
         held = self._held(facts, t)
         if rules.mode is Mode.PUSH:
