@@ -190,7 +190,8 @@ def row(name: str, times: Times) -> str:
 def heading(repeat: int) -> str:
     """What was measured, and the names of the columns."""
     columns = "".join(f"{name:>10}" for name in ("decode", "read", "plain", "1st 1/4", "judge"))
-    return f"{Path(sys.executable).name} {sys.version.split()[0]}, best of {repeat}\n{'history':<32}{'events':>9}{'loads':>11}{columns}{'events/s':>12}"
+    names = f"{'history':<32}{'events':>9}{'loads':>11}{columns}{'events/s':>12}"
+    return f"{Path(sys.executable).name} {sys.version.split()[0]}, best of {repeat}\n{names}"
 
 
 def main() -> None:

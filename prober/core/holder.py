@@ -458,6 +458,7 @@ class HolderCheck:
                     Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
+                    and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)
                     and (self._sent_before(p, number, t, arrival) or (in_turn and self._came_first(p, number, arrival.position)))
                 ]
         held.sort(key=lambda one: one.position)

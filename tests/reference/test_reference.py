@@ -61,7 +61,7 @@ def written_out() -> Iterator[ParameterSet]:
     """Every case of the amendments about one subscription."""
     for topic in TOPICS:
         for name, test in vars(import_module(f"tests.unit.core.test_amendments_{topic}")).items():
-            for mark in getattr(test, "pytestmark", ()):
+            for mark in (mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"):
                 for one in mark.args[1]:
                     if isinstance(one.values[0], cases.Definite):
                         yield pytest.param(one.values[0], id=f"{topic}-{name.removeprefix('test_')}-{one.id}")

@@ -23,6 +23,7 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("dead-lettered before it was received, and nothing stuck", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P2@2 ok2=m2@2.1 end @900", mode=PUSH, dead_letter_max_attempts=5),
         legal("a lost request waits for its back-off", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P2@90 ok2=m2@90.1 b<2@760 b ack 2@761 end @800", mode=PUSH, retry_backoff_max_s=600),
         legal("a lease that is prolonged after its position was forgotten", "P1,2,3 pull a@0.5 a<1,2@1 a ack 2@1.2 a modack 1 400s@2 pull b@3 b<3@390 b ack 3@390.1 end @400", mode=PULL, window=1),
+        legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),
     ],
 )  # fmt: skip
 def test_legal(one: Definite) -> None:
