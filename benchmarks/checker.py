@@ -1,13 +1,13 @@
 """What the checker costs: time per event, as a multiple of what `orjson.loads` takes for the event's line, and bytes per key.
 
-    python -m benchmarks.checker [--events N] [--repeat R] [--only HISTORY ...] [--against CHECKOUT] [--json]
+    python -m benchmarks.checker [--events N] [--repeat R] [--only HISTORY ...] [--against CHECKOUT ...] [--json]
 
 All times of a history are taken in turn in one process, R times, and the shortest count; so the ratios hold on any machine. They are
 times of the processor, so the ratios hold on a busy one, too. `loads` is the yardstick, `decode` makes an event of a line, `read` is a
 whole trace file, `plain` a checker without doubts (`benchmarks/plain.py`), `judge` the checker: over the first quarter of the history,
 and over all. The histories are legal (`benchmarks/histories.py`).
 
-With --against, another checkout of this project judges the same histories, in processes of its own that take turns with this one's.
+With --against, other checkouts of this project judge the same histories, in processes that take turns with those of this one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = Rules()
 
 Times = dict[str, float]
-"""Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none."""
+"""Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none, and
+`compiled` is 1 if the checker was."""
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------------
@@ -88,7 +89,8 @@ def measure(history: History, count: int, repeat: int) -> Times:
     stream = io.BytesIO()
     write_trace(stream, TraceHeader("s", "key-0", rules), events)
     times = shortest(measure_once(events, stream.getvalue(), rules) for _ in range(repeat))
-    return times | {"events": len(events), "definite": definite(events, rules)}
+    compiled = not (prober.core.verifier.__file__ or "").endswith(".py")
+    return times | {"events": len(events), "definite": definite(events, rules), "compiled": compiled}
 
 
 def shortest(all_times: Iterable[Times]) -> Times:
@@ -180,17 +182,16 @@ def row(name: str, times: Times) -> str:
     shown = [f"{ratio:8.2f} x" if ratio else "       - " for ratio in map(ratios(times).get, RATIOS)]
     each_ns = times["loads"] / times["events"] * 1e9
     speed = times["events"] / times["judge"]
+    title = f"{name} (compiled)" if times["compiled"] else name
     warning = f"  {times['definite']:.0f} definite findings!" if times["definite"] else ""
-    return f"{name:<26}{times['events']:>9,.0f}{each_ns:>8.0f} ns{''.join(shown)}{speed:>12,.0f}{warning}"
+    return f"{title:<32}{times['events']:>9,.0f}{each_ns:>8.0f} ns{''.join(shown)}{speed:>12,.0f}{warning}"
 
 
-def heading(arguments: argparse.Namespace) -> str:
+def heading(repeat: int) -> str:
     """What was measured, and the names of the columns."""
-    built = "compiled" if not (prober.core.verifier.__file__ or "").endswith(".py") else "pure Python"
-    version = sys.version.split()[0]
-    what = f"{Path(sys.executable).name} {version}, checker {built}, best of {arguments.repeat}"
     columns = "".join(f"{name:>10}" for name in ("decode", "read", "plain", "1st 1/4", "judge"))
-    return f"{what}\n{'history':<26}{'events':>9}{'loads':>11}{columns}{'events/s':>12}"
+    names = f"{'history':<32}{'events':>9}{'loads':>11}{columns}{'events/s':>12}"
+    return f"{Path(sys.executable).name} {sys.version.split()[0]}, best of {repeat}\n{names}"
 
 
 def main() -> None:
@@ -199,19 +200,20 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000, help="of an endless history")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", nargs="+", metavar="HISTORY", choices=[history.name for history in HISTORIES])
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--against", type=Path, nargs="+", metavar="CHECKOUT")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     collect_rarely()
     say: Callable[..., None] = (lambda _: None) if arguments.json else print
-    say(heading(arguments))
+    say(heading(arguments.repeat))
     measured: dict[str, Times] = {}
     for history in HISTORIES:
         if arguments.only and history.name not in arguments.only:
             continue
         if arguments.against:
-            before, after = take_turns((arguments.against, ROOT), history, arguments.events, arguments.repeat)
-            new = {f"{history.name}, before": before, f"{history.name}, after": after}
+            checkouts = [*arguments.against, ROOT]
+            taken = take_turns(checkouts, history, arguments.events, arguments.repeat)
+            new = {f"{history.name}, {checkout.name}": times for checkout, times in zip(checkouts, taken, strict=True)}
         else:
             new = {history.name: measure(history, arguments.events, arguments.repeat)}
         for name, times in new.items():
@@ -219,7 +221,7 @@ def main() -> None:
         measured |= new
     memory = {} if arguments.only else sizes()
     for name, size in memory.items():
-        say(f"{name:<26}{size / 1024:>9.2f} KiB")
+        say(f"{name:<32}{size / 1024:>9.2f} KiB")
     if arguments.json:
         print(
             json.dumps(
