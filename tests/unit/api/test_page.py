@@ -62,7 +62,7 @@ class TestStates:
         said = page(asked).said()
         assert "FAIL A promise is broken 1 FAIL" in said
         assert "ordering on europe (wire): STUCK" in said
-        assert "STUCK liveness · ordering on europe (wire) · 5 s ago Message 7, published and confirmed," in said
+        assert "STUCK liveness · ordering on europe (wire) · 5 s ago Message 7 was published and confirmed" in said
         assert "The newest of 2 like it in 1 run" in said
 
     def test_trouble_of_the_prober_itself_is_told_apart(self) -> None:
