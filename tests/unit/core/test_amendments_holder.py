@@ -148,7 +148,7 @@ def test_an_excuse_that_a_release_explains(one: Definite) -> None:
         wrong("the copy was held, and its stream broke long after", f"{RUN} A<2@40 A<4@40.1 B<3@40.2 close B@100", "V:AFFINITY_SPLIT|V:REDELIVERY_SKIP", close_detection_max_s=30),
         wrong("another message was acknowledged just before", "P1,2,3,4,5 A<1,2,3,4,5@1 A ack 1,3,4@1.5 A nack 2@1.6 A ack 5@39 A<2@40 A<4@40.1 B<3@40.2", "V:AFFINITY_SPLIT|V:REDELIVERY_SKIP"),
         # 5 on A2 was sent before 2, then it explains nothing, or after it, then it is a skip itself
-        wrong("a copy on another stream of the client that is as wrong", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1<2@20 A2<5@20.1 A1<5@20.4 stop @90", "V:REDELIVERY_SKIP"),
+        pytest.param(wrong("a copy on another stream of the client that is as wrong", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1<2@20 A2<5@20.1 A1<5@20.4 stop @90", "V:REDELIVERY_SKIP"), marks=LIMIT),
         wrong("first deliveries", "P1,2,3 A<1@1 A<3@1.1 B<2@1.2", "V:AFFINITY_SPLIT|V:ORDER_GAP|V:ORDER_INVERSION"),
         wrong("a neighbour was acknowledged just before the move", f"{HELD} A ack 1@9.9 B<3@10", "V:AFFINITY_SPLIT"),
         wrong("a neighbour that comes again was acknowledged just before the move", "P1,2,3 A<1@1 A ack 1@1.1 A<1@20 A<2@20.1 A ack 2@25.9 B<3@26", "V:AFFINITY_SPLIT"),
