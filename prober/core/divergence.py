@@ -20,14 +20,14 @@ from typing import Final, NamedTuple, TypeAlias
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.key import KeyChecker
-from prober.core.positions import RACED, SHARED
+from prober.core.positions import RACED, SHARED, UNPROVEN
 from prober.core.sessions import Arrival
 
 DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
 EXPIRED: Final = "what one of them did not receive may have been older than the retention"
 
 
-UNCERTAIN: Final = RACED | SHARED
+UNCERTAIN: Final = RACED | SHARED | UNPROVEN
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 

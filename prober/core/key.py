@@ -31,7 +31,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, UNPROVEN, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -141,11 +141,8 @@ class KeyChecker:
 
     def delivered(self, event: Delivered, number: int) -> None:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
-        if self.subscription.racing:
-            if self._put_back is not None and self._put_back.follows(event, number):
-                if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
-                    self._let_through(LONG_AGO)
+        if self.subscription.racing or event.session not in self.subscription.sessions:
+            if self._follows(event, number):
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
@@ -265,8 +262,10 @@ class KeyChecker:
         self.docket.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
-            self._mark_race(arrival, publication)
-        if (publication is None or publication.several_regions) and self._several_regions:
+            self._mark_race(arrival, order, publication)
+        if publication is None and 0 < arrival.seq < order.record.first:
+            log.mark(arrival.position, RACED)  # others of its time may have come before the epoch was on record
+        elif (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
@@ -286,11 +285,14 @@ class KeyChecker:
                 named = self._topic_key.primary(arrival.token)
                 judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
-    def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
+    def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
         log, session = self.log, arrival.track.session
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
+        if not arrival.proven:
+            log.mark(arrival.position, UNPROVEN)
+        unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
+        if self._in_doubt or unbound or self._waits_beside(arrival):
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         self._abreast = self._abreast or Abreast()
@@ -390,7 +392,7 @@ class KeyChecker:
 
     def acked(self, event: Acked, number: int) -> None:
         """An acknowledgement is on its way: nothing is owed for the message any more."""
-        if self._put_back is not None and self._put_back.follows(event, number):
+        if self._follows(event, number):
             return
         t = event.t
         if t > self._last_event_t:
@@ -516,9 +518,9 @@ class KeyChecker:
     # --- sessions that race --------------------------------------------------------------------------------------------------
 
     def _follows(self, event: SessionEvent, number: int) -> bool:
-        return self._put_back is not None and self._put_back.follows(event, number)
+        return self._put_back is not None and self._put_back.follows(event, number, self._race_s(event))
 
-    def _race_s(self, event: Delivered) -> float:
+    def _race_s(self, event: SessionEvent) -> float:
         return self.subscription.race_s(self.subscription.session(event.session, event.t))
 
     def _overtakes(self, event: Delivered) -> bool:
@@ -527,19 +529,6 @@ class KeyChecker:
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
-
-    def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
-        publication = self._publication(event)
-        token = hash(event.message_id)
-        if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
-            return False
-        if self._put_back.times(event.message_id) > 1:
-            return False
-        first = self._publication(self._put_back.first(event.session))
-        return first is not None and self._order.precedes(
-            publication, event.epoch, first, self._put_back.first(event.session).epoch
-        )
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
@@ -554,13 +543,26 @@ class KeyChecker:
         if not self._put_back:
             self._put_back = None
 
+    def _give_up_waiting(self) -> None:
+        if self._put_back:
+            self._put_back.give_up()
+            self._let_through(inf)
+
     def _waiting_beside(self, session: str) -> Iterator[First]:
         """What was put back on other sessions and is not learned yet."""
-        waiting = self._put_back or self._going_on
-        for event in waiting.deliveries(besides=session) if waiting else ():
+        for event in self._put_back_beside(session):
             token = hash(event.message_id)
             if not self.log.find(token):
                 yield first_of(event, token, self._publication(event), self._race_s(event))
+
+    def _waits_beside(self, arrival: Arrival) -> bool:
+        """Whether a copy of what was just learned waits on another session, which may have been received, or sent, before."""
+        name = arrival.track.session.name
+        return any(event.message_id == arrival.message_id for event in self._put_back_beside(name))
+
+    def _put_back_beside(self, session: str) -> Iterator[Delivered]:
+        waiting = self._put_back or self._going_on
+        return waiting.deliveries(besides=session) if waiting else iter(())
 
     def _publication(self, event: Delivered) -> Publication | None:
         record = self._topic_key.epochs.get(event.epoch)
@@ -591,7 +593,7 @@ class KeyChecker:
         What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
         same happens once more when it has settled.
         """
-        self._let_through(inf)
+        self._give_up_waiting()
         self.docket.excuse(until_t, cause)
         self._unsettled = True
         self._start_over()
@@ -599,7 +601,7 @@ class KeyChecker:
 
     def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
-        self._let_through(inf)
+        self._give_up_waiting()
         self.log.forget()
         self._tracks.forget()
         self._order.interrupt()

@@ -447,7 +447,7 @@ class OrderCheck:
         for earlier in order.pending():
             if earlier is publication:
                 break
-            gone = earlier.certainly_unsent or earlier.seq in order.gone
+            gone = not earlier.may_come or earlier.seq in order.gone
             if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))

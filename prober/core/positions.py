@@ -38,6 +38,9 @@ STRANGE = 16
 REFUSED = 32
 """A refusal was sent for the position at some time."""
 
+UNPROVEN = 64
+"""Received while sessions race, and not known to be the primary then: others that must come before it would not have been waited for."""
+
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
 

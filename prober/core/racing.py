@@ -32,14 +32,14 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 
 
 class PutBack:
-    """What was put back of one key, by session, each first in, first out."""
+    """What was put back of one key, by session, each first in, first out; each delivery until what it waits for had time to come."""
 
-    __slots__ = ("_behind", "_count", "_queues")
+    __slots__ = ("_count", "_given_up", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
-        self._behind: dict[str, str] = {}
         self._count = 0
+        self._given_up = False
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -52,14 +52,17 @@ class PutBack:
     @property
     def latest_due_t(self) -> float:
         """When everything that waits now is let through in any case."""
-        return max((queue[0][0] for queue in self._queues.values()), default=LONG_AGO)
+        return max((queue[-1][0] for queue in self._queues.values()), default=LONG_AGO)
 
-    def follows(self, event: SessionEvent, number: int) -> bool:
-        """Puts an event back if something on its session was; True if so."""
+    def follows(self, event: SessionEvent, number: int, race_s: float) -> bool:
+        """Puts an event back if something on its session was; True if so. `race_s`: by how much it may have been ahead."""
         queue = self._queues.get(event.session)
         if queue is None:
             return False
-        queue.append((queue[-1][0], event, number))
+        due_t = queue[-1][0]
+        if isinstance(event, Delivered) and event.t + race_s > due_t:
+            due_t = event.t + race_s
+        queue.append((due_t, event, number))
         self._count += 1
         return True
 
@@ -68,36 +71,21 @@ class PutBack:
         self._queues[event.session] = deque([(due_t, event, number)])
         self._count += 1
 
-    def first(self, session: str) -> Delivered:
-        """What was put back first on a session that something was put back on."""
-        return next(event for _, event, _ in self._queues[session] if isinstance(event, Delivered))
-
-    def times(self, message_id: str) -> int:
-        """How often a message waits here."""
-        waiting = (event for queue in self._queues.values() for _, event, _ in queue)
-        return sum(isinstance(event, Delivered) and event.message_id == message_id for event in waiting)
-
     def deliveries(self, besides: str) -> Iterator[Delivered]:
         """What waits on other sessions, the first of each."""
         for session, queue in self._queues.items():
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
-    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
-        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
-
-        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
-        """
-        queue = self._queues[session]
-        if at_once:
-            queue[0] = (LONG_AGO, *queue[0][1:])
-        else:
-            self._behind.setdefault(session, message_id)
+    def give_up(self) -> None:
+        """Nothing is waited for any more, though it might have come."""
+        self._given_up = True
 
     def next(
         self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
     ) -> tuple[SessionEvent, int, bool] | None:
-        """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
+        """Takes out an event that need not wait any more, and says whether it waited long enough: nothing is missing before it, or it was
+        due before `now`. Then its place is as certain as any: whatever was sent before it has come.
 
         What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
         """
@@ -106,13 +94,13 @@ class PutBack:
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
                 return (*self._take(session), True)
-            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
+            if due_t < now or self._given_up or now == inf or self._count > PUT_BACK_MAX:
                 due = due or session
         if due is None:
             return None
-        behind = self._behind.get(due)
-        proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
-        return (*self._take(due if proven else self._first_published(published_as)), proven)
+        first = self._first_published(published_as)
+        in_time = self._queues[first][0][0] < now and not self._given_up
+        return (*self._take(first), in_time)
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
         """The session on which the delivery waits that was published first, be it behind others."""
@@ -125,7 +113,6 @@ class PutBack:
         self._count -= 1
         if not queue:
             del self._queues[session]
-            self._behind.pop(session, None)
         return event, number
 
 

@@ -41,6 +41,7 @@ class Subscription:
     seen            whether any event named the subscription.
     complete        whether every session was seen to open, so that no unknown one can deliver.
     holed           whether the record had a hole.
+    sessions        those that are open, by name.
     lost_until_t    until when messages of a lost pull may be leased.
     losses          how many streams broke and pulls were lost so far, `inf` where pulls are recorded only once they are answered.
     racing          whether deliveries may overtake each other on several sessions.
@@ -50,7 +51,6 @@ class Subscription:
         "_held",
         "_losses",
         "_open_streams",
-        "_sessions",
         "_unanswered",
         "ack_settled_s",
         "assumptions",
@@ -65,6 +65,7 @@ class Subscription:
         "racing",
         "rules",
         "seen",
+        "sessions",
         "settles_until_t",
         "settling",
         "shortest_deadline_s",
@@ -93,7 +94,7 @@ class Subscription:
         self.losses = 0.0
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0
-        self._sessions: dict[str, Session] = {}
+        self.sessions: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
@@ -106,7 +107,7 @@ class Subscription:
 
         One that was never seen to open is taken to have been there all along.
         """
-        session = self._sessions.get(name)
+        session = self.sessions.get(name)
         if session is None:
             self.complete = False
             session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
@@ -116,7 +117,7 @@ class Subscription:
 
     def opened(self, event: Opened) -> None:
         """A session began; a name used again is a new session, and the old one is over."""
-        if event.session in self._sessions:
+        if event.session in self.sessions:
             self._end(event.session, event.t, lost=False)
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
@@ -132,7 +133,7 @@ class Subscription:
         """Ends every session: the record has a hole, and what is open is not known."""
         self.complete = False
         self.holed = True
-        for name in list(self._sessions):
+        for name in list(self.sessions):
             self._end(name, t, lost=True)
 
     def is_alone(self, session: Session) -> bool:
@@ -152,7 +153,7 @@ class Subscription:
         return rules.clock_error_s
 
     def _begin(self, session: Session, t: float) -> Session:
-        self._sessions[session.name] = session
+        self.sessions[session.name] = session
         if self.open == 0 and (self.up_since_t == inf or self.streaming):
             self.up_since_t = t
         self.open += 1
@@ -162,13 +163,13 @@ class Subscription:
             self.racing = self.racing or streams > 1 or not self.complete
         elif self.rules.mode is Mode.PULL:
             self._unanswered[session.name] = session.opened_t
-        if len(self._sessions) > SESSIONS_KEPT and not self.streaming:
-            self._end(next(iter(self._sessions)), t, lost=False)
+        if len(self.sessions) > SESSIONS_KEPT and not self.streaming:
+            self._end(next(iter(self.sessions)), t, lost=False)
         self.waiting.start(t)
         return session
 
     def _end(self, name: str, t: float, *, lost: bool) -> None:
-        session = self._sessions.pop(name, None)
+        session = self.sessions.pop(name, None)
         if session is None:
             return
         session.closed_t = t
@@ -213,7 +214,7 @@ class Subscription:
         """The flow control of a stream was used up, or has room again, or may have since."""
         if not self.streaming:
             return
-        room = [LONG_AGO if session.flow is None else session.flow.used_up_until_t() for session in self._sessions.values()]
+        room = [LONG_AGO if session.flow is None else session.flow.used_up_until_t() for session in self.sessions.values()]
         room_t = min(room, default=inf)
         if room_t <= t:
             self.waiting.start(room_t)
@@ -222,7 +223,7 @@ class Subscription:
 
     def used_up_until_t(self, subscriber: str) -> float:
         """Until when no stream of a subscriber has room, as things are; long ago if one has."""
-        flows = [session.flow for session in self._sessions.values() if session.subscriber == subscriber]
+        flows = [session.flow for session in self.sessions.values() if session.subscriber == subscriber]
         return min([LONG_AGO if flow is None else flow.used_up_until_t() for flow in flows], default=LONG_AGO)
 
     # --- what may have been lost ---------------------------------------------------------------------------------------------
