@@ -31,9 +31,9 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, UNPROVEN, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
-from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
+from prober.core.racing import First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
@@ -68,7 +68,6 @@ class KeyChecker:
     """
 
     __slots__ = (
-        "_abreast",
         "_claims",
         "_closed_seen_t",
         "_going_on",
@@ -101,7 +100,6 @@ class KeyChecker:
         self._unsettled = False
         self._last_event_t = LONG_AGO
         self._last_position = ANCIENT
-        self._abreast: Abreast | None = None
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
@@ -146,8 +144,7 @@ class KeyChecker:
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
-                due_t = event.t + self._race_s(event)
-                self._put_back.put(event, number, max(due_t, self._put_back.latest_due_t))
+                self._put_back.put(event, number, max(event.t + self._race_s(event), self._put_back.latest_due_t))
                 return
         self._deliver(event, number)
         if self._put_back:
@@ -251,6 +248,9 @@ class KeyChecker:
         count_redelivery(self.docket.counts, log, arrival, self._liveness.owed.get(position))
         judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
         judge_redelivery(self.docket, log, arrival)
+        if self.subscription.racing:
+            session = arrival.track.session
+            self._order.places.came_again(position, session.name, arrival.t, self.subscription.race_s(session))
 
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
@@ -264,9 +264,9 @@ class KeyChecker:
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
         if publication is None and 0 < arrival.seq < order.record.first:
-            log.mark(arrival.position, RACED)  # others of its time may have come before the epoch was on record
+            self._order.places.lose(arrival.position)  # others of its time may have come before the epoch was on record
         elif (publication is None or publication.several_regions) and self._several_regions:
-            log.mark(arrival.position, RACED)  # it may be of either region
+            self._order.places.lose(arrival.position)  # it may be of either region
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -286,20 +286,14 @@ class KeyChecker:
                 judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
-        """Marks two records whose order only their arrival tells, while either session may have been ahead."""
-        log, session = self.log, arrival.track.session
+        """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
+        session, places = arrival.track.session, self._order.places
         race_s = self.subscription.race_s(session)
-        if not arrival.proven:
-            log.mark(arrival.position, UNPROVEN)
         unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
         if self._in_doubt or unbound or self._waits_beside(arrival):
-            log.mark(arrival.position, RACED)
+            places.lose(arrival.position)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
-        self._abreast = self._abreast or Abreast()
-        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
-        for position in raced:
-            if log.holds(position):
-                log.mark(position, RACED)
+        places.learned(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -518,9 +512,14 @@ class KeyChecker:
     # --- sessions that race --------------------------------------------------------------------------------------------------
 
     def _follows(self, event: SessionEvent, number: int) -> bool:
-        return self._put_back is not None and self._put_back.follows(event, number, self._race_s(event))
+        """Puts an event back if something on its session was; True if so."""
+        waiting = self._put_back
+        if waiting is None or not waiting.waits_on(event.session):
+            return False
+        waiting.put(event, number, event.t + self._race_s(event) if isinstance(event, Delivered) else LONG_AGO)
+        return True
 
-    def _race_s(self, event: SessionEvent) -> float:
+    def _race_s(self, event: Delivered) -> float:
         return self.subscription.race_s(self.subscription.session(event.session, event.t))
 
     def _overtakes(self, event: Delivered) -> bool:

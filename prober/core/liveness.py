@@ -43,7 +43,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import EpochOrder, OrderCheck, Overtaken
-from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
+from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks
@@ -250,7 +250,8 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        if self._log.flags(run.target) & RACED:
+        in_order = self._orders.places.in_order
+        if not any(in_order(run.reached, position) for position in missing):
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

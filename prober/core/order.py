@@ -33,7 +33,8 @@ from typing import Final, NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import RACED, LearnedLog
+from prober.core.places import Places
+from prober.core.positions import LearnedLog
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
@@ -58,24 +59,21 @@ SECOND_COPY: Final = (
 class RealTime:
     """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
 
-    __slots__ = ("epoch", "invoked_number", "number", "raced", "region", "seq", "t")
+    __slots__ = ("epoch", "invoked_number", "number", "position", "region", "seq", "t")
 
     def __init__(self, region: str) -> None:
         self.region = region
-        self.raced = False
+        self.position = 0
         self.t = LONG_AGO
         self.seq = 0
         self.epoch = ""
         self.number = 0
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
-        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
-
-        `raced`: perhaps out of order.
-        """
+    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, position: int) -> None:
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`."""
         self.t = invoked_t
-        self.raced = raced
+        self.position = position
         self.seq = publication.seq
         self.epoch = epoch
         self.number = number
@@ -263,6 +261,7 @@ class OrderCheck:
     records             the publisher's record by epoch; an epoch that is not in it is foreign.
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
+    places              how certain the order of the learned log is.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
     several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
@@ -279,6 +278,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "places",
         "several_regions",
     )
 
@@ -290,6 +290,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
+        self.places = Places(log)
         self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
@@ -503,8 +504,7 @@ class OrderCheck:
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
         real_time = order.real_time
         if invoked_t > real_time.t and region == real_time.region:
-            raced = bool(self._log.flags(arrival.position) & RACED)
-            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
+            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, arrival.position)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -660,12 +660,11 @@ class OrderCheck:
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
             {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication, t) or self._race_doubt(late.position, early.position),
+            self._doubt(publication, t) or self._race_doubt(early.position, late.position),
         )
 
-    def _race_doubt(self, *positions: int) -> str:
-        raced = any(self._log.holds(position) and self._log.flags(position) & RACED for position in positions)
-        return RACING if raced else ""
+    def _race_doubt(self, early: int, late: int) -> str:
+        return "" if self.places.in_order(early, late) else RACING
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
         self._docket.violation(
@@ -680,7 +679,7 @@ class OrderCheck:
                 "confirmed_t": publication.confirmed_t,
                 "invoked_t": before.t,
             },
-            self._doubt(publication, arrival.t) or self._race_doubt(arrival.position) or (RACING if before.raced else ""),
+            self._doubt(publication, arrival.t) or self._race_doubt(before.position, arrival.position),
         )
 
     def _doubt(self, publication: Publication, t: float) -> str:

@@ -39,7 +39,10 @@ REFUSED = 32
 """A refusal was sent for the position at some time."""
 
 UNPROVEN = 64
-"""Received while sessions race, and not known to be the primary then: others that must come before it would not have been waited for."""
+"""Received while sessions race, and not known to be the primary then: what had to follow it did not wait for it."""
+
+PLACELESS = 128
+"""Received where nothing says before or behind which others it stands."""
 
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""

@@ -54,21 +54,18 @@ class PutBack:
         """When everything that waits now is let through in any case."""
         return max((queue[-1][0] for queue in self._queues.values()), default=LONG_AGO)
 
-    def follows(self, event: SessionEvent, number: int, race_s: float) -> bool:
-        """Puts an event back if something on its session was; True if so. `race_s`: by how much it may have been ahead."""
+    def waits_on(self, session: str) -> bool:
+        """Whether anything on a session was put back, so that whatever follows there waits as well."""
+        return session in self._queues
+
+    def put(self, event: SessionEvent, number: int, due_t: float) -> None:
+        """Puts an event back, until `due_t` at the latest, or until what is put back on its session is let through if that is later."""
         queue = self._queues.get(event.session)
         if queue is None:
-            return False
-        due_t = queue[-1][0]
-        if isinstance(event, Delivered) and event.t + race_s > due_t:
-            due_t = event.t + race_s
+            queue = self._queues[event.session] = deque()
+        elif queue[-1][0] > due_t:
+            due_t = queue[-1][0]
         queue.append((due_t, event, number))
-        self._count += 1
-        return True
-
-    def put(self, event: Delivered, number: int, due_t: float) -> None:
-        """Puts the first event of a session back."""
-        self._queues[event.session] = deque([(due_t, event, number)])
         self._count += 1
 
     def deliveries(self, besides: str) -> Iterator[Delivered]:
@@ -165,6 +162,24 @@ class Abreast:
             if len(self._sessions) > 1:
                 self._beyond_t = dropped.t
         return raced
+
+    def apart(self, one: int, other: int) -> bool:
+        """Whether two positions were received for the first time on one session, or too far from each other to be abreast."""
+        found = [
+            (session, first) for session, firsts in self._sessions.items() for first in firsts if first.position in (one, other)
+        ]
+        if len(found) < 2:
+            return False
+        (here, mine), (there, its) = found
+        return here == there or abs(mine.t - its.t) > max(mine.race_s, its.race_s)
+
+    def may_precede(self, position: int, session: str, t: float, race_s: float) -> bool:
+        """Whether a copy on a session may have been sent before the first that was received, which came on another one."""
+        return any(
+            first.position == position and other != session and t - first.t <= max(race_s, first.race_s)
+            for other, firsts in self._sessions.items()
+            for first in firsts
+        )
 
     def _forget(self, first: First) -> None:
         """What was put back is learned late, so twice the time is waited for it."""

@@ -27,6 +27,7 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Final, NamedTuple
 
@@ -35,7 +36,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
+from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
@@ -287,7 +288,7 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        elif (flags | self._log.flags(arrival.position)) & RACED:
+        elif not self._orders.places.in_order(position, arrival.position):
             doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
@@ -316,13 +317,16 @@ class RedeliveryCheck:
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
-        flags = self._log.flags
-        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
-        return RACING if raced else ""
+        return self._doubt_place(after, here, arrival.position)
+
+    def _doubt_place(self, after: int, skipped: Sequence[int], position: int) -> str:
+        """Whether any of what was skipped certainly stands where it was learned, between the two."""
+        in_order = self._orders.places.in_order
+        return "" if any(in_order(after, one) and in_order(one, position) for one in skipped) else RACING
 
     def _race_doubt(self, arrival: Arrival) -> str:
-        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
-        return RACING if raced else ""
+        certain = arrival.position == arrival.own or self._orders.places.in_order(arrival.position, arrival.own)
+        return "" if certain else RACING
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
         log = self._log

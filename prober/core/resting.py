@@ -30,6 +30,7 @@ from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
+from prober.core.places import Places
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
@@ -185,6 +186,7 @@ _KINDS: Final[tuple[type, ...]] = (
     LearnedLog,
     RedeliveryCheck,
     OrderCheck,
+    Places,
     EpochOrder,
     RealTime,
     Overtaken,

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 
 import pytest
@@ -61,15 +60,15 @@ def test_nothing_waits() -> None:
     waiting = PutBack()
     assert not waiting
     assert (waiting.due_t, waiting.latest_due_t) == (inf, LONG_AGO)
-    assert not waiting.follows(delivery("A", 1), 1, 5.0)
+    assert not waiting.waits_on("A")
     assert let_through(waiting, inf) == []
 
 
 def test_what_comes_on_the_same_session_waits_behind_it() -> None:
     waiting = put_back(("A", 2, 6.0))
-    assert waiting.follows(acknowledgement("A", 2), 3, 5.0)
-    assert waiting.follows(delivery("A", 3), 4, 5.0)
-    assert not waiting.follows(delivery("B", 1), 5, 5.0)
+    waiting.put(acknowledgement("A", 2), 3, LONG_AGO)
+    waiting.put(delivery("A", 3), 4, 5.0)
+    assert (waiting.waits_on("A"), waiting.waits_on("B")) == (True, False)
     assert (waiting.due_t, waiting.latest_due_t) == (6.0, 6.0)
     assert let_through(waiting, 6.0) == []
     assert let_through(waiting, 6.1) == [("A", 2), ("A", 3), ("A", 4)]
@@ -78,14 +77,14 @@ def test_what_comes_on_the_same_session_waits_behind_it() -> None:
 
 def test_what_need_not_wait_goes_on_at_once_with_all_that_follows() -> None:
     waiting = put_back(("A", 2, 6.0))
-    waiting.follows(acknowledgement("A", 2), 3, 5.0)
+    waiting.put(acknowledgement("A", 2), 3, LONG_AGO)
     assert let_through(waiting, LONG_AGO, none_waits) == [("A", 2), ("A", 3)]
 
 
 def test_an_answer_waits_for_its_delivery_and_no_longer() -> None:
     waiting = put_back(("A", 2, 6.0))
-    waiting.follows(acknowledgement("A", 2), 3, 5.0)
-    waiting.follows(delivery("A", 4), 5, 5.0)
+    waiting.put(acknowledgement("A", 2), 3, LONG_AGO)
+    waiting.put(delivery("A", 4), 5, LONG_AGO)
     assert let_through(waiting, LONG_AGO, lambda event: event.seq > 2) == [("A", 2), ("A", 3)]
     assert let_through(waiting, 6.0, lambda event: event.seq > 2) == []
     assert waiting
@@ -112,14 +111,14 @@ def test_what_gave_way_before_its_own_time_is_not_certain() -> None:
 def test_what_waited_long_enough_is_as_certain_as_what_need_not_wait() -> None:
     """Also if what it waited for is behind it: a copy may have come on another session until then."""
     waiting = put_back(("A", 5, 6.0))
-    waiting.follows(delivery("A", 4), 9, 5.0)
+    waiting.put(delivery("A", 4), 9, LONG_AGO)
     assert let_through(waiting, LONG_AGO) == []
     assert waiting.next(6.5, all_wait, published_as) == (delivery("A", 5), 5, True)
 
 
 def test_what_follows_has_a_time_of_its_own() -> None:
     waiting = put_back(("A", 5, 6.0))
-    waiting.follows(replace(delivery("A", 6), t=4.0), 9, 5.0)
+    waiting.put(delivery("A", 6), 9, 9.0)
     assert let_through(waiting, 6.5) == [("A", 5)]
     assert waiting.due_t == 9.0
 
@@ -132,7 +131,7 @@ def test_what_is_given_up_is_not_certain() -> None:
 
 def test_at_the_end_everything_is_let_through() -> None:
     waiting = put_back(("A", 5, 6.0), ("B", 3, inf))
-    waiting.follows(delivery("A", 6), 9, 5.0)
+    waiting.put(delivery("A", 6), 9, LONG_AGO)
     assert [number for _, number in let_through(waiting, inf)] == [3, 5, 9]
 
 
@@ -140,7 +139,7 @@ def test_of_too_many_the_first_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(racing, "PUT_BACK_MAX", 2)
     waiting = put_back(("A", 5, 60.0))
     for seq in (6, 7):
-        waiting.follows(delivery("A", seq), seq, 5.0)
+        waiting.put(delivery("A", seq), seq, LONG_AGO)
     assert let_through(waiting, LONG_AGO) == [("A", 5)]
 
 

@@ -1,0 +1,60 @@
+"""How certain it is where a record stands in the learned log.
+
+Where sessions race, the order in which records are first received need not be that of the log. What certainly had to come first was waited
+for (`racing`); beyond that, a record may have changed places with those of other sessions that were received within the race of it. These
+are marked RACED, so a record without the mark stands where it is, and everything before and behind it does too:
+
+*two records stand in the order in which they were learned if one between them, or one of the two, is not marked;* or if they were first
+received on one session, or further apart than the race. Some have no certain place at all (PLACELESS): nothing is concluded from those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prober.core.positions import PLACELESS, RACED, UNPROVEN, LearnedLog
+from prober.core.racing import Abreast, First
+
+
+class Places:
+    """The places of the records of one key on one subscription."""
+
+    __slots__ = ("_abreast", "_log")
+
+    def __init__(self, log: LearnedLog) -> None:
+        self._log = log
+        self._abreast: Abreast | None = None
+
+    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float) -> None:
+        """Where sessions race: a record was learned, and marked are those whose order only their arrival tells.
+
+        `waiting` was received on other sessions, and is learned later.
+        """
+        if not first.proven:
+            self._log.mark(first.position, UNPROVEN)
+        self._abreast = self._abreast or Abreast()
+        for position in self._abreast.learn(first, session, waiting, eps):
+            if self._log.holds(position):
+                self._log.mark(position, RACED)
+
+    def lose(self, position: int) -> None:
+        """A record may stand anywhere."""
+        self._log.mark(position, RACED | PLACELESS)
+
+    def came_again(self, position: int, session: str, t: float, race_s: float) -> None:
+        """A copy of a record came so soon on another session that it may have been the first to be sent.
+
+        What is known to be its message's primary was waited for by whatever it had to precede.
+        """
+        unproven = self._abreast is not None and self._log.flags(position) & UNPROVEN
+        if unproven and self._abreast is not None and self._abreast.may_precede(position, session, t, race_s):
+            self.lose(position)
+
+    def in_order(self, one: int, other: int) -> bool:
+        """Whether a record certainly stands before another that was learned later; what has left the window is long past."""
+        flags, held = self._log.flags, [position for position in (one, other) if self._log.holds(position)]
+        if any(flags(position) & PLACELESS for position in held):
+            return False
+        if len(held) < 2 or any(not flags(position) & RACED for position in range(one, other + 1)):
+            return True
+        return self._abreast is not None and self._abreast.apart(one, other)
