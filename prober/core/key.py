@@ -36,7 +36,7 @@ from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
 from prober.core.subscription import Subscription
 
 OVERHEAD_BYTES: Final = 256
@@ -182,9 +182,8 @@ class KeyChecker:
         if session.unseen and self.subscription.holed:
             self.docket.excuse(t, HOLE)
         lo = t - self._rules.delivery_delay_max_s
-        stamp = NO_STAMP
-        if event.publish_time is not None:
-            stamp = hash(event.publish_time) or 1
+        stamp = stamp_of(event)
+        if stamp != NO_STAMP:
             self.docket.ids_alone = False
         return Arrival(event, number, lo if lo > session.opened_t else session.opened_t, track, stamp)
 
@@ -556,8 +555,10 @@ class KeyChecker:
 
     def _waits_beside(self, arrival: Arrival) -> bool:
         """Whether a copy of what was just learned waits on another session, which may have been received, or sent, before."""
-        name = arrival.track.session.name
-        return any(event.message_id == arrival.message_id for event in self._put_back_beside(name))
+        return any(
+            event.message_id == arrival.message_id and (NO_STAMP in (arrival.stamp, stamp_of(event)) or arrival.stamp == stamp_of(event))
+            for event in self._put_back_beside(arrival.track.session.name)
+        )
 
     def _put_back_beside(self, session: str) -> Iterator[Delivered]:
         waiting = self._put_back or self._going_on

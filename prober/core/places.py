@@ -57,4 +57,8 @@ class Places:
             return False
         if len(held) < 2 or any(not flags(position) & RACED for position in range(one, other + 1)):
             return True
+        return self.apart(one, other)
+
+    def apart(self, one: int, other: int) -> bool:
+        """Whether two records were received for the first time on one session, or too far from each other to race, not long ago."""
         return self._abreast is not None and self._abreast.apart(one, other)

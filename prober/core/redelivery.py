@@ -325,8 +325,9 @@ class RedeliveryCheck:
         return "" if any(in_order(after, one) and in_order(one, position) for one in skipped) else RACING
 
     def _race_doubt(self, arrival: Arrival) -> str:
-        certain = arrival.position == arrival.own or self._orders.places.in_order(arrival.position, arrival.own)
-        return "" if certain else RACING
+        """Why it is not certain that one response holds messages in the wrong order: unless another one has held them in the opposite one."""
+        one, other, places = arrival.position, arrival.own, self._orders.places
+        return "" if one == other or places.in_order(one, other) or places.apart(one, other) else RACING
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
         log = self._log

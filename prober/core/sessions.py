@@ -21,6 +21,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from prober.core.events import LONG_AGO, Delivered
+from prober.core.positions import NO_STAMP
 
 SPANS_PER_DELAY: Final = 16
 """Into how many spans the deliveries of one Delta are divided."""
@@ -465,3 +466,8 @@ class Arrival:
         self.new = False
         self.copies_id = False
         self.proven = False
+
+
+def stamp_of(event: Delivered) -> int:
+    """What stands for the publish time of a delivery."""
+    return NO_STAMP if event.publish_time is None else hash(event.publish_time) or 1
