@@ -289,8 +289,10 @@ class KeyChecker:
         session, places = arrival.track.session, self._order.places
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
-        if self._in_doubt or unbound or self._waits_beside(arrival):
+        if self._in_doubt or unbound:
             places.lose(arrival.position)
+        if self._waits_beside(arrival):
+            places.advance(arrival.position)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         places.learned(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
 
@@ -526,11 +528,12 @@ class KeyChecker:
         publication = self._publication(event)
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
-        return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
+        token = hash(event.message_id)
+        return not self.log.find(token) and self._order.waits(publication, event.epoch, token, event.generation)
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._precedes)) is not None:
             event, number, in_time = ready
             self._going_on, self._put_back = self._put_back, None
             self._in_doubt = not in_time
@@ -556,7 +559,8 @@ class KeyChecker:
     def _waits_beside(self, arrival: Arrival) -> bool:
         """Whether a copy of what was just learned waits on another session, which may have been received, or sent, before."""
         return any(
-            event.message_id == arrival.message_id and (NO_STAMP in (arrival.stamp, stamp_of(event)) or arrival.stamp == stamp_of(event))
+            event.message_id == arrival.message_id
+            and (NO_STAMP in (arrival.stamp, stamp_of(event)) or arrival.stamp == stamp_of(event))
             for event in self._put_back_beside(arrival.track.session.name)
         )
 
@@ -568,10 +572,12 @@ class KeyChecker:
         record = self._topic_key.epochs.get(event.epoch)
         return record.open.get(event.seq) if record is not None else None
 
-    def _published_as(self, event: Delivered) -> float:
-        """By which event the publish of a delivery was invoked, `inf` if that is not on record."""
-        publication = self._publication(event)
-        return inf if publication is None else publication.invoked_number
+    def _precedes(self, one: Delivered, other: Delivered) -> bool:
+        """Whether one delivery is of a primary that must come before another."""
+        publication, behind = self._publication(one), self._publication(other)
+        if publication is None or behind is None or publication.token != hash(one.message_id):
+            return False
+        return self._order.precedes(publication, one.epoch, behind, other.epoch, hash(other.message_id), other.generation)
 
     def _go_on(self, event: SessionEvent, number: int) -> None:
         if isinstance(event, Delivered):

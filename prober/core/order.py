@@ -440,24 +440,35 @@ class OrderCheck:
                 return True
         return False
 
-    def waits(self, publication: Publication, epoch: str) -> bool:
-        """Whether something that has not been received must come before the first record of this publication."""
-        order = self.epoch(epoch, publication.region)
+    def waits(self, publication: Publication, epoch: str, token: int, generation: int) -> bool:
+        """Whether something that has not been received must come before a first record of this publication."""
+        order = self.epoch(epoch, publication.origin(token, generation)[1])
         if order is None or not order.settled or publication.rank <= order.passed:
             return False
+        before_t = self._bound_t(publication, token, generation)
         for earlier in order.pending():
             if earlier is publication:
                 break
             gone = not earlier.may_come or earlier.seq in order.gone
-            if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
+            bound = earlier.seq < publication.seq and (before_t == inf or earlier.confirmed_t < before_t)
+            if bound and not gone and not self._has_come(earlier):
                 return True
         return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
 
-    def precedes(self, publication: Publication, epoch: str, other: Publication, other_epoch: str) -> bool:
-        """Whether the primary of one publication must come before any record of another."""
+    def precedes(
+        self, publication: Publication, epoch: str, other: Publication, other_epoch: str, token: int, generation: int
+    ) -> bool:
+        """Whether the primary of one publication must come before the record of another that has that token and generation."""
         if epoch == other_epoch:
-            return publication.seq < other.seq and publication.region == other.region
+            bound = publication.confirmed_t < self._bound_t(other, token, generation)
+            return bound and publication.seq < other.seq and publication.region == other.origin(token, generation)[1]
         return publication.confirmed_t + self._docket.rules.clock_error_s < other.invoked_t
+
+    def _bound_t(self, publication: Publication, token: int, generation: int) -> float:
+        """What of lower numbers was confirmed by then must come before a record: all of it if this is the primary, or may be."""
+        if not publication.abandoned and publication.token in (None, token):
+            return inf
+        return publication.invocation(generation)[0] - self._docket.rules.clock_error_s
 
     def _has_come(self, publication: Publication) -> bool:
         """Whether a record that is, or may yet turn out to be, the primary was received already."""

@@ -11,19 +11,24 @@ received on one session, or further apart than the race. Some have no certain pl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from prober.core.positions import PLACELESS, RACED, UNPROVEN, LearnedLog
 from prober.core.racing import Abreast, First
 
+SOONER_MAX: Final = 256
+"""Records remembered that may stand sooner than they were learned; the oldest have no certain place beyond that."""
+
 
 class Places:
-    """The places of the records of one key on one subscription."""
+    """The places of the records of one key on one subscription. `_sooner`: those that may stand sooner than they were learned."""
 
-    __slots__ = ("_abreast", "_log")
+    __slots__ = ("_abreast", "_log", "_sooner")
 
     def __init__(self, log: LearnedLog) -> None:
         self._log = log
         self._abreast: Abreast | None = None
+        self._sooner: dict[int, None] | None = None
 
     def learned(self, first: First, session: str, waiting: Iterable[First], eps: float) -> None:
         """Where sessions race: a record was learned, and marked are those whose order only their arrival tells.
@@ -41,6 +46,17 @@ class Places:
         """A record may stand anywhere."""
         self._log.mark(position, RACED | PLACELESS)
 
+    def advance(self, position: int) -> None:
+        """A record may stand sooner than it was learned."""
+        self._log.mark(position, RACED)
+        sooner = self._sooner = self._sooner or {}
+        sooner[position] = None
+        if len(sooner) > SOONER_MAX:
+            oldest = next(iter(sooner))
+            del sooner[oldest]
+            if self._log.holds(oldest):
+                self.lose(oldest)
+
     def came_again(self, position: int, session: str, t: float, race_s: float) -> None:
         """A copy of a record came so soon on another session that it may have been the first to be sent.
 
@@ -48,12 +64,12 @@ class Places:
         """
         unproven = self._abreast is not None and self._log.flags(position) & UNPROVEN
         if unproven and self._abreast is not None and self._abreast.may_precede(position, session, t, race_s):
-            self.lose(position)
+            self.advance(position)
 
     def in_order(self, one: int, other: int) -> bool:
         """Whether a record certainly stands before another that was learned later; what has left the window is long past."""
         flags, held = self._log.flags, [position for position in (one, other) if self._log.holds(position)]
-        if any(flags(position) & PLACELESS for position in held):
+        if any(flags(position) & PLACELESS for position in held) or (self._sooner and other in self._sooner):
             return False
         if len(held) < 2 or any(not flags(position) & RACED for position in range(one, other + 1)):
             return True

@@ -34,12 +34,13 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 class PutBack:
     """What was put back of one key, by session, each first in, first out; each delivery until what it waits for had time to come."""
 
-    __slots__ = ("_count", "_given_up", "_queues")
+    __slots__ = ("_blocked_until_t", "_count", "_given_up", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
         self._count = 0
         self._given_up = False
+        self._blocked_until_t = LONG_AGO
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -47,7 +48,7 @@ class PutBack:
     @property
     def due_t(self) -> float:
         """When the next delivery is let through in any case; `inf` if none waits."""
-        return min((queue[0][0] for queue in self._queues.values()), default=inf)
+        return max(min((queue[0][0] for queue in self._queues.values()), default=inf), self._blocked_until_t)
 
     @property
     def latest_due_t(self) -> float:
@@ -79,35 +80,53 @@ class PutBack:
         self._given_up = True
 
     def next(
-        self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
+        self, now: float, waits: Callable[[Delivered], bool], precedes: Callable[[Delivered, Delivered], bool]
     ) -> tuple[SessionEvent, int, bool] | None:
         """Takes out an event that need not wait any more, and says whether it waited long enough: nothing is missing before it, or it was
         due before `now`. Then its place is as certain as any: whatever was sent before it has come.
 
-        What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
+        What waits on another session and must come before what is due (`precedes`) goes first, as soon as that is due as well.
         """
-        due = None
+        forced = self._given_up or now == inf or self._count > PUT_BACK_MAX
+        due: list[str] = []
         for session, queue in self._queues.items():
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
                 return (*self._take(session), True)
-            if due_t < now or self._given_up or now == inf or self._count > PUT_BACK_MAX:
-                due = due or session
-        if due is None:
-            return None
-        first = self._first_published(published_as)
-        in_time = self._queues[first][0][0] < now and not self._given_up
-        return (*self._take(first), in_time)
+            if forced or due_t < now:
+                due.append(session)
+        return self._next_due(due, now, precedes, forced=forced) if due else None
 
-    def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
-        """The session on which the delivery waits that was published first, be it behind others."""
-        waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
+    def _next_due(
+        self, due: list[str], now: float, precedes: Callable[[Delivered, Delivered], bool], *, forced: bool
+    ) -> tuple[SessionEvent, int, bool] | None:
+        blocked = {session: self._before(session, precedes) for session in due}
+        free = [session for session in due if not blocked[session]]
+        if not free and not forced:
+            later_t = [t for before in blocked.values() for session in before if (t := self._queues[session][0][0]) >= now]
+            if later_t:
+                self._blocked_until_t = min(later_t)
+                return None
+        first = (free or due)[0]
+        certain = self._queues[first][0][0] < now and not self._given_up
+        return (*self._take(first), certain and (first in free or not any(blocked[first].values())))
+
+    def _before(self, own: str, precedes: Callable[[Delivered, Delivered], bool]) -> dict[str, bool]:
+        """The other sessions on which something waits that must come before the first of this one; True if copies of it do on several."""
+        event = self._queues[own][0][1]
+        assert isinstance(event, Delivered)
+        where: dict[str, set[str]] = {}
+        for session, queue in self._queues.items():
+            for _, other, _ in queue:
+                if isinstance(other, Delivered) and other is not event and precedes(other, event):
+                    where.setdefault(other.message_id, set()).add(session)
+        return {session: len(sessions) > 1 for sessions in where.values() for session in sessions if session != own}
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]
         _, event, number = queue.popleft()
         self._count -= 1
+        self._blocked_until_t = LONG_AGO
         if not queue:
             del self._queues[session]
         return event, number

@@ -325,7 +325,7 @@ class RedeliveryCheck:
         return "" if any(in_order(after, one) and in_order(one, position) for one in skipped) else RACING
 
     def _race_doubt(self, arrival: Arrival) -> str:
-        """Why it is not certain that one response holds messages in the wrong order: unless another one has held them in the opposite one."""
+        """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
         one, other, places = arrival.position, arrival.own, self._orders.places
         return "" if one == other or places.in_order(one, other) or places.apart(one, other) else RACING
 
