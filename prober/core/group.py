@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from prober.core.divergence import DivergenceCheck
 from prober.core.events import PublishInvoked
 from prober.core.key import KeyChecker
@@ -32,6 +34,11 @@ class KeyGroup(Publications):
     def at_rest(self) -> bool:
         """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""
         return all(checker.at_rest for checker in self.checkers)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the key is at rest and has no window to give up any more."""
+        return self.at_rest and all(checker.due_t == inf for checker in self.checkers)
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A checker learned a position: all subscriptions must learn the same log."""

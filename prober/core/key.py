@@ -107,6 +107,7 @@ class KeyChecker:
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
+        self._order.join()
         self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)

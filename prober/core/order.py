@@ -383,6 +383,13 @@ class OrderCheck:
             self._docket.epochs += 1
         return order
 
+    def join(self) -> None:
+        """The subscription is new: what was published before is awaited, as far as it is on record."""
+        for record in self._records.values():
+            if record.confirmed_rank:
+                for region in sorted({publication.region for publication in record.open.values()}):
+                    self._begin(record, region)
+
     # --- control operations --------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
@@ -422,10 +429,6 @@ class OrderCheck:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
         if self._docket.rules.filtered:
             return
-        for record in list(self._records.values()):
-            if record.confirmed_rank and not any(order.record is record for order in self.epochs):
-                for region in {publication.region for publication in record.open.values()}:
-                    self._begin(record, region)
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
                 yield order, order.confirmed_pending(max(self.excused_until_t, self.expired_t(now)))
