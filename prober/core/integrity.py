@@ -61,9 +61,11 @@ def judge_other_claim(
 
     Judged against `named`, the publish that was confirmed with this id, if any was; `records`: the publisher's, by epoch.
     """
-    if named is None or named is publication or named.seq == arrival.seq:
+    if named is None or named is publication:
         return
     epoch = next((name for name, record in records.items() if record.open.get(named.seq) is named), "")
+    if named.seq == arrival.seq and epoch in ("", arrival.epoch):
+        return
     facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq, "confirmed_epoch": epoch}
     docket.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
 
@@ -71,13 +73,16 @@ def judge_other_claim(
 def judge_confirmation(
     docket: Docket, log: LearnedLog, publication: Publication, epoch: str, orders: Iterable[EpochOrder], t: float
 ) -> None:
-    """A confirmation must not name the id of a message that was delivered as another sequence number."""
+    """A confirmation must not name the id of a message that was delivered as another sequence number, or of another epoch."""
     position = log.find(publication.token or 0)
-    if not position or log.seq(position) == publication.seq:
+    if not position:
+        return
+    delivered = next((order.record.name for order in orders if order.index == log.epoch(position)), "")
+    if log.seq(position) == publication.seq and delivered in ("", epoch):
         return
     facts: Facts = {
         "seq": log.seq(position),
-        "epoch": next((order.record.name for order in orders if order.index == log.epoch(position)), ""),
+        "epoch": delivered,
         "confirmed_seq": publication.seq,
         "confirmed_epoch": epoch,
     }

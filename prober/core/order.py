@@ -43,6 +43,8 @@ OVERTAKEN_MAX: Final = 4096
 """Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
 FILTERED_MAX: Final = 256
 """The same where a filter may exclude them: beyond that the oldest is taken to be excluded."""
+LATE_MAX: Final = 256
+"""Republished ones that are waited for per epoch; no more are noted beyond that."""
 GONE_MAX: Final = 256
 """Sequence numbers remembered per epoch that were dead-lettered before they were received."""
 
@@ -121,6 +123,8 @@ class EpochOrder:
     settled     whether a baseline is known: always, unless it has to be adopted.
     last        the primary that stands furthest in the log: its publication, its position, and the event that delivered it.
     overtaken   publications that were passed and have not been received.
+    late        overtaken publications that were republished behind what overtook them and confirmed: to come before what is handed over
+                after that.
     highest     where the baseline is adopted: the highest sequence number received.
     lost_rank   up to here it was told that something of a later epoch had come first.
     gone        sequence numbers that were dead-lettered before they were received.
@@ -134,6 +138,7 @@ class EpochOrder:
         "last",
         "last_number",
         "last_position",
+        "late",
         "lost_rank",
         "overtaken",
         "passed",
@@ -154,6 +159,7 @@ class EpochOrder:
         self.last_position = 0
         self.last_number = 0
         self.overtaken: dict[int, Overtaken] = {}
+        self.late: tuple[Publication, ...] = ()
         self.gone = _NOTHING
         self.highest = 0
 
@@ -207,11 +213,20 @@ class EpochOrder:
 
     def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
         """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
+        for publication in self.still_late():
+            if publication.invoked_t > excused_until_t:
+                yield publication
         if self.settled and self.record.confirmed_rank > self.passed:
             for publication in self.pending():
                 owed = publication.token is not None and publication.invoked_t > excused_until_t
                 if owed and publication.seq not in self.gone and publication.seq not in self.overtaken:
                     yield publication
+
+    def still_late(self) -> list[Publication]:
+        """What was republished behind others and has not come."""
+        if self.late:
+            self.late = tuple(publication for publication in self.late if publication.seq in self.overtaken)
+        return list(self.late)
 
     def dismiss(self, publication: Publication) -> None:
         """Its record left the subscription before it was received."""
@@ -407,6 +422,12 @@ class OrderCheck:
         for order in self.epochs:
             order.overtaken.clear()
 
+    def still_late(self) -> list[Publication]:
+        """What was republished behind others and has not come."""
+        if self.late:
+            self.late = tuple(publication for publication in self.late if publication.seq in self.overtaken)
+        return list(self.late)
+
     def dismiss(self, publication: Publication) -> None:
         """The record of a publication left the subscription before it was received."""
         for order in self.epochs:
@@ -449,6 +470,8 @@ class OrderCheck:
         if order is None or not order.settled or publication.rank <= order.passed:
             return False
         before_t = self._bound_t(publication, token, generation)
+        if any(self._must_precede(late, publication) and late.confirmed_t < before_t for late in order.still_late()):
+            return True
         for earlier in order.pending():
             if earlier is publication:
                 break
@@ -542,7 +565,18 @@ class OrderCheck:
         if overtaken is not None and bound:
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
+        elif overtaken is not None and not overtaken.bound and not self._docket.rules.filtered:
+            self._confirmed_late(order, publication, t)
         return False
+
+    def _confirmed_late(self, order: EpochOrder, publication: Publication, t: float) -> None:
+        """It was republished behind what overtook it: perhaps before the last that was received, else before what is still to come."""
+        last = order.last_primary
+        if publication.seq < last.seq and publication.ordered_t <= last.ordered_t:
+            del order.overtaken[publication.seq]
+            self._gap(order, [publication], last, t)
+        elif len(order.late) < LATE_MAX:
+            order.late += (publication,)
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         if order.is_next(publication, position):
@@ -564,15 +598,18 @@ class OrderCheck:
             self._inversion(publication, this, overtaken.by, t)
         elif overtaken is None and publication.rank > order.passed and last.inverts(this):
             self._inversion(publication, this, last, t)
-        if publication.rank > order.passed + 1:
+        if publication.rank > order.passed + 1 or order.late:
             self._pass_over(order, publication, this, t)
         if publication.rank > order.passed:
             order.come_past(publication)
 
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between what was passed and the later one that came instead."""
-        gap = []
         expired_t = self.expired_t(t)
+        gap = [one for one in order.still_late() if self._must_precede(one, publication) and one.invoked_t >= expired_t]
+        order.late = tuple(one for one in order.late if one not in gap)
+        for late in gap:
+            del order.overtaken[late.seq]
         for earlier in order.pending():
             if earlier is publication:
                 break
@@ -580,7 +617,7 @@ class OrderCheck:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
-            elif earlier.token is not None and earlier.ordered_t <= publication.ordered_t and earlier.seq < this.seq:
+            elif earlier.token is not None and self._must_precede(earlier, publication):
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
@@ -588,6 +625,9 @@ class OrderCheck:
             self._gap(order, gap, this, t)
         elif gap:
             self._await_racing(order, gap, this, t)
+
+    def _must_precede(self, earlier: Publication, publication: Publication) -> bool:
+        return earlier.seq < publication.seq and earlier.ordered_t <= publication.ordered_t
 
     def _await_racing(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
         """Where sessions race, what is missing may yet come on another one."""
