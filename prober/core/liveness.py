@@ -42,7 +42,8 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
-from prober.core.order import EpochOrder, OrderCheck, Overtaken
+from prober.core.order import EpochOrder, OrderCheck
+from prober.core.primaries import Overtaken
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
@@ -71,12 +72,13 @@ class Owed:
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t` with `start`."""
 
     target: int
     reached: int
     number: int
     t: float
+    start: int
 
 
 class LivenessCheck:
@@ -155,9 +157,9 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, t: float, reached: int, target: int) -> None:
-        """A rewind: everything up to `target` has to come again. What is up to `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, t), reached, target)
+    def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
+        """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""
@@ -223,7 +225,7 @@ class LivenessCheck:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = Run(target, reached, run.number, run.t) if reached < target else None
+        self.run = run._replace(target=target, reached=reached) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -251,7 +253,7 @@ class LivenessCheck:
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
         in_order = self._orders.places.in_order
-        if not any(in_order(run.reached, position) for position in missing):
+        if not (in_order(run.start, run.target) and in_order(run.reached, run.target)):
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

@@ -26,7 +26,6 @@ come past. What it passed without receiving it is `overtaken`. So judging a deli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
@@ -35,6 +34,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
 from prober.core.positions import LearnedLog
+from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
@@ -56,63 +56,6 @@ DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-le
 SECOND_COPY: Final = (
     "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
 )
-
-
-class RealTime:
-    """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
-
-    __slots__ = ("epoch", "invoked_number", "number", "position", "region", "seq", "t")
-
-    def __init__(self, region: str) -> None:
-        self.region = region
-        self.position = 0
-        self.t = LONG_AGO
-        self.seq = 0
-        self.epoch = ""
-        self.number = 0
-        self.invoked_number = 0
-
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, position: int) -> None:
-        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`."""
-        self.t = invoked_t
-        self.position = position
-        self.seq = publication.seq
-        self.epoch = epoch
-        self.number = number
-        self.invoked_number = publication.invoked_number
-
-
-class Primary(NamedTuple):
-    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch."""
-
-    position: int
-    seq: int
-    number: int
-    confirmed_number: int
-    ordered_t: float
-    epoch: str
-
-    def inverts(self, other: Primary) -> bool:
-        """Whether the two, of one epoch, break session order: the lower was handed over first, yet stands later in the log."""
-        lower, higher = (self, other) if self.seq < other.seq else (other, self)
-        return lower.position > higher.position and lower.ordered_t <= higher.ordered_t
-
-
-BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
-
-
-@dataclass(slots=True)
-class Overtaken:
-    """A sequence number that had not been received when `by` was, at `t`.
-
-    `bound`: it was confirmed and had to come first. Otherwise its outcome was open then, or it was republished later.
-    """
-
-    publication: Publication
-    by: Primary
-    t: float
-    bound: bool
-    reported_lost: bool = False
 
 
 class EpochOrder:
@@ -422,12 +365,6 @@ class OrderCheck:
         for order in self.epochs:
             order.overtaken.clear()
 
-    def still_late(self) -> list[Publication]:
-        """What was republished behind others and has not come."""
-        if self.late:
-            self.late = tuple(publication for publication in self.late if publication.seq in self.overtaken)
-        return list(self.late)
-
     def dismiss(self, publication: Publication) -> None:
         """The record of a publication left the subscription before it was received."""
         for order in self.epochs:
@@ -479,7 +416,7 @@ class OrderCheck:
             bound = earlier.seq < publication.seq and (before_t == inf or earlier.confirmed_t < before_t)
             if bound and not gone and not self._has_come(earlier):
                 return True
-        return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+        return any(True for _, _ in self._lost_before(order, publication.origin(token, generation)[0], LONG_AGO))
 
     def precedes(
         self, publication: Publication, epoch: str, other: Publication, other_epoch: str, token: int, generation: int
@@ -488,7 +425,7 @@ class OrderCheck:
         if epoch == other_epoch:
             bound = publication.confirmed_t < self._bound_t(other, token, generation)
             return bound and publication.seq < other.seq and publication.region == other.origin(token, generation)[1]
-        return publication.confirmed_t + self._docket.rules.clock_error_s < other.invoked_t
+        return publication.confirmed_t + self._docket.rules.clock_error_s < other.origin(token, generation)[0]
 
     def _bound_t(self, publication: Publication, token: int, generation: int) -> float:
         """What of lower numbers was confirmed by then must come before a record: all of it if this is the primary, or may be."""
@@ -654,7 +591,8 @@ class OrderCheck:
     def _judge_other_epochs(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
         lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
-        for other, earlier in self._lost_before(order, publication, self.expired_t(arrival.t)):
+        invoked_t, _ = publication.origin(arrival.token, arrival.generation)
+        for other, earlier in self._lost_before(order, invoked_t, self.expired_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
@@ -663,13 +601,11 @@ class OrderCheck:
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
 
-    def _lost_before(
-        self, order: EpochOrder, publication: Publication, expired_t: float
-    ) -> Iterator[tuple[EpochOrder, Publication]]:
-        """Publishes of other epochs of the region that completed before this one was invoked, and have not been received."""
+    def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
+        """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""
         if self._docket.rules.filtered:
             return
-        before_t = publication.invoked_t - self._docket.rules.clock_error_s
+        before_t = invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
                 continue

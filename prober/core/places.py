@@ -77,4 +77,5 @@ class Places:
 
     def apart(self, one: int, other: int) -> bool:
         """Whether two records were received for the first time on one session, or too far from each other to race, not long ago."""
-        return self._abreast is not None and self._abreast.apart(one, other)
+        placeless = (self._log.flags(one) | self._log.flags(other)) & PLACELESS
+        return self._abreast is not None and not placeless and self._abreast.apart(one, other)
