@@ -220,6 +220,7 @@ class KeyChecker:
             if arrival.position:
                 self._recognise(arrival, order)
             else:
+                arrival.copies_id = True
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
             return True
@@ -235,9 +236,9 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
-        arrival.copies_id = True
         for position in (known, arrival.position):
             self.log.mark(position, SHARED)
+        self._order.places.copied(known, arrival.position)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -295,6 +296,8 @@ class KeyChecker:
         if self._waits_beside(arrival):
             places.advance(arrival.position)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        if arrival.copies_id:
+            first = first._replace(proven=False)  # nothing binds the second copy
         places.learned(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:

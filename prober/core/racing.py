@@ -182,6 +182,25 @@ class Abreast:
                 self._beyond_t = dropped.t
         return raced
 
+    def doubt(self, one: int, other: int) -> range:
+        """Two positions turned out to be copies of one message: on two sessions that race, nothing proves which is the first.
+
+        Returns those among which neither has a certain place.
+        """
+        found = [
+            (session, at, first)
+            for session, firsts in self._sessions.items()
+            for at, first in enumerate(firsts)
+            if first.position in (one, other)
+        ]
+        if len(found) < 2 or found[0][0] == found[1][0]:
+            return range(0)
+        if abs(found[0][2].t - found[1][2].t) > max(first.race_s for _, _, first in found):
+            return range(0)
+        for session, at, first in found:
+            self._sessions[session][at] = first._replace(proven=False)
+        return range(min(one, other), max(one, other) + 1)
+
     def apart(self, one: int, other: int) -> bool:
         """Whether two positions were received for the first time on one session, or too far from each other to be abreast."""
         found = [
