@@ -11,7 +11,8 @@ one (its acknowledgement may have been lost); what may not happen is a skip, and
 The order of arrival is the order of sending on one session only. When several sessions deliver a key, a delivery may have been sent
 after any of several others: its *possible predecessors* are those that were not certainly followed by something that certainly came
 before it. And a copy sent in between may arrive up to Delta later on another session, so a skip is then held for Delta and becomes
-indeterminate if such a copy turns up (which `holder` judges in its turn). With one open session there is one predecessor and no hold.
+indeterminate if such a copy turns up (which `holder` judges in its turn), unless that is a skip itself but for what it would explain. With
+one open session there is one predecessor and no hold.
 
 What is *not* a violation:
 
@@ -161,14 +162,17 @@ class RedeliveryCheck:
 
     # --- predecessors --------------------------------------------------------------------------------------------------------
 
-    def _predecessor(self, arrival: Arrival) -> Predecessor:
-        """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before."""
+    def _predecessor(self, arrival: Arrival, besides: int = 0) -> Predecessor:
+        """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before.
+
+        `besides`: not the delivery of that event on another session.
+        """
         rules = self._docket.rules
         eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
         certain: list[Span] = []
         best: Span | None = None
         latest_t = arrival.track.last_t if arrival.own else LONG_AGO
-        for spans in self._pasts(arrival.track):
+        for spans in self._pasts(arrival.track, besides):
             known: Span | None = None
             for span in spans:
                 if span.first_t < moment_t:
@@ -191,9 +195,10 @@ class RedeliveryCheck:
             return NONE
         return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
 
-    def _pasts(self, own: Track) -> list[list[Span]]:
+    def _pasts(self, own: Track, besides: int) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
-        return [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
+        pasts = [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
+        return [[span for span in spans if span.number != besides] for spans in pasts] if besides else pasts
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
@@ -245,12 +250,20 @@ class RedeliveryCheck:
             explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
-            if explains and arrival.track.session is not skip.session and sent_t <= skip.t:
+            elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
+            if explains and elsewhere and not self._leans_on(arrival, skip):
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
                 kept.append(skip)
         self.held = tuple(kept)
+
+    def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
+        """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
+        number = skip.witnesses[-1]
+        if arrival.position <= arrival.own + 1 or self._predecessor(arrival).number != number:
+            return False
+        return self._predecessor(arrival, besides=number).position < arrival.position - 1
 
     def _file(self, skip: Skip, doubt: str) -> None:
         kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP

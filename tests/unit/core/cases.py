@@ -83,6 +83,11 @@ def wrong(what: str, line: str, expected: str, **rules: Any) -> ParameterSet:
     return pytest.param(Definite(line, expected, rules_of(**rules)), id=what)
 
 
+def limit(one: ParameterSet) -> ParameterSet:
+    """A case that the judge does not see as it is; see `LIMIT`."""
+    return pytest.param(*one.values, marks=LIMIT, id=one.id)
+
+
 def findings(line: str, rules: Rules) -> list[Finding]:
     return judge(rules, history(line, rules.mode))
 
@@ -134,6 +139,7 @@ __all__ = [
     "definitely",
     "findings",
     "legal",
+    "limit",
     "merged",
     "observe",
     "only",

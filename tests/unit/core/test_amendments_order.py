@@ -13,7 +13,7 @@ from math import inf
 
 import pytest
 
-from tests.unit.core.cases import LIMIT, PULL, PUSH, Definite, across, definitely, findings, legal, rules_of, wrong
+from tests.unit.core.cases import LIMIT, PULL, PUSH, Definite, across, definitely, findings, legal, limit, rules_of, wrong
 
 # --- two sessions of one subscriber race ---------------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ def test_a_send_order_explains_the_race(one: Definite) -> None:
         wrong("2 came before 1 on its stream", f"{RACE} A1<3@1 A2<2@1.1 A2<1@1.2", "V:ORDER_GAP|V:ORDER_INVERSION"),
         wrong("two different subscribers", "P1,2,3 A<1@1 B<3@1.1 A<2@1.2", "V:ORDER_GAP|V:ORDER_INVERSION|V:AFFINITY_SPLIT"),
         wrong("a run contradicts the true order", f"{RACE} A1<1@1 A2<3@1.1 A1<2@1.2 A1<1@20 A1<3@20.1 A1<2@20.2", "V:REDELIVERY_SKIP"),
-        pytest.param(wrong("two runs that contradict each other", f"{SHADOW} A1<1@1 A2<3@1.1 A1<x2(2)@1.2 A1<1@20 A1<x2(2)@20.1 A1<3@20.2 A1<1@40 A1<3@40.1 A1<x2(2)@40.2", "V:REDELIVERY_SKIP"), marks=LIMIT),
+        limit(wrong("two runs that contradict each other", f"{SHADOW} A1<1@1 A2<3@1.1 A1<x2(2)@1.2 A1<1@20 A1<x2(2)@20.1 A1<3@20.2 A1<1@40 A1<3@40.1 A1<x2(2)@40.2", "V:REDELIVERY_SKIP")),
         wrong("a run leaves one of them out", f"{RACE} A1<1@1 A2<3@1.1 A1<2@1.2 A1<1@20 A1<3@20.1", "V:REDELIVERY_SKIP"),
         wrong("two responses are two subscribers", "P1,2,3 pull b@0.9 pull c@0.9 b<1@1 c<3@1.1 b<2@1", "V:PULL_OVERLAP|V:ORDER_GAP", mode=PULL),
         wrong("two requests are two subscribers", "P1,2 b<2@1 a<1@1.1", "V:ORDER_GAP", mode=PUSH),
@@ -259,7 +259,7 @@ def test_ids_and_numbers_agree(one: Definite) -> None:
         wrong("ids swapped", "P1,2 A<m1(2)@1 A<m2(1)@1.1", "V:ID_CONFLICT"),
         wrong("ids swapped, confirmed after the delivery", "P1@0 P2@0 A<m1(2)@0.2 A<m2(1)@0.25 ok1=m1@0.3 ok2=m2@0.3", "V:ID_CONFLICT"),
         wrong("the id of an earlier epoch", "P1 P1[e2]@5 ok1=n1@5.05 A<1@1 A<m1(1)[e2]@6", "V:ID_CONFLICT"),
-        pytest.param(wrong("one id confirmed for two messages", "P1@0 ok1=m1@0.05 P2@0.1 ok2=m1@0.15 A<m1(1)@1", "V:ID_CONFLICT"), marks=LIMIT),
+        limit(wrong("one id confirmed for two messages", "P1@0 ok1=m1@0.05 P2@0.1 ok2=m1@0.15 A<m1(1)@1", "V:ID_CONFLICT")),
         wrong("the wrong message carries an id that was confirmed long before", "P1,2,3 A<1@1 A<2@1.1 A<m2(3)@1.2", "V:ID_CONFLICT"),
     ],
 )  # fmt: skip
