@@ -16,7 +16,7 @@ PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prober.core.docket import Docket
 from prober.core.findings import Facts, Kind
@@ -63,7 +63,7 @@ def judge_other_claim(
     """
     if named is None or named is publication:
         return
-    epoch = next((name for name, record in records.items() if record.open.get(named.seq) is named), "")
+    epoch = _epoch_of(named, records)
     if named.seq == arrival.seq and epoch in ("", arrival.epoch):
         return
     facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq, "confirmed_epoch": epoch}
@@ -87,6 +87,28 @@ def judge_confirmation(
         "confirmed_epoch": epoch,
     }
     docket.violation(Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts)
+
+
+def judge_early_claims(
+    docket: Docket,
+    publication: Publication,
+    early: Iterable[Early],
+    primary: Callable[[int], Publication | None],
+    records: Mapping[str, EpochRecord],
+    t: float,
+) -> None:
+    """What came before its publish was confirmed, with another id: that must not be the one that another publish was confirmed with."""
+    for delivery in early:
+        named = primary(delivery.token) if delivery.token != publication.token else None
+        if named is not None and named is not publication:
+            witnesses = (named.invoked_number, named.confirmed_number, delivery.number)
+            facts: Facts = {
+                "seq": publication.seq,
+                "epoch": _epoch_of(publication, records),
+                "confirmed_seq": named.seq,
+                "confirmed_epoch": _epoch_of(named, records),
+            }
+            docket.violation(Kind.ID_CONFLICT, t, witnesses, facts)
 
 
 def note_service_duplicate(docket: Docket, arrival: Arrival) -> None:
@@ -152,3 +174,8 @@ def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, cert
 
 def _record_of(arrival: Arrival) -> Facts:
     return {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": arrival.message_id}
+
+
+def _epoch_of(publication: Publication, records: Mapping[str, EpochRecord]) -> str:
+    """The epoch of a publication, empty if that is settled."""
+    return next((name for name, record in records.items() if record.open.get(publication.seq) is publication), "")

@@ -22,6 +22,7 @@ from prober.core.holder import HolderCheck
 from prober.core.integrity import (
     judge_confirmation,
     judge_content,
+    judge_early_claims,
     judge_failure,
     judge_known_id,
     judge_origin,
@@ -117,6 +118,9 @@ class KeyChecker:
     def published(self, record: EpochRecord, publication: Publication, t: float) -> None:
         """A publish was confirmed: its record may have been delivered already, or overtaken."""
         order = self._order.of(record, publication.region)
+        if publication.early:
+            early = publication.early_on(self.subscription.index)
+            judge_early_claims(self.docket, publication, early, self._topic_key.primary, self._topic_key.epochs, t)
         if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
             record.receive(publication)
         elif self._claims and publication.token is not None:

@@ -409,29 +409,35 @@ class OrderCheck:
         before_t = self._bound_t(publication, token, generation)
         if any(self._must_precede(late, publication) and late.confirmed_t < before_t for late in order.still_late()):
             return True
-        for earlier in order.pending():
-            if earlier is publication:
+        invoked_t = publication.origin(token, generation)[0]
+        for other in order.pending():
+            if other is publication and publication.several is None:
                 break
-            gone = not earlier.may_come or earlier.seq in order.gone
-            bound = earlier.seq < publication.seq and (before_t == inf or earlier.confirmed_t < before_t)
-            if bound and not gone and not self._has_come(earlier):
+            gone = other is publication or not other.may_come or other.seq in order.gone
+            lower = other.rank < publication.rank and self._may_precede(other, publication)
+            lower = lower and (before_t == inf or other.confirmed_t < before_t)
+            if (lower or other.confirmed_t < invoked_t) and not gone and not self._has_come(other):
                 return True
-        return any(True for _, _ in self._lost_before(order, publication.origin(token, generation)[0], LONG_AGO))
+        return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
 
     def precedes(
         self, publication: Publication, epoch: str, other: Publication, other_epoch: str, token: int, generation: int
     ) -> bool:
         """Whether the primary of one publication must come before the record of another that has that token and generation."""
         if epoch == other_epoch:
-            bound = publication.confirmed_t < self._bound_t(other, token, generation)
-            return bound and publication.seq < other.seq and publication.region == other.origin(token, generation)[1]
+            invoked_t, region = other.origin(token, generation)
+            lower = self._may_precede(publication, other) and publication.confirmed_t < self._bound_t(other, token, generation)
+            return publication.region == region and (lower or publication.confirmed_t < invoked_t)
         return publication.confirmed_t + self._docket.rules.clock_error_s < other.origin(token, generation)[0]
 
     def _bound_t(self, publication: Publication, token: int, generation: int) -> float:
-        """What of lower numbers was confirmed by then must come before a record: all of it if this is the primary, or may be."""
+        """What of lower numbers was confirmed by then must come before a record: all of it if this is the primary, or may be.
+
+        A writer's own events are in the order of its own clock.
+        """
         if not publication.abandoned and publication.token in (None, token):
             return inf
-        return publication.invocation(generation)[0] - self._docket.rules.clock_error_s
+        return publication.invocation(generation)[0]
 
     def _has_come(self, publication: Publication) -> bool:
         """Whether a record that is, or may yet turn out to be, the primary was received already."""
@@ -460,7 +466,8 @@ class OrderCheck:
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         """Judges a record received for the first time; True when it is its sequence number's primary."""
         real_time = order.real_time
-        late = publication.token == arrival.token and publication.confirmed_t + self._docket.rules.clock_error_s < real_time.t
+        eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
+        late = publication.token == arrival.token and publication.confirmed_t + eps < real_time.t
         if late:
             self._realtime_inversion(publication, arrival, real_time)
         self.learn(order, publication, arrival)
@@ -558,6 +565,7 @@ class OrderCheck:
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
+                order.late += (earlier,) if earlier.token is not None and len(order.late) < LATE_MAX else ()
         if gap and not self._subscription.racing:
             self._gap(order, gap, this, t)
         elif gap:
@@ -565,6 +573,12 @@ class OrderCheck:
 
     def _must_precede(self, earlier: Publication, publication: Publication) -> bool:
         return earlier.seq < publication.seq and earlier.ordered_t <= publication.ordered_t
+
+    def _may_precede(self, earlier: Publication, publication: Publication) -> bool:
+        """The same, where it may not be known yet which attempts are confirmed."""
+        if earlier.token is None or publication.token is None:
+            return earlier.seq < publication.seq
+        return self._must_precede(earlier, publication)
 
     def _await_racing(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
         """Where sessions race, what is missing may yet come on another one."""

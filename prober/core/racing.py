@@ -150,7 +150,7 @@ class First(NamedTuple):
         if not self.proven:
             return False
         in_session = other.proven and self.epoch == other.epoch and self.seq < other.seq and self.ordered_t <= other.ordered_t
-        return in_session or self.completed_t + eps < other.invoked_t
+        return in_session or self.completed_t + (eps if self.epoch != other.epoch else 0.0) < other.invoked_t
 
 
 class Abreast:

@@ -75,7 +75,8 @@ class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
     `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
-    `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before.
+    `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
+    positions of the region behind `after`, whose places may yet turn out to be uncertain.
     """
 
     due_t: float
@@ -87,6 +88,8 @@ class Skip(NamedTuple):
     witnesses: tuple[int, ...]
     facts: Facts
     nacked: int = 0
+    after: int = 0
+    skipped: tuple[int, ...] = ()
 
 
 class RedeliveryCheck:
@@ -212,6 +215,8 @@ class RedeliveryCheck:
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
+        here = (position for position in skipped if self._orders.share_region(before.position, position, arrival.position))
+        skip = skip._replace(after=before.position, skipped=tuple(here))
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
@@ -232,7 +237,7 @@ class RedeliveryCheck:
 
     def _decide(self, skip: Skip, now: float) -> None:
         """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
-        lost = self._loss_behind(skip)
+        lost = self._loss_behind(skip) or (skip.skipped and self._doubt_place(skip.after, skip.skipped, skip.position)) or ""
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
         elif now == inf:

@@ -40,6 +40,8 @@ FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
         case("unknown", "P1 A<1@1 A ack 1@1.1 P2@0.5 info2@0.6 end @500"),
         case("failed", "P1 A<1@1 A ack 1@1.1 P2@0.5 fail2@0.6 end @500"),
         case("republished, confirmed and never delivered", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 A<2@1 A ack 2@1.1 P1'gen1@2 ok1'gen1=m1@2.1 end @500", "L:STUCK"),
+        case("the same, and it comes", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 A<2@1 A ack 2@1.1 P1'gen1@2 ok1'gen1=m1@2.1 A<1@3 A ack 1@3.1 end @500"),
+        case("the same, and later ones come", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 A<2@1 A ack 2@1.1 P1'gen1@2 ok1'gen1=m1@2.1 P3@3 ok3=m3@3.1 A<3@4 A ack 3@4.1 end @500", "V:ORDER_GAP L:LOST_OVERTAKEN"),
         case("the end was not waited for", f"{FIRST_DONE} stop @500"),
         case("a later event shows it as well", f"{FIRST_DONE} open B of client B@300", "L:STUCK@121"),
         case("settling comes first", f"{FIRST_DONE} P4@1.2 ok4=m4@600 seek 600@2 end @500"),

@@ -24,6 +24,8 @@ REPUBLISHED = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1'gen1=m1@0.35"
         case("a hole that the late confirmation of the missing one shows", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 ok1=m1@0.3", "V:ORDER_GAP@0.3"),
         case("republished before the next was published", "P1@0 info1@0.1 P1'gen1@0.2 ok1'gen1=m1@0.25 P2@0.3 ok2=m2@0.35 A<2@1", "V:ORDER_GAP"),
         case("the first attempt is confirmed after all", "P1@0 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1=m1@0.35 A<2@1", "V:ORDER_GAP"),
+        case("republished behind what overtook it, and overtaken again", f"{REPUBLISHED} P3@0.4 ok3=m3@0.45 A<2@1 A<3@1.1", "V:ORDER_GAP"),
+        case("the same, confirmed when the next one had come", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 P3@0.4 ok3=m3@0.45 A<2@1 A<3@1.1 ok1'gen1=m1@2", "V:ORDER_GAP@2"),
         case("two attempts confirmed, the first counts", "P1@0 P1'gen1@0 ok1=m1@0.1 P2@0 ok2=m2@0.1 ok1'gen1=n1@0.2 A<2@1 A<n1(1)@1.1", "V:ORDER_GAP"),
     ],
 )  # fmt: skip
@@ -55,7 +57,8 @@ def test_inversion(one: Case) -> None:
         case("a shadow before a publish that had completed", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2", "V:REALTIME_INVERSION@1.1"),
         case("completed only after the other was invoked", "P1@0 P2@0.04 ok1=b1@0.05 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2"),
         case("completed at the very moment", "P1@0 ok1=b1@0.1 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2"),
-        case("within the clock error", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2", clock_error_s=0.06),
+        case("within the clock error, and a writer has one clock", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2", "V:REALTIME_INVERSION", clock_error_s=0.06),
+        case("within the clock error, by another writer", "P1@0 ok1=b1@0.05 P1[e2]@0.1 ok1=b2@0.15 A<b2(1)@1 A<b1(1)@1.1", clock_error_s=0.06),
         case("beyond the clock error", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1 A<b2(2)@1.2", "V:REALTIME_INVERSION", clock_error_s=0.04),
         case("the latest invocation of all counts", "P1@0 P2@0.1 ok1=m1@3 P3@5 ok2=b2@5.5 ok3=b3@5.6 A<a3(3)@6 A<a2(2)@6.1 A<1@6.2", "V:REALTIME_INVERSION"),
         case("a shadow behind it proves nothing", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<b1(1)@1 A<a2(2)@1.1 A<a1(1)@1.2 A<b2(2)@1.3"),
