@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import HOLE, Docket
@@ -39,26 +39,10 @@ from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
 from prober.core.subscription import Subscription
+from prober.core.topic_key import TopicKey
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
-
-
-class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it.
-
-    epochs      what its publisher recorded.
-    largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
-    """
-
-    epochs: dict[str, EpochRecord]
-    largest: float
-
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A subscription learned a position of the key's log."""
-
-    def primary(self, token: int) -> Publication | None:
-        """The unsettled publication that was confirmed with this token."""
 
 
 class KeyChecker:

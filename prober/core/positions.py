@@ -34,10 +34,8 @@ RACED = 8
 """Received on one of several sessions that race each other: its place among its neighbours is not certain."""
 STRANGE = 16
 """No recorded publish can have stored it."""
-
 REFUSED = 32
 """A refusal was sent for the position at some time."""
-
 UNPROVEN = 64
 """Received while sessions race, and not known to be the primary then: what had to follow it did not wait for it."""
 

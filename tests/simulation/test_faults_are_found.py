@@ -19,57 +19,57 @@ from tests.simulation.matrix import row
 SEEDS = range(60)
 
 FLOORS: dict[tuple[Mode, Fault], float] = {
-    (Mode.STREAMING, Fault.SKIP_FIRST): 0.90,
-    (Mode.STREAMING, Fault.SWAP_FIRST): 0.86,
-    (Mode.STREAMING, Fault.BATCH_SWAP): 0.84,
+    (Mode.STREAMING, Fault.SKIP_FIRST): 0.91,
+    (Mode.STREAMING, Fault.SWAP_FIRST): 0.88,
+    (Mode.STREAMING, Fault.BATCH_SWAP): 0.92,
     (Mode.STREAMING, Fault.LOST_WRITE): 0.92,
-    (Mode.STREAMING, Fault.REDELIVER_UNACKED_ONLY): 0.48,
-    (Mode.STREAMING, Fault.REDELIVER_SINGLE): 0.60,
-    (Mode.STREAMING, Fault.REORDER_RUN): 0.66,
-    (Mode.STREAMING, Fault.DUP_ALONE): 0.70,
+    (Mode.STREAMING, Fault.REDELIVER_UNACKED_ONLY): 0.49,
+    (Mode.STREAMING, Fault.REDELIVER_SINGLE): 0.61,
+    (Mode.STREAMING, Fault.REORDER_RUN): 0.68,
+    (Mode.STREAMING, Fault.DUP_ALONE): 0.72,
     (Mode.STREAMING, Fault.RESUME_PAST): 0.59,
-    (Mode.STREAMING, Fault.STALL_RUN): 0.88,
+    (Mode.STREAMING, Fault.STALL_RUN): 0.89,
     (Mode.STREAMING, Fault.NO_REDELIVER): 0.66,
     (Mode.STREAMING, Fault.SPLIT): 0.53,
     (Mode.STREAMING, Fault.SPLIT_RACING): 0.38,
     (Mode.STREAMING, Fault.RESUME_ELSEWHERE): 0.65,
     (Mode.STREAMING, Fault.PHANTOM): 0.92,
-    (Mode.STREAMING, Fault.PHANTOM_THEN_SWAP): 0.82,
+    (Mode.STREAMING, Fault.PHANTOM_THEN_SWAP): 0.88,
     (Mode.STREAMING, Fault.WRONG_KEY): 0.92,
     (Mode.STREAMING, Fault.LOST_TAIL): 0.90,
     (Mode.STREAMING, Fault.NEVER_AGAIN): 0.80,
     (Mode.STREAMING, Fault.ID_SWAP): 0.92,
-    (Mode.STREAMING, Fault.REGION_SWAP): 0.82,
+    (Mode.STREAMING, Fault.REGION_SWAP): 0.89,
     (Mode.STREAMING, Fault.EOD_WHILE_HELD): 0.42,
-    (Mode.STREAMING, Fault.EOD_SKIP): 0.86,
+    (Mode.STREAMING, Fault.EOD_SKIP): 0.93,
     (Mode.STREAMING, Fault.EOD_AFTER_ACK): 0.92,
     (Mode.PULL, Fault.HOLE): 0.82,
-    (Mode.PULL, Fault.BATCH_REVERSE): 0.92,
+    (Mode.PULL, Fault.BATCH_REVERSE): 0.95,
     (Mode.PULL, Fault.OVERLAP): 0.76,
     (Mode.PULL, Fault.REDELIVER_UNACKED_ONLY): 0.41,
-    (Mode.PULL, Fault.BATCH_SWAP): 0.92,
+    (Mode.PULL, Fault.BATCH_SWAP): 0.95,
     (Mode.PULL, Fault.LOST_WRITE): 0.92,
     (Mode.PULL, Fault.NO_REDELIVER): 0.72,
-    (Mode.PULL, Fault.STALL_RUN): 0.92,
+    (Mode.PULL, Fault.STALL_RUN): 0.94,
     (Mode.PULL, Fault.RESUME_ELSEWHERE): 0.83,
     (Mode.PULL, Fault.WRONG_KEY): 0.92,
     (Mode.PULL, Fault.LOST_TAIL): 0.91,
     (Mode.PULL, Fault.NEVER_AGAIN): 0.83,
     (Mode.PULL, Fault.ID_SWAP): 0.92,
-    (Mode.PULL, Fault.REGION_SWAP): 0.90,
+    (Mode.PULL, Fault.REGION_SWAP): 0.95,
     (Mode.PULL, Fault.EOD_WHILE_HELD): 0.57,
-    (Mode.PULL, Fault.EOD_SKIP): 0.92,
+    (Mode.PULL, Fault.EOD_SKIP): 0.95,
     (Mode.PULL, Fault.EOD_AFTER_ACK): 0.90,
     (Mode.PUSH, Fault.OVERLAP): 0.84,
-    (Mode.PUSH, Fault.PAST_NACK): 0.83,
-    (Mode.PUSH, Fault.BATCH_SWAP): 0.76,
+    (Mode.PUSH, Fault.PAST_NACK): 0.86,
+    (Mode.PUSH, Fault.BATCH_SWAP): 0.88,
     (Mode.PUSH, Fault.LOST_WRITE): 0.92,
     (Mode.PUSH, Fault.NO_REDELIVER): 0.81,
     (Mode.PUSH, Fault.WRONG_KEY): 0.92,
     (Mode.PUSH, Fault.LOST_TAIL): 0.92,
     (Mode.PUSH, Fault.NEVER_AGAIN): 0.81,
     (Mode.PUSH, Fault.ID_SWAP): 0.92,
-    (Mode.PUSH, Fault.REGION_SWAP): 0.75,
+    (Mode.PUSH, Fault.REGION_SWAP): 0.84,
 }
 
 # What a bug must be called at least once, or it is found by accident.
@@ -141,8 +141,8 @@ def test_every_bug_has_a_floor_and_a_name() -> None:
     assert sorted(FLOORS) == sorted(NAMES) == sorted(catalogue)
 
 
-ACCUSED = {Mode.PULL: [100, 134]}
-"""False alarms of the judge that are still open, by seed: an old pull that is answered late, and copies of two publishing regions."""
+ACCUSED = {Mode.PULL: [100]}
+"""False alarms of the judge that are still open, by seed: an old pull that is answered late."""
 
 
 @pytest.mark.parametrize("mode", Mode)
