@@ -48,13 +48,21 @@ class TopicKey(Protocol):
 
     epochs      what its publisher recorded.
     largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
+    compared_t  when something that its subscriptions learned is to be compared, `inf` if nothing is.
     """
 
     epochs: dict[str, EpochRecord]
     largest: float
+    compared_t: float
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A subscription learned a position of the key's log."""
+
+    def lost_track(self, checker: KeyChecker) -> None:
+        """A subscription could not place a record, or has forgotten what it learned."""
+
+    def compare(self, now: float) -> None:
+        """Compares what was due before `now`."""
 
     def primary(self, token: int) -> Publication | None:
         """The unsettled publication that was confirmed with this token."""
@@ -214,7 +222,7 @@ class KeyChecker:
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
-            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
+            self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -302,7 +310,7 @@ class KeyChecker:
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
-        self.log.forgotten += 1
+        self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -612,23 +620,27 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.settle(until_t)
         self._order.settle(until_t)
+        self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
         coming_t = self._liveness.judge(now)
-        if coming_t == inf:
-            coming_t = self._sleep(now)
-        if not self.subscription.waiting.running and self.owes():
+        if not self.subscription.waiting.running and self.owes():  # whether anybody waits now says nothing about forgetting
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
-        self.due_t = min(coming_t, self._next_hold())
+        elif coming_t == inf:
+            coming_t = self._sleep(now)
+        due_t = min(coming_t, self._next_hold())
+        self.due_t = due_t if due_t > self.due_t else max(due_t, now)  # a deadline of no length would come again for ever
 
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
         if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
+        elif self._topic_key.compared_t < due_t:
+            due_t = self._topic_key.compared_t
         if due_t >= self.due_t:
             return False
         self.due_t = due_t
@@ -653,6 +665,11 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+
+    def is_before_record(self, position: int) -> bool:
+        """Whether a position inside the window was published before the first publish of its epoch that is on record."""
+        record = self._topic_key.epochs.get(self.epoch_of(position))
+        return record is None or self.log.seq(position) < record.first
 
     def epoch_of(self, position: int) -> str:
         """The name of the epoch of a position inside the window; empty if it is forgotten."""
@@ -683,7 +700,7 @@ class KeyChecker:
         split_t = self._holder.pending[0].due_t if self._holder.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t)
+        return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
@@ -694,6 +711,7 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
+        self._topic_key.lost_track(self)
         self._tracks.forget()
         self._holder.acks.rest()
         self._redelivery.rest()

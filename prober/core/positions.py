@@ -83,7 +83,6 @@ class LearnedLog:
     """The learned log of one key on one subscription: `frontier` is the highest position, positions at or below `floor` are gone.
 
     Message ids are held as 64-bit tokens (`hash(message_id)`), never as text, and publish times as 64-bit stamps in the same way.
-    `forgotten` counts how often something became unplaceable: what another subscription learned is comparable only from there on.
     """
 
     __slots__ = (
@@ -106,7 +105,6 @@ class LearnedLog:
         "_window",
         "_wrap",
         "floor",
-        "forgotten",
         "frontier",
     )
 
@@ -116,7 +114,6 @@ class LearnedLog:
         self._attempts_max = attempts_max
         self.frontier = 0
         self.floor = 0
-        self.forgotten = 0
         self._tokens: array[int]
         self._seqs: array[int]
         self._numbers: array[int]
@@ -137,7 +134,6 @@ class LearnedLog:
         for position in range(self.floor + 1, self.frontier + 1):
             self._retire(position)
         self.floor = self.frontier
-        self.forgotten += 1
         self._attempts = None
         self._confirmations = None
         self._empty()

@@ -115,9 +115,10 @@ class PutBack:
         return (*self._take(due if proven else self._first_published(published_as)), proven)
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
-        """The session on which the delivery waits that was published first, be it behind others."""
+        """The session on which the delivery waits that was published first, be it behind others; of several the one put back first."""
         waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
+        ranked = ((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))
+        return min(ranked, key=lambda each: each[0])[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]

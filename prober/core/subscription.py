@@ -151,6 +151,11 @@ class Subscription:
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
+    @property
+    def race_max_s(self) -> float:
+        """The most that this can be on any session, at any time."""
+        return self.rules.clock_error_s + (self.rules.delivery_delay_max_s if self.streaming else 0.0)
+
     def _begin(self, session: Session, t: float) -> Session:
         self._sessions[session.name] = session
         if self.open == 0 and (self.up_since_t == inf or self.streaming):
