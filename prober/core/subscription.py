@@ -39,6 +39,7 @@ class Subscription:
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
+    first_seen_t    when its first session was seen, `inf` before.
     complete        whether every session was seen to open, so that no unknown one can deliver.
     holed           whether the record had a hole.
     lost_until_t    until when messages of a lost pull may be leased.
@@ -55,6 +56,7 @@ class Subscription:
         "ack_settled_s",
         "assumptions",
         "complete",
+        "first_seen_t",
         "holed",
         "index",
         "last_closed_t",
@@ -88,6 +90,7 @@ class Subscription:
         self.settles_until_t = LONG_AGO
         self.settling = ""
         self.seen = False
+        self.first_seen_t = inf
         self.complete = True
         self.holed = False
         self.losses = 0.0
@@ -162,6 +165,7 @@ class Subscription:
             self.up_since_t = t
         self.open += 1
         self.seen = True
+        self.first_seen_t = min(self.first_seen_t, t)
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
             self.racing = self.racing or streams > 1 or not self.complete

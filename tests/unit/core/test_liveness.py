@@ -13,7 +13,7 @@ from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, words
+from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, say, words
 
 OVERLOOKED = pytest.mark.xfail(reason="a republication that is confirmed after it was overtaken is not missed")
 FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
