@@ -211,7 +211,10 @@ class KeyChecker:
         latest = tracks.latest
         if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
             return latest
-        return tracks.of(subscription.session(session, t), t)
+        known = subscription.session(session, t)
+        if known.closed_t < inf:
+            self._closed_seen_t = LONG_AGO  # its track is folded away again with the next delivery
+        return tracks.of(known, t)
 
     def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
         """Where the record was published, None if that is not known."""

@@ -20,6 +20,8 @@ from prober.core.waiting import WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
+OVER_KEPT: Final = 1024
+"""Sessions that are over and still known by name: what was delivered on one may be recorded or judged after its end."""
 LOSSES_KEPT: Final = 64
 """Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
 
@@ -51,6 +53,7 @@ class Subscription:
         "_held",
         "_losses",
         "_open_streams",
+        "_over",
         "_sessions",
         "_unanswered",
         "ack_settled_s",
@@ -97,6 +100,7 @@ class Subscription:
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0
         self._sessions: dict[str, Session] = {}
+        self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
@@ -109,7 +113,7 @@ class Subscription:
 
         One that was never seen to open is taken to have been there all along.
         """
-        session = self._sessions.get(name)
+        session = self._sessions.get(name) or self._over.get(name)
         if session is None:
             self.complete = False
             session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
@@ -137,6 +141,7 @@ class Subscription:
         self.holed = True
         for name in list(self._sessions):
             self._end(name, t, lost=True)
+        self._over.clear()
 
     def is_alone(self, session: Session) -> bool:
         """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
@@ -150,7 +155,8 @@ class Subscription:
         """
         rules = self.rules
         unknown = not self.complete  # a stream that was not seen to open may be anybody's
-        if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
+        over = session.closed_t < inf  # what comes after that came beside another one
+        if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
@@ -161,6 +167,7 @@ class Subscription:
 
     def _begin(self, session: Session, t: float) -> Session:
         self._sessions[session.name] = session
+        self._over.pop(session.name, None)
         if self.open == 0 and (self.up_since_t == inf or self.streaming):
             self.up_since_t = t
         self.open += 1
@@ -181,6 +188,9 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
+        self._over[name] = session
+        if len(self._over) > OVER_KEPT:
+            del self._over[next(iter(self._over))]
         self.open -= 1
         if self.streaming:
             self._end_stream(session, t)
