@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import HOLE, Docket
@@ -38,34 +38,10 @@ from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
+from prober.core.topic_key import TopicKey
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
-
-
-class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it.
-
-    epochs      what its publisher recorded.
-    largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
-    compared_t  when something that its subscriptions learned is to be compared, `inf` if nothing is.
-    """
-
-    epochs: dict[str, EpochRecord]
-    largest: float
-    compared_t: float
-
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A subscription learned a position of the key's log."""
-
-    def lost_track(self, checker: KeyChecker) -> None:
-        """A subscription could not place a record, or has forgotten what it learned."""
-
-    def compare(self, now: float) -> None:
-        """Compares what was due before `now`."""
-
-    def primary(self, token: int) -> Publication | None:
-        """The unsettled publication that was confirmed with this token."""
 
 
 class KeyChecker:
@@ -269,7 +245,7 @@ class KeyChecker:
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
         log = self.log
-        invoked_t = publication.invoked_t if publication is not None else LONG_AGO
+        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
@@ -307,8 +283,7 @@ class KeyChecker:
         self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
-            if log.holds(position):
-                log.mark(position, RACED)
+            log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""

@@ -675,8 +675,7 @@ class OrderCheck:
         )
 
     def _race_doubt(self, *positions: int) -> str:
-        raced = any(self._log.holds(position) and self._log.flags(position) & RACED for position in positions)
-        return RACING if raced else ""
+        return RACING if any(map(self._log.has_raced, positions)) else ""
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
         self._docket.violation(
