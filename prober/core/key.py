@@ -353,9 +353,9 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
+        self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
-            self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         flow = track.session.flow
         if flow is not None:
             size = publication.size if publication is not None and publication.size else self._topic_key.largest
@@ -399,7 +399,7 @@ class KeyChecker:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
-        if not self._liveness.owed:
+        if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
@@ -459,13 +459,9 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
-        if not newest:
-            self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-            return
-        for position in self.log.positions_of(newest):
-            if position in self._liveness.owed:
-                self._liveness.postpone(position, end_t)
-                self.subscription.held(self.docket.key, event.t, end_t + delay_s)
+        self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        for position in self.log.positions_of(newest) if newest else ():
+            self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
         if track is not None and track.session.flow is not None:

@@ -85,6 +85,7 @@ class LivenessCheck:
     __slots__ = (
         "_delayed",
         "_docket",
+        "_extended_until_t",
         "_holder",
         "_log",
         "_orders",
@@ -108,6 +109,7 @@ class LivenessCheck:
         self._orders = orders
         self._holder = holder
         self._delayed = False
+        self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
@@ -135,11 +137,17 @@ class LivenessCheck:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
     def postpone(self, position: int, due_t: float) -> None:
-        """The lease of a delivery may last until `due_t`."""
+        """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
         owed = self.owed.get(position)
-        if owed is not None and due_t > owed.due_t:
+        if owed is None:
+            self._extended_until_t = max(self._extended_until_t, due_t + self._docket.rules.delivery_delay_max_s)
+        elif due_t > owed.due_t:
             owed.due_t = owed.lease_end_t = due_t
             owed.refused = False
+
+    def is_free(self, t: float) -> bool:
+        """Whether nothing is held any more that is owed, or that was acknowledged and is held on to all the same."""
+        return not self.owed and self._extended_until_t <= t
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""

@@ -14,8 +14,9 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
+from prober.core.flow import Flow, UnseenFlow
 from prober.core.rules import Assumptions, Mode, Rules
-from prober.core.sessions import Flow, Session
+from prober.core.sessions import Session
 from prober.core.waiting import WaitingTime
 
 SESSIONS_KEPT: Final = 4096
@@ -116,7 +117,8 @@ class Subscription:
         session = self._sessions.get(name) or self._over.get(name)
         if session is None:
             self.complete = False
-            session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
+            flow = UnseenFlow() if self.streaming else None
+            session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:
             self._answer(session, t)
         return session
