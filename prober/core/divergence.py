@@ -121,7 +121,7 @@ class DivergenceCheck:
         first, second = (other, checker) if swapped else (checker, other)
         at, beside = (position, arrival.position) if swapped else (arrival.position, position)
         pair = first.subscription.index, second.subscription.index
-        if not (first.log.holds(at) and second.log.holds(beside)) or not (_certain(first, at) and _certain(second, beside)):
+        if not (first.log.holds(at) and second.log.holds(beside)) or (first.log.flags(at) | second.log.flags(beside)) & UNCERTAIN:
             return
         region = checker.region_of(arrival.position)
         common = self._common.get((*pair, region), START)
@@ -163,12 +163,7 @@ def _between(checker: KeyChecker, after: int, upto: int, region: str, other: Key
     """The positions of a region strictly between two, but those whose place is certain on neither or only one subscription."""
     log = checker.log
     passed = (position for position in range(max(after, log.floor) + 1, upto) if checker.region_of(position) == region)
-    return [one for one in passed if _certain(checker, one) and not other.log.flags_of(log.token(one)) & UNCERTAIN]
-
-
-def _certain(checker: KeyChecker, position: int) -> bool:
-    """Whether the place of a record inside the window among its neighbours is."""
-    return not checker.log.flags(position) & UNCERTAIN and not (checker.is_excerpt and checker.is_before_record(position))
+    return [one for one in passed if not (log.flags(one) | other.log.flags_of(log.token(one))) & UNCERTAIN]
 
 
 def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Sequence[int], mine: Sequence[int]) -> str:

@@ -253,6 +253,8 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
+        if publication is None and arrival.seq < order.record.first:
+            log.mark(arrival.position, RACED)  # it may have been received before the record, and come in the order of a rewind
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
@@ -643,11 +645,6 @@ class KeyChecker:
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
-
-    def is_before_record(self, position: int) -> bool:
-        """Whether a position inside the window was published before the first publish of its epoch that is on record."""
-        record = self._topic_key.epochs.get(self.epoch_of(position))
-        return record is None or self.log.seq(position) < record.first
 
     def epoch_of(self, position: int) -> str:
         """The name of the epoch of a position inside the window; empty if it is forgotten."""
