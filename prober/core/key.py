@@ -128,7 +128,7 @@ class KeyChecker:
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
+                    self._put_back.let_go(event.session, event.message_id, at_once=self._comes_nowhere_else(event))
                     self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
@@ -523,6 +523,23 @@ class KeyChecker:
         first = self._publication(self._put_back.first(event.session))
         return first is not None and self._order.precedes(
             publication, event.epoch, first, self._put_back.first(event.session).epoch
+        )
+
+    def _comes_nowhere_else(self, event: Delivered) -> bool:
+        """Whether no stream can still bring an earlier copy: each has delivered something that must follow it, or was not open.
+
+        Where the service may have stored the message twice, the first record of it may yet come.
+        """
+        publication, waiting = self._publication(event), self._put_back
+        if publication is None or waiting is None or event.publish_time is not None:
+            return False
+        return all(
+            any(
+                (follower := self._publication(other)) is not None
+                and self._order.precedes(publication, event.epoch, follower, other.epoch)
+                for other in waiting.on(rival)
+            )
+            for rival in self.subscription.rivals(event.session)
         )
 
     def _let_through(self, now: float) -> None:

@@ -83,6 +83,10 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
+    def on(self, session: str) -> Iterator[Delivered]:
+        """What waits on one session."""
+        return (event for _, event, _ in self._queues.get(session, ()) if isinstance(event, Delivered))
+
     def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
         """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
 

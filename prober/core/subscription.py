@@ -99,7 +99,7 @@ class Subscription:
         self.holed = False
         self.losses = 0.0
         self.lost_until_t = LONG_AGO
-        self.racing = rules.clock_error_s > 0
+        self.racing = rules.clock_error_s > 0 or self.streaming  # until a stream is seen to open, any may deliver
         self._sessions: dict[str, Session] = {}
         self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
@@ -127,6 +127,8 @@ class Subscription:
         """A session began; a name used again is a new session, and the old one is over."""
         if event.session in self._sessions:
             self._end(event.session, event.t, lost=False)
+        if not self.seen:
+            self.racing = self.rules.clock_error_s > 0
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
             self.losses = inf
@@ -161,6 +163,17 @@ class Subscription:
         if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
+
+    def rivals(self, name: str) -> list[str]:
+        """The other sessions that race one; of which nothing is known is named by an empty name."""
+        if not self.complete or self.rules.clock_error_s or not self.streaming:
+            return [""]
+        session = self._sessions.get(name)
+        return [
+            each
+            for each, other in self._sessions.items()
+            if session and other is not session and other.subscriber == session.subscriber
+        ]
 
     @property
     def race_max_s(self) -> float:

@@ -182,7 +182,6 @@ def test_what_was_put_back_is_decided_when_its_time_is_over() -> None:
     assert words(observe(verifier, later), times=True) == {"V:ORDER_GAP@1.1"}
 
 
-@pytest.mark.xfail(reason="a copy that comes behind on the same stream ends the wait for one on another stream")
 def test_a_copy_on_another_stream_may_have_been_sent_first() -> None:
     """A2 was sent 1; then A1 was sent 2 and, by a rewind, 1 again."""
     assert say(f"{TWO} P1,2 A1<2@1 A1<1@1.1 A2<1@1.2") == set()
