@@ -254,7 +254,7 @@ class KeyChecker:
         if self.subscription.racing:
             self._mark_race(arrival, publication)
         if publication is None and arrival.seq < order.record.first:
-            log.mark(arrival.position, RACED)  # it may have been received before the record, and come in the order of a rewind
+            log.mark(arrival.position, RACED | ACKED)  # it may have been received before the record, and come by a rewind
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
@@ -341,7 +341,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = not arrival.new and self.log.flags(position) & ACKED
+        acked_before = self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):

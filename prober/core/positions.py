@@ -27,7 +27,7 @@ from typing import NamedTuple
 from prober.core.columns import moved
 
 ACKED = 1
-"""An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
+"""An acknowledgement was sent for the position at some time, or may have been before the record; nothing is owed for it ever after."""
 REMOVED = 2
 """The position left the subscription (dead-lettered): runs may pass over it."""
 SHARED = 4
