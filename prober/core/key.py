@@ -212,6 +212,8 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
+            elif log.is_retired(arrival.token, order.index, arrival.seq):
+                return False  # of two records under one id the other has left the window
             else:
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
