@@ -332,7 +332,9 @@ class KeyChecker:
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position))
+            self._liveness.rewound(
+                arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
+            )
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.

@@ -71,12 +71,13 @@ class Owed:
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
 
     target: int
     reached: int
     number: int
     t: float
+    start: int
 
 
 class LivenessCheck:
@@ -163,9 +164,9 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, t: float, reached: int, target: int) -> None:
-        """A rewind: everything up to `target` has to come again. What is up to `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, t), reached, target)
+    def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
+        """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""
@@ -231,7 +232,7 @@ class LivenessCheck:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = Run(target, reached, run.number, run.t) if reached < target else None
+        self.run = Run(target, reached, run.number, run.t, run.start) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -258,7 +259,9 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        if self._log.flags(run.target) & RACED:
+        begun_before = self._log.holds(run.start) and self._orders.must_precede(run.start, run.target)
+        raced_start = self._log.has_raced(run.start) and not begun_before
+        if raced_start or self._log.flags(run.target) & RACED:
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

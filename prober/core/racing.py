@@ -173,7 +173,7 @@ class Abreast:
         self._forget(first)
         for session, others in self._sessions.items():
             if session != own:
-                raced |= {other.position for other in others if _abreast(other, first, eps)}
+                raced |= {other.position for other in others if _abreast(first, other, eps)}
         if raced or self._beyond_t >= first.t - first.race_s:
             raced.add(first.position)
         latest = self._sessions.setdefault(own, deque())
@@ -204,6 +204,8 @@ def first_of(event: Arrival | Delivered, token: int, publication: Publication | 
     return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s)
 
 
-def _abreast(learned: First, later: First, eps: float) -> bool:
-    """Whether what is learned later may stand, or certainly stands, before what was learned."""
-    return abs(learned.t - later.t) <= max(learned.race_s, later.race_s) and not learned.precedes(later, eps)
+def _abreast(one: First, other: First, eps: float) -> bool:
+    """Whether either may stand before the other."""
+    if abs(one.t - other.t) > max(one.race_s, other.race_s):
+        return False
+    return not one.precedes(other, eps) and not other.precedes(one, eps)
