@@ -127,8 +127,8 @@ class KeyChecker:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
-                if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=self._comes_nowhere_else(event))
+                if self._awaits(self._put_back.first(event.session), event) and self._comes_nowhere_else(event):
+                    self._put_back.let_go(event.session)
                     self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
@@ -516,18 +516,13 @@ class KeyChecker:
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
-    def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
-        publication = self._publication(event)
-        token = hash(event.message_id)
-        if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
+    def _awaits(self, first: Delivered, event: Delivered) -> bool:
+        """Whether a delivery that was put back may wait for another one, which was never received before."""
+        publication, token = self._publication(event), hash(event.message_id)
+        if publication is None or publication.token != token or self.log.find(token):
             return False
-        if self._put_back.times(event.message_id) > 1:
-            return False
-        first = self._publication(self._put_back.first(event.session))
-        return first is not None and self._order.precedes(
-            publication, event.epoch, first, self._put_back.first(event.session).epoch
-        )
+        follower = self._publication(first)
+        return follower is not None and self._order.precedes(publication, event.epoch, follower, first.epoch)
 
     def _comes_nowhere_else(self, event: Delivered) -> bool:
         """Whether no stream can still bring an earlier copy: each has delivered something that must follow it, or was not open.
@@ -535,7 +530,7 @@ class KeyChecker:
         Where the service may have stored the message twice, the first record of it may yet come.
         """
         publication, waiting = self._publication(event), self._put_back
-        if publication is None or waiting is None or event.publish_time is not None:
+        if publication is None or waiting is None or event.publish_time is not None or waiting.times(event.message_id) > 1:
             return False
         return all(
             any(
@@ -548,7 +543,7 @@ class KeyChecker:
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as, self._awaits)) is not None:
             event, number, in_time = ready
             self._going_on, self._put_back = self._put_back, None
             self._in_doubt = not in_time

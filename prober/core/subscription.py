@@ -165,15 +165,13 @@ class Subscription:
         return rules.clock_error_s
 
     def rivals(self, name: str) -> list[str]:
-        """The other sessions that race one; of which nothing is known is named by an empty name."""
-        if not self.complete or self.rules.clock_error_s or not self.streaming:
-            return [""]
+        """The other sessions that race one; what is not known is named by an empty name."""
         session = self._sessions.get(name)
-        return [
-            each
-            for each, other in self._sessions.items()
-            if session and other is not session and other.subscriber == session.subscriber
-        ]
+        if session is None or not self.complete or not self.streaming:
+            return [""]
+        clocks = self.rules.clock_error_s > 0
+        others = (other for other in self._sessions.values() if other is not session)
+        return [other.name for other in others if clocks or other.subscriber == session.subscriber]
 
     @property
     def race_max_s(self) -> float:
