@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import HOLE, Docket
@@ -38,26 +38,10 @@ from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
+from prober.core.topic_key import TopicKey
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
-
-
-class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it.
-
-    epochs      what its publisher recorded.
-    largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
-    """
-
-    epochs: dict[str, EpochRecord]
-    largest: float
-
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A subscription learned a position of the key's log."""
-
-    def primary(self, token: int) -> Publication | None:
-        """The unsettled publication that was confirmed with this token."""
 
 
 class KeyChecker:
@@ -144,8 +128,8 @@ class KeyChecker:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
-                if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
+                if self._awaits(self._put_back.first(event.session), event) and self._comes_nowhere_else(event):
+                    self._put_back.let_go(event.session)
                     self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
@@ -204,7 +188,10 @@ class KeyChecker:
         latest = tracks.latest
         if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
             return latest
-        return tracks.of(subscription.session(session, t), t)
+        known = subscription.session(session, t)
+        if known.closed_t < inf:
+            self._closed_seen_t = LONG_AGO  # its track is folded away again with the next delivery
+        return tracks.of(known, t)
 
     def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
         """Where the record was published, None if that is not known."""
@@ -215,7 +202,7 @@ class KeyChecker:
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
-            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
+            self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -226,6 +213,8 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
+            elif log.is_retired(arrival.token, order.index, arrival.seq):
+                return False  # of two records under one id the other has left the window
             else:
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
@@ -259,7 +248,7 @@ class KeyChecker:
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
         log = self.log
-        invoked_t = publication.invoked_t if publication is not None else LONG_AGO
+        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
@@ -267,6 +256,8 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
+        if publication is None and arrival.seq < order.record.first:
+            log.mark(arrival.position, RACED | ACKED)  # it may have been received before the record, and come by a rewind
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         self._topic_key.learned(self, arrival)
@@ -297,13 +288,12 @@ class KeyChecker:
         self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
-            if log.holds(position):
-                log.mark(position, RACED)
+            log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
-        self.log.forgotten += 1
+        self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -343,7 +333,9 @@ class KeyChecker:
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position))
+            self._liveness.rewound(
+                arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
+            )
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -354,7 +346,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = not arrival.new and self.log.flags(position) & ACKED
+        acked_before = self.log.flags(position) & ACKED
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -368,9 +360,9 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
+        self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
-            self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         flow = track.session.flow
         if flow is not None:
             size = publication.size if publication is not None and publication.size else self._topic_key.largest
@@ -414,7 +406,7 @@ class KeyChecker:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
-        if not self._liveness.owed:
+        if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
@@ -474,13 +466,9 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
-        if not newest:
-            self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-            return
-        for position in self.log.positions_of(newest):
-            if position in self._liveness.owed:
-                self._liveness.postpone(position, end_t)
-                self.subscription.held(self.docket.key, event.t, end_t + delay_s)
+        self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        for position in self.log.positions_of(newest) if newest else ():
+            self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
         if track is not None and track.session.flow is not None:
@@ -529,22 +517,34 @@ class KeyChecker:
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
-    def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
-        publication = self._publication(event)
-        token = hash(event.message_id)
-        if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
+    def _awaits(self, first: Delivered, event: Delivered) -> bool:
+        """Whether a delivery that was put back may wait for another one, which was never received before."""
+        publication, token = self._publication(event), hash(event.message_id)
+        if publication is None or publication.token != token or self.log.find(token):
             return False
-        if self._put_back.times(event.message_id) > 1:
+        follower = self._publication(first)
+        return follower is not None and self._order.precedes(publication, event.epoch, follower, first.epoch)
+
+    def _comes_nowhere_else(self, event: Delivered) -> bool:
+        """Whether no stream can still bring an earlier copy: each has delivered something that must follow it, or was not open.
+
+        Where the service may have stored the message twice, the first record of it may yet come.
+        """
+        publication, waiting = self._publication(event), self._put_back
+        if publication is None or waiting is None or event.publish_time is not None or waiting.times(event.message_id) > 1:
             return False
-        first = self._publication(self._put_back.first(event.session))
-        return first is not None and self._order.precedes(
-            publication, event.epoch, first, self._put_back.first(event.session).epoch
+        return all(
+            any(
+                (follower := self._publication(other)) is not None
+                and self._order.precedes(publication, event.epoch, follower, other.epoch)
+                for other in waiting.on(rival)
+            )
+            for rival in self.subscription.rivals(event.session)
         )
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as, self._awaits)) is not None:
             event, number, in_time = ready
             self._going_on, self._put_back = self._put_back, None
             self._in_doubt = not in_time
@@ -617,16 +617,17 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.settle(until_t)
         self._order.settle(until_t)
+        self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
         coming_t = self._liveness.judge(now)
-        if coming_t == inf:
-            coming_t = self._sleep(now)
-        if not self.subscription.waiting.running and self.owes():
+        if not self.subscription.waiting.running and self.owes():  # whether anybody waits now says nothing about forgetting
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
+        elif coming_t == inf:
+            coming_t = self._sleep(now)
         due_t = min(coming_t, self._next_hold())
         self.due_t = due_t if due_t > woken_t else max(due_t, now)
 
@@ -635,6 +636,8 @@ class KeyChecker:
         due_t = t + self.subscription.shortest_deadline_s
         if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
+        elif self._topic_key.compared_t < due_t:
+            due_t = self._topic_key.compared_t
         if due_t >= self.due_t:
             return False
         self.due_t = due_t
@@ -689,7 +692,7 @@ class KeyChecker:
         split_t = self._holder.pending[0].due_t if self._holder.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t)
+        return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
@@ -700,6 +703,7 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
+        self._topic_key.lost_track(self)
         self._tracks.forget()
         self._holder.acks.rest()
         self._redelivery.rest()

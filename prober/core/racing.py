@@ -34,11 +34,10 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 class PutBack:
     """What was put back of one key, by session, each first in, first out."""
 
-    __slots__ = ("_behind", "_count", "_queues")
+    __slots__ = ("_count", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
-        self._behind: dict[str, str] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -83,23 +82,26 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
-    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
-        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
+    def on(self, session: str) -> Iterator[Delivered]:
+        """What waits on one session."""
+        return (event for _, event, _ in self._queues.get(session, ()) if isinstance(event, Delivered))
 
-        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
-        """
+    def let_go(self, session: str) -> None:
+        """What waits first on a session need not wait any more: no race explains that something comes behind it there."""
         queue = self._queues[session]
-        if at_once:
-            queue[0] = (LONG_AGO, *queue[0][1:])
-        else:
-            self._behind.setdefault(session, message_id)
+        queue[0] = (LONG_AGO, *queue[0][1:])
 
     def next(
-        self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
+        self,
+        now: float,
+        waits: Callable[[Delivered], bool],
+        published_as: Callable[[Delivered], float],
+        awaits: Callable[[Delivered, Delivered], bool],
     ) -> tuple[SessionEvent, int, bool] | None:
         """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
 
         What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
+        But if what it `awaits` came behind it on its session, and nowhere else in time, their order is certain.
         """
         due = None
         for session, queue in self._queues.items():
@@ -110,14 +112,19 @@ class PutBack:
                 due = due or session
         if due is None:
             return None
-        behind = self._behind.get(due)
-        proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
+        proven = self._queues[due][0][0] == LONG_AGO or self._is_proven(due, awaits)
         return (*self._take(due if proven else self._first_published(published_as)), proven)
 
+    def _is_proven(self, session: str, awaits: Callable[[Delivered, Delivered], bool]) -> bool:
+        first, *behind = self.on(session)
+        elsewhere = {event.message_id for event in self.deliveries(besides=session)}
+        return any(event.message_id not in elsewhere and awaits(first, event) for event in behind)
+
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
-        """The session on which the delivery waits that was published first, be it behind others."""
+        """The session on which the delivery waits that was published first, be it behind others; of several the one put back first."""
         waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
+        ranked = ((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))
+        return min(ranked, key=lambda each: each[0])[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]
@@ -125,7 +132,6 @@ class PutBack:
         self._count -= 1
         if not queue:
             del self._queues[session]
-            self._behind.pop(session, None)
         return event, number
 
 

@@ -317,6 +317,8 @@ class RedeliveryCheck:
         if not here:
             return ELSEWHERE
         flags = self._log.flags
+        if self._orders.several_regions and self._log.holds(after) and flags(after) & RACED:
+            return ELSEWHERE
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
         return RACING if raced else ""
 

@@ -25,6 +25,7 @@ from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.counts import Counts
+from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -181,6 +182,7 @@ _SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType
 
 _KINDS: Final[tuple[type, ...]] = (
     KeyGroup,
+    DivergenceCheck,
     EpochRecord,
     Publication,
     KeyChecker,
