@@ -71,12 +71,15 @@ SPLITS_MAX: Final = 256
 
 
 class Certain(NamedTuple):
-    """One message that a subscriber certainly holds; order, and so what is below, means something within one region only."""
+    """One message that a subscriber certainly holds.
+
+    `in_order`: its place and that of the delivery are certain, so that below means something.
+    """
 
     position: int
     number: int
     session: Session
-    same_region: bool = True
+    in_order: bool = True
 
 
 class Split(NamedTuple):
@@ -112,7 +115,7 @@ class Scene:
     @property
     def below(self) -> list[Certain]:
         """What is certainly held below the delivery."""
-        return [held for held in self.held if held.position < self.arrival.position and held.same_region]
+        return [held for held in self.held if held.position < self.arrival.position and held.in_order]
 
 
 class HolderCheck:
@@ -181,21 +184,22 @@ class HolderCheck:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
 
-    def lets_go(self, session: str, position: int, t: float) -> None:
+    def lets_go(self, session: str, positions: list[int], t: float) -> None:
         """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
 
-        `position` 0 stands for a message that has left the window: it may be any of those.
+        That is so of any delivery of the message: one that was sent before may be applied to it. No `positions` stand for a message
+        that has left the window: it may be any of those.
         """
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.session.name != session or not self._names(position, h)))
+            split._replace(held=tuple(held for held in split.held if not self._names(positions, held)))
             if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
             else split
             for split in self.pending
         )
 
-    def _names(self, position: int, held: Certain) -> bool:
-        return held.position == position if position else held.position <= self._log.floor
+    def _names(self, positions: list[int], held: Certain) -> bool:
+        return held.position in positions if positions else held.position <= self._log.floor
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
@@ -417,11 +421,19 @@ class HolderCheck:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position < arrival.position or h.number == arrival.number))
+            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, held)))
             if sent_t <= split.t and arrival.track.session is not split.session
             else split
             for split in self.pending
         )
+
+    def _may_drop(self, arrival: Arrival, held: Certain) -> bool:
+        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first."""
+        if held.number == arrival.number:
+            return False
+        known = self._log.holds(held.position)
+        copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
+        return copied or held.position >= arrival.position
 
     def _decide(self, split: Split) -> None:
         """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
@@ -455,7 +467,7 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
+                    Certain(p, number, track.session, self._orders.certainly_before(p, arrival.position))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)

@@ -398,13 +398,13 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        elif self._holder.pending:
-            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -418,8 +418,6 @@ class KeyChecker:
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
-            if self._holder.pending:
-                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -435,9 +433,9 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
-            if self._holder.pending:
-                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -453,8 +451,6 @@ class KeyChecker:
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
             track.let_go(position)
-            if self._holder.pending:
-                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)

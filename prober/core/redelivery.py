@@ -313,6 +313,8 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
+        if self._orders.several_regions and self._log.holds(after) and self._log.flags(after) & RACED:
+            return ELSEWHERE  # it may be of either region
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
