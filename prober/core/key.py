@@ -31,7 +31,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, OLDER, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -268,6 +268,8 @@ class KeyChecker:
             self._mark_race(arrival, publication)
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
+        if not arrival.proven and order.record.may_predate(arrival.seq):
+            log.mark(arrival.position, RACED | OLDER)  # the log may have stood in another order when the record began
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -353,7 +355,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = not arrival.new and self.log.flags(position) & ACKED
+        acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
