@@ -226,6 +226,7 @@ class KeyChecker:
             if arrival.position:
                 self._recognise(arrival, order)
             else:
+                arrival.copies_id = True
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
             return True
@@ -241,9 +242,11 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
-        arrival.copies_id = True
         for position in (known, arrival.position):
             self.log.mark(position, SHARED)
+        if self._abreast is not None:
+            for position in self._abreast.doubt(known, arrival.position):
+                self.log.mark(position, RACED)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -296,7 +299,10 @@ class KeyChecker:
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         self._abreast = self._abreast or Abreast()
-        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
+        if arrival.copies_id:
+            first = first._replace(proven=False)  # nothing binds the second copy
+        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
+        raced = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
             if log.holds(position):
                 log.mark(position, RACED)
