@@ -45,6 +45,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.breaks import Break, with_break
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
@@ -128,6 +129,7 @@ class HolderCheck:
     """
 
     __slots__ = (
+        "_breaks",
         "_contested",
         "_docket",
         "_log",
@@ -150,6 +152,7 @@ class HolderCheck:
         self._tracks = tracks
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
+        self._breaks: tuple[Break, ...] = ()
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None
@@ -166,6 +169,8 @@ class HolderCheck:
         if self._docket.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
+            if not arrival.new and arrival.position != arrival.own + 1:
+                self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)
             return True
@@ -173,6 +178,8 @@ class HolderCheck:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
+        if not arrival.new:
+            self._note_break(arrival)
         for applies, outcome in TABLE:
             if applies(self, scene):
                 return outcome(self, scene)
@@ -180,9 +187,15 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        self._note_break(arrival)
         for track in self._tracks:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
+
+    def _note_break(self, arrival: Arrival) -> None:
+        rules = self._docket.rules
+        oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
+        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
 
     def lets_go(self, session: str, positions: list[int], t: float) -> None:
         """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
@@ -225,6 +238,13 @@ class HolderCheck:
         due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
         self._put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
+    def is_late_or_split(self, arrival: Arrival) -> bool:
+        """Whether a delivery came before what is held, or is a split: then it excuses no skip after what is held."""
+        if self.owner is None or self.owner == arrival.track.session.subscriber:
+            return False
+        scene = self._look(arrival)
+        return scene.late and self._above_what_is_held(scene)
+
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
@@ -233,6 +253,11 @@ class HolderCheck:
             split, *rest = self.pending
             self.pending = tuple(rest)
             self._decide(split)
+
+    def rest(self) -> None:
+        """Nothing that was sent so far is under way any more."""
+        self.acks.rest()
+        self._breaks = ()
 
     def reset(self) -> None:
         """A control operation: all holds are gone and everything may have been released."""
@@ -265,7 +290,10 @@ class HolderCheck:
         that may continue anything.
         """
         rules, session = self._docket.rules, arrival.track.session
-        if arrival.lo - rules.clock_error_s > self._start_t:
+        sent_t = arrival.lo - rules.clock_error_s
+        if any(one.explains(arrival.position, session.subscriber, sent_t) for one in self._breaks):
+            return True
+        if sent_t > self._start_t:
             return False
         if self.acks.may_end(arrival.position, arrival.lo):
             return True

@@ -699,7 +699,7 @@ class KeyChecker:
             return busy_until_t
         self.log.forget()
         self._tracks.forget()
-        self._holder.acks.rest()
+        self._holder.rest()
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

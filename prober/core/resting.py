@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.breaks import Break
 from prober.core.counts import Counts
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
@@ -190,6 +191,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Overtaken,
     HolderCheck,
     Acknowledgements,
+    Break,
     Attempts,
     LivenessCheck,
     Owed,
