@@ -50,7 +50,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, LearnedLog
+from prober.core.positions import ACKED, RACED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
@@ -291,7 +291,7 @@ class HolderCheck:
         """
         rules, session = self._docket.rules, arrival.track.session
         sent_t = arrival.lo - rules.clock_error_s
-        if any(one.explains(arrival.position, session.subscriber, sent_t) for one in self._breaks):
+        if any(one.explains(arrival, sent_t) for one in self._breaks):
             return True
         if sent_t > self._start_t:
             return False
@@ -419,6 +419,13 @@ class HolderCheck:
                 held.append(Certain(position, number, track.session))
         if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
             return  # a run that restarts at a dead-lettered message begins with the next one
+        if self._in_run_from_below(arrival):
+            return
+        sent_t = arrival.lo - rules.clock_error_s
+        if any(one.position < position and one.explains(arrival, sent_t) for one in self._breaks):
+            held = [one for one in held if one.session is arrival.track.session]  # the others began anew after this was sent
+        if not held:
+            return
         session = arrival.track.session
         alone = self._subscription.is_alone(session)
         due_t = (
@@ -435,6 +442,11 @@ class HolderCheck:
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
         self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
+
+    def _in_run_from_below(self, arrival: Arrival) -> bool:
+        """Whether what came before on its session, which cannot be placed, may have been a rewind to below."""
+        own = arrival.own
+        return arrival.track.after_foreign or (self._log.holds(own) and bool(self._log.flags(own) & RACED))
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 

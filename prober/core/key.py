@@ -213,6 +213,7 @@ class KeyChecker:
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
+        arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
             self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)

@@ -147,12 +147,14 @@ class Track:
     held                        position -> `Held` for what its subscriber certainly holds, ascending.
     rewound_t                   when a delivery on it last rewound the key.
     unsettled_until_t           until then, something that was received on it may still count as held, though not certainly.
+    after_foreign               whether a foreign message came after its latest delivery.
     spans                       its deliveries before the latest one, as far as they may matter; see the head of this file.
     """
 
     __slots__ = (
         "_highest_held",
         "_leased_until_t",
+        "after_foreign",
         "held",
         "last",
         "last_number",
@@ -177,6 +179,7 @@ class Track:
         self.last_number = 0
         self.run_start = 0
         self.run_start_t = LONG_AGO
+        self.after_foreign = False
         self.spans: list[Span] = []
 
     def distrust(self) -> None:
@@ -203,6 +206,7 @@ class Track:
         self.last = position
         self.last_t = t
         self.last_number = number
+        self.after_foreign = False
 
     def _remember_last(self, needed_from_t: float) -> None:
         spans = self.spans
