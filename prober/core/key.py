@@ -610,7 +610,11 @@ class KeyChecker:
         self._order.interrupt()
 
     def wake(self, now: float) -> None:
-        """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next."""
+        """Decides everything whose time passed before `now`, and says in `due_t` when to be woken next.
+
+        A clock that begins anew may be due again before `now`, but later than it was: else, with a deadline of 0, this would not end.
+        """
+        woken_t = self.due_t
         if self._put_back:
             self._let_through(now)
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
@@ -627,7 +631,8 @@ class KeyChecker:
             coming_t = self._sleep(now)
         if not self.subscription.waiting.running and self.owes():
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
-        self.due_t = min(coming_t, self._next_hold())
+        due_t = min(coming_t, self._next_hold())
+        self.due_t = due_t if due_t > woken_t else max(due_t, now)
 
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
