@@ -50,7 +50,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, RACED, LearnedLog
+from prober.core.positions import ACKED, OLDER, RACED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
@@ -444,9 +444,14 @@ class HolderCheck:
         self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
 
     def _in_run_from_below(self, arrival: Arrival) -> bool:
-        """Whether what came before on its session, which cannot be placed, may have been a rewind to below."""
-        own = arrival.own
-        return arrival.track.after_foreign or (self._log.holds(own) and bool(self._log.flags(own) & RACED))
+        """Whether what came before on its session, the place of which is not certain, may have been a rewind to below."""
+        own, position, log = arrival.own, arrival.position, self._log
+        if arrival.track.after_foreign:
+            return True
+        if not position < own <= log.frontier:
+            return False
+        raced = log.flags(own) & log.flags(position) & RACED and not self._orders.must_precede(position, own)
+        return bool(raced or log.flags(own) & OLDER)
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
@@ -507,7 +512,7 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._orders.certainly_before(p, arrival.position))
+                    Certain(p, number, track.session, self._orders.certainly_before(p, arrival))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)

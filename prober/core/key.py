@@ -303,7 +303,7 @@ class KeyChecker:
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        raced = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
+        raced = arrival.abreast = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
             if log.holds(position):
                 log.mark(position, RACED)

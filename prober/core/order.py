@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import PRIMARY, RACED, SHARED, LearnedLog
+from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
@@ -327,12 +327,22 @@ class OrderCheck:
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
-    def certainly_before(self, position: int, follower: int) -> bool:
-        """Whether what stands first in the learned log is also promised to be sent first: of one region, and no race decided it."""
-        if not self.share_region(position, follower):
+    def certainly_before(self, position: int, arrival: Arrival) -> bool:
+        """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that.
+
+        Races only mix up neighbours: what stands between two that raced, raced as well.
+        """
+        follower, flags = arrival.position, self._log.flags
+        share, either = self.share_region(position, follower), flags(position) | flags(follower)
+        if not share or not either & RACED:
+            return share
+        if either & OLDER or self.several_regions:
             return False
-        raced = (self._log.flags(position) | self._log.flags(follower)) & RACED
-        return not raced or self.must_precede(position, follower)
+        if arrival.new:
+            mixed = not arrival.abreast.isdisjoint((position, 0))
+        else:
+            mixed = all(flags(between) & RACED for between in range(position, follower + 1))
+        return not mixed or self.must_precede(position, follower)
 
     def must_precede(self, position: int, follower: int) -> bool:
         """Whether session order binds two records inside the window, where sessions race.

@@ -160,7 +160,7 @@ class Abreast:
         self._beyond_t = LONG_AGO
 
     def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it.
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it, and 0 for any others.
 
         `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
         """
@@ -169,7 +169,9 @@ class Abreast:
         for session, others in self._sessions.items():
             if session != own:
                 raced |= {other.position for other in others if _abreast(other, first, eps, unsettled_until_t)}
-        if raced or self._beyond_t >= first.t - first.race_s:
+        if self._beyond_t >= first.t - first.race_s:
+            raced.add(0)
+        if raced:
             raced.add(first.position)
         latest = self._sessions.setdefault(own, deque())
         latest.append(first)
@@ -180,20 +182,23 @@ class Abreast:
         return raced
 
     def doubt(self, one: int, other: int) -> range:
-        """Two positions turned out to be copies of one message: nothing proves which is the first.
+        """Two positions turned out to be copies of one message: on two sessions that race, nothing proves which is the first.
 
         Returns those among which neither has a certain place.
         """
-        t: dict[int, float] = {}
-        race_s = 0.0
-        for session, firsts in self._sessions.items():
-            for at, first in enumerate(firsts):
-                if first.position in (one, other):
-                    self._sessions[session][at] = first._replace(proven=False)
-                    t[first.position] = first.t
-                    race_s = max(race_s, first.race_s)
-        apart = abs(t[one] - t[other]) > race_s if len(t) > 1 else self._beyond_t < max(t.values(), default=inf) - race_s
-        return range(0) if apart else range(min(one, other), max(one, other) + 1)
+        found = [
+            (session, at, first)
+            for session, firsts in self._sessions.items()
+            for at, first in enumerate(firsts)
+            if first.position in (one, other)
+        ]
+        if len(found) < 2 or found[0][0] == found[1][0]:
+            return range(0)
+        if abs(found[0][2].t - found[1][2].t) > max(first.race_s for _, _, first in found):
+            return range(0)
+        for session, at, first in found:
+            self._sessions[session][at] = first._replace(proven=False)
+        return range(min(one, other), max(one, other) + 1)
 
     def _forget(self, first: First) -> None:
         """What was put back is learned late, so twice the time is waited for it."""
