@@ -315,7 +315,8 @@ class HolderCheck:
         return scene.run_start > 0 and scene.run_start_t + self._docket.rules.clock_error_s >= self._start_lo
 
     def _above_what_is_held(self, scene: Scene) -> bool:
-        return bool(scene.below) and not self.acks.may_end(scene.arrival.position, scene.arrival.lo)
+        arrival = scene.arrival
+        return bool(scene.below) and not (arrival.track.after_foreign or self.acks.may_end(arrival.position, arrival.lo))
 
     def _at_or_below_what_is_held(self, scene: Scene) -> bool:
         return bool(scene.held) and not scene.below
@@ -365,7 +366,8 @@ class HolderCheck:
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
         self._docket.counts.affinity_moves_outstanding_unknown += 1
-        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+        position = 0 if scene.arrival.track.after_foreign else scene.arrival.position  # a run from who knows where
+        return self._move(scene.arrival, position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival

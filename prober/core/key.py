@@ -203,7 +203,10 @@ class KeyChecker:
         latest = tracks.latest
         if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
             return latest
-        return tracks.of(subscription.session(session, t), t)
+        track = tracks.of(subscription.session(session, t), t)
+        if track.session.closed_t < inf:
+            self._closed_seen_t = LONG_AGO  # it was put back, and its stream is over by now
+        return track
 
     def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
         """Where the record was published, None if that is not known."""

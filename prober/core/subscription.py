@@ -23,6 +23,9 @@ SESSIONS_KEPT: Final = 4096
 LOSSES_KEPT: Final = 64
 """Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
 
+OVER_KEPT: Final = 256
+"""Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
+
 SAMPLES_PER_DEADLINE: Final = 32
 
 Loss = tuple[float, float]
@@ -50,6 +53,7 @@ class Subscription:
         "_held",
         "_losses",
         "_open_streams",
+        "_over",
         "_sessions",
         "_unanswered",
         "ack_settled_s",
@@ -94,6 +98,7 @@ class Subscription:
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0
         self._sessions: dict[str, Session] = {}
+        self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
@@ -106,8 +111,8 @@ class Subscription:
 
         One that was never seen to open is taken to have been there all along.
         """
-        session = self._sessions.get(name)
-        if session is None:
+        session = self._sessions.get(name) or self._over.get(name)
+        if session is None or session.closed_t < t:
             self.complete = False
             session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
         if not session.answered:
@@ -172,6 +177,11 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
+        if self.racing:
+            self._over.pop(name, None)
+            self._over[name] = session
+            if len(self._over) > OVER_KEPT:
+                del self._over[next(iter(self._over))]
         self.open -= 1
         if self.streaming:
             self._end_stream(session, t)
