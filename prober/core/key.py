@@ -31,7 +31,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, OLDER, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -201,6 +201,7 @@ class KeyChecker:
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
+        arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
             self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
@@ -216,6 +217,7 @@ class KeyChecker:
             elif log.is_retired(arrival.token, order.index, arrival.seq):
                 return False  # of two records under one id the other has left the window
             else:
+                arrival.copies_id = True
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
             return True
@@ -231,9 +233,11 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
-        arrival.copies_id = True
         for position in (known, arrival.position):
             self.log.mark(position, SHARED)
+        if self._abreast is not None:
+            for position in self._abreast.doubt(known, arrival.position):
+                self.log.mark(position, RACED)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -260,6 +264,8 @@ class KeyChecker:
             log.mark(arrival.position, RACED | ACKED)  # it may have been received before the record, and come by a rewind
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
+        if not arrival.proven and order.record.may_predate(arrival.seq):
+            log.mark(arrival.position, RACED | OLDER)  # the log may have stood in another order when the record began
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -286,7 +292,10 @@ class KeyChecker:
             log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         self._abreast = self._abreast or Abreast()
-        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
+        if arrival.copies_id:
+            first = first._replace(proven=False)  # nothing binds the second copy
+        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
+        raced = arrival.abreast = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
             log.race(position)
 
@@ -346,7 +355,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
+        acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -391,13 +400,13 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        elif self._holder.pending:
-            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -411,8 +420,6 @@ class KeyChecker:
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
-            if self._holder.pending:
-                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -428,9 +435,9 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
-            if self._holder.pending:
-                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -446,8 +453,6 @@ class KeyChecker:
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
             track.let_go(position)
-            if self._holder.pending:
-                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)
@@ -705,7 +710,7 @@ class KeyChecker:
         self.log.forget()
         self._topic_key.lost_track(self)
         self._tracks.forget()
-        self._holder.acks.rest()
+        self._holder.rest()
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.breaks import Break
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
@@ -195,6 +196,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Overtaken,
     HolderCheck,
     Acknowledgements,
+    Break,
     Attempts,
     LivenessCheck,
     Owed,
