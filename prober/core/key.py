@@ -32,7 +32,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -185,7 +185,10 @@ class KeyChecker:
         latest = tracks.latest
         if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
             return latest
-        return tracks.of(subscription.session(session, t), t)
+        known = subscription.session(session, t)
+        if known.closed_t < inf:
+            self._closed_seen_t = LONG_AGO  # its track is folded away again with the next delivery
+        return tracks.of(known, t)
 
     def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
         """Where the record was published, None if that is not known."""
@@ -195,8 +198,9 @@ class KeyChecker:
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
+        arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
-            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
+            self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -207,6 +211,8 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
+            elif log.is_retired(arrival.token, order.index, arrival.seq):
+                return False  # of two records under one id the other has left the window
             else:
                 arrival.copies_id = True
                 self._learn(arrival, order, publication)
@@ -244,7 +250,7 @@ class KeyChecker:
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
         log = self.log
-        invoked_t = publication.invoked_t if publication is not None else LONG_AGO
+        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
@@ -252,10 +258,14 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
-        if publication is None and 0 < arrival.seq < order.record.first:
-            self._order.places.lose(arrival.position)  # others of its time may have come before the epoch was on record
-        elif (publication is None or publication.several_regions) and self._several_regions:
+        if publication is None and arrival.seq < order.record.first:
+            log.mark(arrival.position, ACKED)  # it may have been received before the record, and come by a rewind
+            self._order.places.lose(arrival.position)
+        if (publication is None or publication.several_regions) and self._several_regions:
             self._order.places.lose(arrival.position)  # it may be of either region
+        if not arrival.proven and order.record.may_predate(arrival.seq):
+            log.mark(arrival.position, OLDER)  # the log may have stood in another order when the record began
+            self._order.places.lose(arrival.position)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -286,12 +296,13 @@ class KeyChecker:
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
-        places.learned(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
+        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
+        arrival.abreast = places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
-        self.log.forgotten += 1
+        self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -331,8 +342,9 @@ class KeyChecker:
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            target = self._order.last_of_region(arrival.position)
-            self._liveness.rewound(arrival.position, arrival.number, arrival.t, reached, target)
+            self._liveness.rewound(
+                arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
+            )
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -343,7 +355,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = not arrival.new and self.log.flags(position) & ACKED
+        acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -357,9 +369,9 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
+        self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
-            self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         flow = track.session.flow
         if flow is not None:
             size = publication.size if publication is not None and publication.size else self._topic_key.largest
@@ -388,13 +400,13 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        elif self._holder.pending:
-            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -403,13 +415,11 @@ class KeyChecker:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
-        if not self._liveness.owed:
+        if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
-            if self._holder.pending:
-                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -425,9 +435,9 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
-            if self._holder.pending:
-                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -443,8 +453,6 @@ class KeyChecker:
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
             track.let_go(position)
-            if self._holder.pending:
-                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)
@@ -463,13 +471,9 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
-        if not newest:
-            self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-            return
-        for position in self.log.positions_of(newest):
-            if position in self._liveness.owed:
-                self._liveness.postpone(position, end_t)
-                self.subscription.held(self.docket.key, event.t, end_t + delay_s)
+        self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        for position in self.log.positions_of(newest) if newest else ():
+            self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
         if track is not None and track.session.flow is not None:
@@ -617,16 +621,17 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.settle(until_t)
         self._order.settle(until_t)
+        self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
         coming_t = self._liveness.judge(now)
-        if coming_t == inf:
-            coming_t = self._sleep(now)
-        if not self.subscription.waiting.running and self.owes():
+        if not self.subscription.waiting.running and self.owes():  # whether anybody waits now says nothing about forgetting
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
+        elif coming_t == inf:
+            coming_t = self._sleep(now)
         due_t = min(coming_t, self._next_hold())
         self.due_t = due_t if due_t > woken_t else max(due_t, now)
 
@@ -635,6 +640,8 @@ class KeyChecker:
         due_t = t + self.subscription.shortest_deadline_s
         if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
+        elif self._topic_key.compared_t < due_t:
+            due_t = self._topic_key.compared_t
         if due_t >= self.due_t:
             return False
         self.due_t = due_t
@@ -689,7 +696,7 @@ class KeyChecker:
         split_t = self._holder.pending[0].due_t if self._holder.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t)
+        return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
@@ -700,8 +707,9 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
+        self._topic_key.lost_track(self)
         self._tracks.forget()
-        self._holder.acks.rest()
+        self._holder.rest()
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

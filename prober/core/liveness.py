@@ -72,7 +72,7 @@ class Owed:
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t` with `start`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
 
     target: int
     reached: int
@@ -87,6 +87,7 @@ class LivenessCheck:
     __slots__ = (
         "_delayed",
         "_docket",
+        "_extended_until_t",
         "_holder",
         "_log",
         "_orders",
@@ -110,6 +111,7 @@ class LivenessCheck:
         self._orders = orders
         self._holder = holder
         self._delayed = False
+        self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
@@ -137,11 +139,17 @@ class LivenessCheck:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
     def postpone(self, position: int, due_t: float) -> None:
-        """The lease of a delivery may last until `due_t`."""
+        """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
         owed = self.owed.get(position)
-        if owed is not None and due_t > owed.due_t:
+        if owed is None:
+            self._extended_until_t = max(self._extended_until_t, due_t + self._docket.rules.delivery_delay_max_s)
+        elif due_t > owed.due_t:
             owed.due_t = owed.lease_end_t = due_t
             owed.refused = False
+
+    def is_free(self, t: float) -> bool:
+        """Whether nothing is held any more that is owed, or that was acknowledged and is held on to all the same."""
+        return not self.owed and self._extended_until_t <= t
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
@@ -225,7 +233,7 @@ class LivenessCheck:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = run._replace(target=target, reached=reached) if reached < target else None
+        self.run = Run(target, reached, run.number, run.t, run.start) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -253,7 +261,8 @@ class LivenessCheck:
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
         in_order = self._orders.places.in_order
-        if not (in_order(run.start, run.target) and in_order(run.reached, run.target)):
+        begun_before = self._log.holds(run.start) and self._orders.must_precede(run.start, run.target)
+        if not (in_order(run.start, run.target) or begun_before) or not in_order(run.reached, run.target):
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

@@ -33,7 +33,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
-from prober.core.positions import LearnedLog
+from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
 from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
@@ -54,7 +54,7 @@ SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (
-    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+    "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"
 )
 
 
@@ -286,14 +286,38 @@ class OrderCheck:
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
+    def certainly_before(self, position: int, arrival: Arrival) -> bool:
+        """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that.
+
+        Races only mix up neighbours: what stands between two that raced, raced as well.
+        """
+        follower, flags = arrival.position, self._log.flags
+        share, either = self.share_region(position, follower), flags(position) | flags(follower)
+        if not share or not either & RACED:
+            return share
+        if either & OLDER or self.several_regions:
+            return False
+        if arrival.new:
+            mixed = not arrival.abreast.isdisjoint((position, 0))
+        else:
+            mixed = all(flags(between) & RACED for between in range(position, follower + 1))
+        return not mixed or self.must_precede(position, follower)
+
     def must_precede(self, position: int, follower: int) -> bool:
-        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        """Whether session order binds two records inside the window, where sessions race.
+
+        Both are primaries, neither was stored twice, and `position` was handed over first, once.
+        """
         log = self._log
-        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+        if log.flags(position) & (PRIMARY | SHARED) != PRIMARY or log.flags(follower) & (PRIMARY | SHARED) != PRIMARY:
+            return False
+        if log.epoch(position) != log.epoch(follower):
             return False
         seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
-        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
-        return settled and seq < log.seq(follower)
+        if record is None or seq >= log.seq(follower):
+            return False
+        publication = record.open.get(seq)
+        return record.was_attempted_once(seq) if publication is None else publication.attempts == 1
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -320,6 +344,17 @@ class OrderCheck:
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
         return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
+
+    def _free_until_t(self, now: float) -> float:
+        """What was published before need not come: it may be older than the retention, or than a subscription of unknown age.
+
+        Of what a younger subscription receives first, the service may have stored the first copy before there was a subscription;
+        then that says nothing about what was published next. Publish times tell copies apart, and without them there are none.
+        """
+        expired_t = self.expired_t(now)
+        if self._docket.rules.subscription_predates_first_publish or self._docket.ids_alone:
+            return expired_t
+        return max(expired_t, self._subscription.first_seen_t + self._docket.rules.clock_error_s)
 
     def _begin(self, record: EpochRecord, region: str) -> EpochOrder:
         index = self.epochs[-1].index + 1 if self.epochs else 0
@@ -389,7 +424,7 @@ class OrderCheck:
             return
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
-                yield order, order.confirmed_pending(max(self.excused_until_t, self.expired_t(now)))
+                yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
 
     def owes(self, now: float) -> bool:
         """Whether anything that was confirmed is still owed, and is not older than the retention."""
@@ -535,6 +570,8 @@ class OrderCheck:
             order.last = publication
             order.last_position = position
             order.last_number = number
+        if self._subscription.racing and self._log.holds(position):
+            self._log.mark(position, PRIMARY)
 
     def _judge_primary(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         overtaken, last = order.overtaken.pop(this.seq, None), order.last_primary
@@ -549,15 +586,15 @@ class OrderCheck:
 
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between what was passed and the later one that came instead."""
-        expired_t = self.expired_t(t)
-        gap = [one for one in order.still_late() if self._must_precede(one, publication) and one.invoked_t >= expired_t]
+        free_until_t = self._free_until_t(t)
+        gap = [one for one in order.still_late() if self._must_precede(one, publication) and one.invoked_t >= free_until_t]
         order.late = tuple(one for one in order.late if one not in gap)
         for late in gap:
             del order.overtaken[late.seq]
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < expired_t:
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < free_until_t:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
@@ -606,7 +643,7 @@ class OrderCheck:
         """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
         lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
         invoked_t, _ = publication.origin(arrival.token, arrival.generation)
-        for other, earlier in self._lost_before(order, invoked_t, self.expired_t(arrival.t)):
+        for other, earlier in self._lost_before(order, invoked_t, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
@@ -695,4 +732,4 @@ class OrderCheck:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.ids_alone:
             return ""
-        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self.dead_letter_doubt() else ""
+        return SECOND_COPY if publication.invoked_t < self._free_until_t(t) or self.dead_letter_doubt() else ""

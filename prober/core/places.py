@@ -30,17 +30,15 @@ class Places:
         self._abreast: Abreast | None = None
         self._sooner: dict[int, None] | None = None
 
-    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float) -> None:
-        """Where sessions race: a record was learned, and marked are those whose order only their arrival tells.
-
-        `waiting` was received on other sessions, and is learned later.
-        """
+    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
+        """Where sessions race: a record was learned, and marked are those whose order only their arrival tells; see `Abreast.learn`."""
         if not first.proven:
             self._log.mark(first.position, UNPROVEN)
         self._abreast = self._abreast or Abreast()
-        for position in self._abreast.learn(first, session, waiting, eps):
-            if self._log.holds(position):
-                self._log.mark(position, RACED)
+        raced = self._abreast.learn(first, session, waiting, eps, unsettled_until_t)
+        for position in raced:
+            self._log.race(position)
+        return raced
 
     def lose(self, position: int) -> None:
         """A record may stand anywhere."""
@@ -72,15 +70,18 @@ class Places:
             self.advance(position)
 
     def in_order(self, one: int, other: int) -> bool:
-        """Whether a record certainly stands before another that was learned later; what has left the window is long past."""
-        flags, held = self._log.flags, [position for position in (one, other) if self._log.holds(position)]
-        if any(flags(position) & PLACELESS for position in held) or (self._sooner and other in self._sooner):
+        """Whether a record certainly stands before another that was learned later."""
+        log = self._log
+        held = [position for position in (one, other) if log.holds(position)]
+        if any(log.flags(position) & PLACELESS for position in held) or (self._sooner and other in self._sooner):
             return False
-        if len(held) < 2 or any(not flags(position) & RACED for position in range(one, other + 1)):
+        if one <= 0 or not (log.has_raced(one) and log.has_raced(other)):
+            return True
+        if any(not log.flags(position) & RACED for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)):
             return True
         return self.apart(one, other)
 
     def apart(self, one: int, other: int) -> bool:
         """Whether two records were received for the first time on one session, or too far from each other to race, not long ago."""
-        placeless = (self._log.flags(one) | self._log.flags(other)) & PLACELESS
+        placeless = any(self._log.holds(position) and self._log.flags(position) & PLACELESS for position in (one, other))
         return self._abreast is not None and not placeless and self._abreast.apart(one, other)

@@ -24,7 +24,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.breaks import Break
 from prober.core.counts import Counts
+from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -183,6 +185,7 @@ _SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType
 
 _KINDS: Final[tuple[type, ...]] = (
     KeyGroup,
+    DivergenceCheck,
     EpochRecord,
     Publication,
     KeyChecker,
@@ -196,6 +199,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Overtaken,
     HolderCheck,
     Acknowledgements,
+    Break,
     Attempts,
     LivenessCheck,
     Owed,

@@ -21,6 +21,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from prober.core.events import LONG_AGO, Delivered
+from prober.core.flow import Flow
 from prober.core.positions import NO_STAMP
 
 SPANS_PER_DELAY: Final = 16
@@ -60,57 +61,6 @@ class Session:
         self.unseen = unseen
 
 
-class Flow:
-    """The flow control of a stream: how much may be unacknowledged on it, and what is.
-
-    What is outstanding counts until it is acknowledged or refused, at the latest until every lease on the stream is over. A size that
-    is not known is taken as unlimited, so that the service is rather excused.
-    """
-
-    __slots__ = ("_bytes", "_freeing_until_t", "_leased_until_t", "_max_bytes", "_max_messages", "_outstanding")
-
-    def __init__(self, max_messages: float, max_bytes: float) -> None:
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._freeing_until_t = LONG_AGO
-        self._outstanding: dict[int, float] = {}
-        self._bytes = 0.0
-        self._leased_until_t = LONG_AGO
-
-    def take(self, token: int, size: float, leased_until_t: float) -> None:
-        """A message was delivered on the stream: there was room for it."""
-        self.release(token, LONG_AGO)
-        self._freeing_until_t = LONG_AGO
-        self._outstanding[token] = size
-        self._bytes += size
-        self._leased_until_t = max(self._leased_until_t, leased_until_t)
-
-    def extend(self, token: int, leased_until_t: float) -> None:
-        """The lease of a message was extended."""
-        if token in self._outstanding:
-            self._leased_until_t = max(self._leased_until_t, leased_until_t)
-
-    def release(self, token: int, settled_t: float) -> None:
-        """A message was acknowledged or refused, which the service has applied by `settled_t`."""
-        if self._full and settled_t > self._freeing_until_t:
-            self._freeing_until_t = settled_t
-        size = self._outstanding.pop(token, None)
-        if size is not None:
-            self._bytes = sum(self._outstanding.values()) if self._bytes == inf else self._bytes - size
-        if not self._outstanding:
-            self._bytes = 0.0
-            self._leased_until_t = LONG_AGO
-
-    def used_up_until_t(self) -> float:
-        """Until when the service may send no more on the stream, as things are; long ago if it may."""
-        return self._leased_until_t if self._full else self._freeing_until_t
-
-    @property
-    def _full(self) -> bool:
-        many = len(self._outstanding) >= self._max_messages
-        return bool(self._outstanding) and (many or self._bytes >= self._max_bytes < inf)
-
-
 class Span:
     """Deliveries of one session from `first_t` to `last_t` whose highest position is `position`, delivered by event `number`.
 
@@ -148,12 +98,14 @@ class Track:
     held                        position -> `Held` for what its subscriber certainly holds, ascending.
     rewound_t                   when a delivery on it last rewound the key.
     unsettled_until_t           until then, something that was received on it may still count as held, though not certainly.
+    after_foreign               whether a foreign message came after its latest delivery.
     spans                       its deliveries before the latest one, as far as they may matter; see the head of this file.
     """
 
     __slots__ = (
         "_highest_held",
         "_leased_until_t",
+        "after_foreign",
         "held",
         "last",
         "last_number",
@@ -178,6 +130,7 @@ class Track:
         self.last_number = 0
         self.run_start = 0
         self.run_start_t = LONG_AGO
+        self.after_foreign = False
         self.spans: list[Span] = []
 
     def distrust(self) -> None:
@@ -204,6 +157,7 @@ class Track:
         self.last = position
         self.last_t = t
         self.last_number = number
+        self.after_foreign = False
 
     def _remember_last(self, needed_from_t: float) -> None:
         spans = self.spans
@@ -420,6 +374,9 @@ class Tracks:
         return max([self.unsettled_until_t, *(track.busy_until_t for track in self.by_session.values())])
 
 
+NONE_ABREAST: Final[frozenset[int]] = frozenset()
+
+
 class Arrival:
     """One delivery on its way through the checks.
 
@@ -429,10 +386,12 @@ class Arrival:
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
     proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
+    abreast     where sessions race and it is new: positions that may as well stand behind it, 0 for any other.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
 
     __slots__ = (
+        "abreast",
         "copies_id",
         "epoch",
         "generation",
@@ -466,6 +425,7 @@ class Arrival:
         self.new = False
         self.copies_id = False
         self.proven = False
+        self.abreast: frozenset[int] | set[int] = NONE_ABREAST
 
 
 def stamp_of(event: Delivered) -> int:

@@ -14,14 +14,18 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
+from prober.core.flow import Flow, UnseenFlow
 from prober.core.rules import Assumptions, Mode, Rules
-from prober.core.sessions import Flow, Session
+from prober.core.sessions import Session
 from prober.core.waiting import WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
 LOSSES_KEPT: Final = 64
 """Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
+
+OVER_KEPT: Final = 1024
+"""Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
 
 SAMPLES_PER_DEADLINE: Final = 32
 
@@ -39,6 +43,7 @@ class Subscription:
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
+    first_seen_t    when its first session was seen, `inf` before.
     complete        whether every session was seen to open, so that no unknown one can deliver.
     holed           whether the record had a hole.
     sessions        those that are open, by name.
@@ -51,10 +56,12 @@ class Subscription:
         "_held",
         "_losses",
         "_open_streams",
+        "_over",
         "_unanswered",
         "ack_settled_s",
         "assumptions",
         "complete",
+        "first_seen_t",
         "holed",
         "index",
         "last_closed_t",
@@ -89,12 +96,14 @@ class Subscription:
         self.settles_until_t = LONG_AGO
         self.settling = ""
         self.seen = False
+        self.first_seen_t = inf
         self.complete = True
         self.holed = False
         self.losses = 0.0
         self.lost_until_t = LONG_AGO
-        self.racing = rules.clock_error_s > 0
+        self.racing = rules.clock_error_s > 0 or self.streaming  # until a stream is seen to open, any may deliver
         self.sessions: dict[str, Session] = {}
+        self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
@@ -107,10 +116,11 @@ class Subscription:
 
         One that was never seen to open is taken to have been there all along.
         """
-        session = self.sessions.get(name)
-        if session is None:
+        session = self.sessions.get(name) or self._over.get(name)
+        if session is None or session.closed_t < t:
             self.complete = False
-            session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
+            flow = UnseenFlow() if self.streaming else None
+            session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:
             self._answer(session, t)
         return session
@@ -119,6 +129,8 @@ class Subscription:
         """A session began; a name used again is a new session, and the old one is over."""
         if event.session in self.sessions:
             self._end(event.session, event.t, lost=False)
+        if not self.seen:
+            self.racing = self.rules.clock_error_s > 0
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
             self.losses = inf
@@ -135,6 +147,7 @@ class Subscription:
         self.holed = True
         for name in list(self.sessions):
             self._end(name, t, lost=True)
+        self._over.clear()
 
     def is_alone(self, session: Session) -> bool:
         """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
@@ -148,16 +161,24 @@ class Subscription:
         """
         rules = self.rules
         unknown = not self.complete  # a stream that was not seen to open may be anybody's
-        if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
+        over = session.closed_t < inf  # what comes after that came beside another one
+        if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
+    @property
+    def race_max_s(self) -> float:
+        """The most that this can be on any session, at any time."""
+        return self.rules.clock_error_s + (self.rules.delivery_delay_max_s if self.streaming else 0.0)
+
     def _begin(self, session: Session, t: float) -> Session:
         self.sessions[session.name] = session
+        self._over.pop(session.name, None)
         if self.open == 0 and (self.up_since_t == inf or self.streaming):
             self.up_since_t = t
         self.open += 1
         self.seen = True
+        self.first_seen_t = min(self.first_seen_t, t)
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
             self.racing = self.racing or streams > 1 or not self.complete
@@ -173,6 +194,11 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
+        if self.racing:
+            self._over.pop(name, None)
+            self._over[name] = session
+            if len(self._over) > OVER_KEPT:
+                del self._over[next(iter(self._over))]
         self.open -= 1
         if self.streaming:
             self._end_stream(session, t)

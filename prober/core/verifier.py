@@ -156,6 +156,7 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.finish()
+            group.compare(inf)
         self._counts.keys = len(self._keys)
         decided, self._decided = self._decided, []
         return decided

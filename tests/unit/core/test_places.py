@@ -23,7 +23,7 @@ class Key:
     def learn(self, session: str, t: float, *, proven: bool = False) -> int:
         seq = self.log.frontier + 1
         position = self.log.learn(seq, 0, 0, seq, seq, LONG_AGO)
-        self.places.learned(First(t, position, "e", seq, proven, 0.0, 0.0, 1.0, RACE_S), session, (), 0.0)
+        self.places.learned(First(t, position, "e", seq, proven, 0.0, 0.0, 1.0, RACE_S), session, (), 0.0, LONG_AGO)
         return position
 
 

@@ -47,6 +47,11 @@ def precedes(one: Delivered, other: Delivered) -> bool:
     return one.epoch == other.epoch and one.seq < other.seq
 
 
+def awaits(first: Delivered, other: Delivered) -> bool:
+    """What stands first waits for what has the number before."""
+    return other.seq == first.seq - 1
+
+
 def let_through(waiting: PutBack, now: float, waits: Callable[[Delivered], bool] = all_wait) -> list[tuple[str, int]]:
     """What is let through, by session and event number."""
     passed = []
