@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prober.core.docket import Docket
+from prober.core.epoch_order import EpochOrder
 from prober.core.findings import Facts, Kind
-from prober.core.order import EpochOrder
 from prober.core.positions import LearnedLog
 from prober.core.publications import Early, EpochRecord, Publication
 from prober.core.sessions import Arrival

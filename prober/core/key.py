@@ -17,6 +17,7 @@ from typing import Final
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import HOLE, Docket
+from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
 from prober.core.integrity import (
@@ -31,7 +32,7 @@ from prober.core.integrity import (
     note_service_duplicate,
 )
 from prober.core.liveness import LivenessCheck
-from prober.core.order import EpochOrder, OrderCheck
+from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, first_of

@@ -30,25 +30,14 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.epoch_order import LATE_MAX, EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
 from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
-from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
-
-OVERTAKEN_MAX: Final = 4096
-"""Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
-FILTERED_MAX: Final = 256
-"""The same where a filter may exclude them: beyond that the oldest is taken to be excluded."""
-LATE_MAX: Final = 256
-"""Republished ones that are waited for per epoch; no more are noted beyond that."""
-GONE_MAX: Final = 256
-"""Sequence numbers remembered per epoch that were dead-lettered before they were received."""
-
-_NOTHING: Final[frozenset[int]] = frozenset()
 
 SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
@@ -56,151 +45,6 @@ DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-le
 SECOND_COPY: Final = (
     "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"
 )
-
-
-class EpochOrder:
-    """How far the primaries of one epoch, published in one region, have been received on one subscription.
-
-    index       small number that stands for the epoch and region in the learned log.
-    behind      the last publication that was passed, None before the first; `passed` is its rank.
-    settled     whether a baseline is known: always, unless it has to be adopted.
-    last        the primary that stands furthest in the log: its publication, its position, and the event that delivered it.
-    overtaken   publications that were passed and have not been received.
-    late        overtaken publications that were republished behind what overtook them and confirmed: to come before what is handed over
-                after that.
-    highest     where the baseline is adopted: the highest sequence number received.
-    lost_rank   up to here it was told that something of a later epoch had come first.
-    gone        sequence numbers that were dead-lettered before they were received.
-    """
-
-    __slots__ = (
-        "behind",
-        "gone",
-        "highest",
-        "index",
-        "last",
-        "last_number",
-        "last_position",
-        "late",
-        "lost_rank",
-        "overtaken",
-        "passed",
-        "real_time",
-        "record",
-        "settled",
-    )
-
-    def __init__(self, index: int, record: EpochRecord, real_time: RealTime, *, settled: bool) -> None:
-        self.index = index
-        self.record = record
-        self.real_time = real_time
-        self.settled = settled
-        self.behind: Publication | None = None
-        self.passed = 0
-        self.lost_rank = 0
-        self.last: Publication | None = None
-        self.last_position = 0
-        self.last_number = 0
-        self.overtaken: dict[int, Overtaken] = {}
-        self.late: tuple[Publication, ...] = ()
-        self.gone = _NOTHING
-        self.highest = 0
-
-    def pending(self) -> Iterator[Publication]:
-        """The publications of the region that were not passed, in order."""
-        region = self.real_time.region
-        publication = self.behind.following if self.behind is not None else self.record.oldest
-        while publication is not None and publication.region != region:
-            self.come_past(publication)
-            publication = publication.following
-        while publication is not None:
-            if publication.region == region:
-                yield publication
-            publication = publication.following
-
-    def primary(self, publication: Publication, position: int, number: int) -> Primary:
-        """What is to be known of a primary that was received."""
-        return Primary(position, publication.seq, number, publication.confirmed_number, publication.ordered_t, self.record.name)
-
-    @property
-    def last_primary(self) -> Primary:
-        """The primary that stands furthest in the log."""
-        return BEFORE_ALL if self.last is None else self.primary(self.last, self.last_position, self.last_number)
-
-    @property
-    def last_seq(self) -> int:
-        """Its sequence number, 0 if there is none."""
-        return 0 if self.last is None else self.last.seq
-
-    def come_past(self, publication: Publication) -> None:
-        """Everything up to this publication has been passed."""
-        self.behind = publication
-        self.passed = publication.rank
-
-    def is_next(self, publication: Publication, position: int) -> bool:
-        """Whether a primary is the one that was invoked next, with the next number, and stands behind all others."""
-        last = self.last
-        return (
-            last is not None
-            and publication.rank == self.passed + 1
-            and publication.seq == last.seq + 1
-            and position > self.last_position
-            and not self.overtaken
-        )
-
-    def awaits(self, publication: Publication) -> bool:
-        """Whether the primary has not been received; False before a baseline is known."""
-        if not self.settled or publication.seq in self.gone:
-            return False
-        return publication.rank > self.passed or publication.seq in self.overtaken
-
-    def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
-        """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
-        for publication in self.still_late():
-            if publication.invoked_t > excused_until_t:
-                yield publication
-        if self.settled and self.record.confirmed_rank > self.passed:
-            for publication in self.pending():
-                owed = publication.token is not None and publication.invoked_t > excused_until_t
-                if owed and publication.seq not in self.gone and publication.seq not in self.overtaken:
-                    yield publication
-
-    def still_late(self) -> list[Publication]:
-        """What was republished behind others and has not come."""
-        if self.late:
-            self.late = tuple(publication for publication in self.late if publication.seq in self.overtaken)
-        return list(self.late)
-
-    def dismiss(self, publication: Publication) -> None:
-        """Its record left the subscription before it was received."""
-        if self.awaits(publication):
-            self.overtaken.pop(publication.seq, None)
-            self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
-
-    def missing(self) -> Iterator[Overtaken]:
-        """Confirmed publishes that had to come before what overtook them, and have not come."""
-        return (overtaken for overtaken in self.overtaken.values() if overtaken.bound)
-
-    def interrupt(self) -> None:
-        """The record has a hole: the baseline is adopted anew, and nobody waits for what was published before."""
-        if self.record.latest is not None:
-            self.come_past(self.record.latest)
-        self.settled = False
-        self.last = None
-        self.last_position = 0
-        self.overtaken.clear()
-
-    def overtake(self, publication: Publication, by: Primary, t: float, *, bound: bool) -> None:
-        """Notes that a publication was overtaken; beyond `OVERTAKEN_MAX` no more are noted."""
-        if len(self.overtaken) < OVERTAKEN_MAX:
-            self.overtaken[publication.seq] = Overtaken(publication, by, t, bound)
-
-    def overtake_filtered(self, publication: Publication, by: Primary, t: float) -> None:
-        """The same where the filter may exclude it: beyond `FILTERED_MAX` the oldest is taken to be excluded."""
-        self.overtaken[publication.seq] = Overtaken(publication, by, t, bound=False)
-        if len(self.overtaken) > FILTERED_MAX:
-            oldest = self.overtaken.pop(next(iter(self.overtaken)))
-            self.record.give_up(oldest.publication)
 
 
 class Lost(NamedTuple):

@@ -28,14 +28,14 @@ from prober.core.breaks import Break
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
+from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck, Owed
-from prober.core.order import EpochOrder, OrderCheck
+from prober.core.order import OrderCheck
 from prober.core.places import Places
 from prober.core.positions import LearnedLog
-from prober.core.primaries import Overtaken, RealTime
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules

@@ -13,7 +13,7 @@ LONG_MODULES = {
     "prober/core/holder.py": 530,
     "prober/core/key.py": 720,
     "prober/core/liveness.py": 430,
-    "prober/core/order.py": 710,
+    "prober/core/order.py": 600,
     "prober/core/publications.py": 450,
     "prober/core/sessions.py": 480,
     "prober/core/verifier.py": 410,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core import order as order_module
+from prober.core import epoch_order as order_module
 from prober.core.rules import Rules
 from tests.unit.core.cases import Case, case, findings, only, say
 
