@@ -98,10 +98,10 @@ def judge_early_claims(
     t: float,
 ) -> None:
     """What came before its publish was confirmed, with another id: that must not be the one that another publish was confirmed with."""
-    for delivery in early:
-        named = primary(delivery.token) if delivery.token != publication.token else None
+    for seen in early:
+        named = primary(seen.token) if seen.token != publication.token else None
         if named is not None and named is not publication:
-            witnesses = (named.invoked_number, named.confirmed_number, delivery.number)
+            witnesses = (named.invoked_number, named.confirmed_number, seen.number)
             facts: Facts = {
                 "seq": publication.seq,
                 "epoch": _epoch_of(publication, records),

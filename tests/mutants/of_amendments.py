@@ -10,7 +10,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # a record is a message id with a publish time
     excuse("publish-times-ignored", "positions.py", "        if stamp == NO_STAMP or not self._stamps:\n            return position", "        if position:\n            return position", "A message that the service stored twice is one record."),
     rule("a-second-copy-hides-the-first", "positions.py", "if not self.flags(position) & SHARED:", "if position:", "An acknowledgement, which names the id alone, is for the latest copy."),
-    excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n", "        if arrival.position < 0:\n", "A second copy is judged as if it were the primary."),
+    excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n            self._order.learn", "        if arrival.position < 0:\n            self._order.learn", "A second copy is judged as if it were the primary."),
     # what may have been sent and lost
     excuse("lost-sends-are-skips", "redelivery.py", "return LOST if skip.acked and self._subscription", 'return LOST if skip.due_t < 0 and self._subscription', "What was sent into a stream that broke was not sent."),
     rule("unacked-may-be-lost", "redelivery.py", "return LOST if skip.acked and self._subscription", "return LOST if self._subscription", "What was lost and never acknowledged need not come again."),
@@ -33,7 +33,11 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
-    rule("put-back-for-ever", "racing.py", "            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:", "            if now == inf:", "What was put back is decided only at the end."),
+    rule("only-one-of-a-pair-is-asked", "places.py", "if one <= 0 or not (log.has_raced(one) and log.has_raced(other)):", "if one <= 0 or not (log.has_raced(one) or log.has_raced(other)):", "What did not race itself has no certain place beside what did."),
+    excuse("copies-elsewhere-prove-the-order", "places.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
+    excuse("waits-as-long-as-the-first", "racing.py", "        elif queue[-1][0] > due_t:", "        else:", "What follows something that was put back waits as long as that, however late it came."),
+    rule("republished-behind-is-not-owed", "order.py", "        elif len(order.late) < LATE_MAX:\n            order.late += (publication,)", "        elif len(order.late) < 0:\n            order.late += (publication,)", "What was republished behind others is never missed."),
+    rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),
     excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and unknown:", "Streams of one client do not race."),
     # amnesties
     excuse("amnesty-overwritten", "docket.py", "        if until_t > self.amnesty_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),
@@ -42,7 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
     excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
     # clocks that differ
-    excuse("clock-error-ignored-in-order", "order.py", "publication.confirmed_t + self._docket.rules.clock_error_s < real_time.t", "publication.confirmed_t < real_time.t", "In real time clocks agree."),
+    excuse("clock-error-ignored-in-order", "order.py", "eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
     excuse("clock-error-ignored-in-predecessors", "redelivery.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
     excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
@@ -65,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("outstanding-without-exactly-once", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
     rule("excuse-not-judged", "redelivery.py", "                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)\n", "", "A copy that explains a skip was held by nobody."),
     # regions
-    excuse("regions-ignored-in-session-order", "order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
+    excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
     excuse("regions-ignored-in-real-time", "order.py", "real_time = next((known for known in self._real_times if known.region == region), None)", "real_time = next(iter(self._real_times), None)", "Real time orders records of several regions."),
     excuse("regions-ignored-in-runs", "redelivery.py", "        if not here:\n            return ELSEWHERE\n", "", "A run must include what was published in another region."),
     # excerpts
@@ -76,7 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("cross-epoch-gap-dropped", "order.py", "            self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)\n\n    def _lost_before", "            del due_t\n\n    def _lost_before", "The lost tail of an epoch is not missed when a later one is received."),
     rule("refused-and-moved-on-dropped", "liveness.py", "            if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:", "            if self.last_delivery_t < 0:", "A key that moves on need not bring back what was refused."),
     excuse("refused-and-moved-on-at-once", "liveness.py", "moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)", "moved_on[position] = owed.due_t - rules.unacked_deadline_s", "A key may not move on before what was refused."),
-    rule("confirmation-conflict-dropped", "integrity.py", "    if not position or log.seq(position) == publication.seq:\n        return", "    if position >= 0:\n        return", "A confirmation may name the id of another message that was delivered."),
+    rule("confirmation-conflict-dropped", "integrity.py", "    if not position:\n        return\n    delivered", "    if position >= 0:\n        return\n    delivered", "A confirmation may name the id of another message that was delivered."),
     rule("phantom-retires-numbers", "positions.py", "        if not self._flags[slot] & STRANGE:", "        if self._flags[slot] >= 0:", "A phantom with a high number hides everything after it."),
     # an acknowledgement excuses its own message only
     rule("any-acknowledgement-excuses", "acknowledgements.py", "self._latest.get(position, self._forgotten_t)", "max(self._latest.values())", "The latest acknowledgement of any message of the key excuses."),

@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant, excuse, rule
 MUTANTS: tuple[Mutant, ...] = (
     excuse("stuck-although-moving", "liveness.py", "since_t = max(first.confirmed_t, quiet_since_t)", "since_t = first.confirmed_t", "A slow key is stuck."),
     excuse("stuck-since-invoked", "liveness.py", "since_t = max(first.confirmed_t, quiet_since_t)", "since_t = max(first.invoked_t, quiet_since_t)", "A message is owed before it was accepted."),
-    excuse("unbound-is-lost", "order.py", "(overtaken for overtaken in self.overtaken.values() if overtaken.bound)", "(overtaken for overtaken in self.overtaken.values())", "A publish of unknown outcome can be lost."),
+    excuse("unbound-is-lost", "epoch_order.py", "(overtaken for overtaken in self.overtaken.values() if overtaken.bound)", "(overtaken for overtaken in self.overtaken.values())", "A publish of unknown outcome can be lost."),
     excuse("run-of-what-was-sought", "key.py", "        if self.log.frontier > self._redelivery.sought_frontier:\n", "        if self.log.frontier:\n", "A run over what a seek may have passed over must come to its end."),
     excuse("run-must-bring-dead-letters", "liveness.py", "        while self._log.holds(target) and self._log.flags(target) & REMOVED:\n            target -= 1\n", "", "A run must bring dead-lettered messages again."),
     rule("ack-alone-clears-a-run", "liveness.py", "        if self.run is not None:\n            self._advance(self.run, self.run.reached, self.run.target)", "        self.run = None", "An acknowledgement ends a run."),
