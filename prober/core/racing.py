@@ -144,10 +144,11 @@ class First(NamedTuple):
     ordered_t: float
     completed_t: float
     race_s: float
+    region: str = ""
 
     def precedes(self, other: First, eps: float) -> bool:
         """Whether this one certainly stands before the other in the log: by session order or in real time."""
-        if not self.proven:
+        if not self.proven or self.region != other.region:
             return False
         in_session = other.proven and self.epoch == other.epoch and self.seq < other.seq and self.ordered_t <= other.ordered_t
         return in_session or self.completed_t + (eps if self.epoch != other.epoch else 0.0) < other.invoked_t
@@ -236,9 +237,9 @@ def first_of(event: Arrival | Delivered, token: int, publication: Publication | 
     t, epoch, seq = event.t, event.epoch, event.seq
     if publication is None:
         return First(t, position, epoch, seq, False, LONG_AGO, LONG_AGO, inf, race_s)
-    invoked_t, _ = publication.origin(token, event.generation)
+    invoked_t, region = publication.origin(token, event.generation)
     proven, ordered_t, completed_t = publication.token == token, publication.ordered_t, publication.confirmed_t
-    return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s)
+    return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s, region)
 
 
 def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LONG_AGO) -> bool:
