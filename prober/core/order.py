@@ -29,11 +29,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.certainty import Places
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.epoch_order import LATE_MAX, EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.places import Places
 from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival

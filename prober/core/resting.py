@@ -25,6 +25,7 @@ from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.breaks import Break
+from prober.core.certainty import Places
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
@@ -34,7 +35,6 @@ from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import OrderCheck
-from prober.core.places import Places
 from prober.core.positions import LearnedLog
 from prober.core.publications import Attempts, EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck

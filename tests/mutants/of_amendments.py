@@ -33,8 +33,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
-    rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
-    excuse("copies-elsewhere-prove-the-order", "places.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
+    rule("what-stands-between-divides-nothing", "certainty.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
+    excuse("copies-elsewhere-prove-the-order", "certainty.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
     excuse("waits-as-long-as-the-first", "racing.py", "        elif queue[-1][0] > due_t:", "        else:", "What follows something that was put back waits as long as that, however late it came."),
     rule("republished-behind-is-not-owed", "order.py", "        elif len(order.late) < LATE_MAX:\n            order.late += (publication,)", "        elif len(order.late) < 0:\n            order.late += (publication,)", "What was republished behind others is never missed."),
     rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),
