@@ -33,7 +33,7 @@ from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
-from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
+from prober.core.racing import Abreast, First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
@@ -215,6 +215,7 @@ class KeyChecker:
             elif log.is_retired(arrival.token, order.index, arrival.seq):
                 return False  # of two records under one id the other has left the window
             else:
+                arrival.copies_id = True
                 self._learn(arrival, order, publication)
                 self._note_copy(arrival, order, known)
             return True
@@ -230,7 +231,6 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
-        arrival.copies_id = True
         for position in (known, arrival.position):
             self.log.mark(position, SHARED)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
@@ -281,9 +281,11 @@ class KeyChecker:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
         log, session = self.log, arrival.track.session
         race_s = self.subscription.race_s(session)
-        if self._in_doubt or (not arrival.proven and race_s > self._rules.clock_error_s):
-            log.mark(arrival.position, RACED)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        if arrival.copies_id:  # the second record of a message need not keep its place
+            first = first._replace(proven=False)
+        if self._in_doubt or (not first.proven and race_s > self._rules.clock_error_s):
+            log.mark(arrival.position, RACED)
         self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
         for position in raced:
@@ -331,7 +333,7 @@ class KeyChecker:
             reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
-        if self.log.frontier > self._redelivery.sought_frontier:
+        if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )
@@ -486,8 +488,10 @@ class KeyChecker:
         ):
             self.log.confirm(position, event.t, number)
 
-    def dead_lettered(self, event: DeadLettered) -> None:
+    def dead_lettered(self, event: DeadLettered, number: int) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
+        if self._put_back is not None and self._put_back.leaves(event, number):
+            return
         token = hash(event.message_id)
         newest = self.log.find(token)
         if not newest:
@@ -514,7 +518,9 @@ class KeyChecker:
         publication = self._publication(event)
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
-        return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
+        token = hash(event.message_id)
+        invoked_t, _ = publication.origin(token, event.generation)
+        return not self.log.find(token) and self._order.waits(publication, event.epoch, invoked_t)
 
     def _awaits(self, first: Delivered, event: Delivered) -> bool:
         """Whether a delivery that was put back may wait for another one, which was never received before."""
@@ -571,7 +577,7 @@ class KeyChecker:
         publication = self._publication(event)
         return inf if publication is None else publication.invoked_number
 
-    def _go_on(self, event: SessionEvent, number: int) -> None:
+    def _go_on(self, event: Waiting, number: int) -> None:
         if isinstance(event, Delivered):
             self._deliver(event, number)
         elif isinstance(event, Acked):
@@ -580,6 +586,8 @@ class KeyChecker:
             self.nacked(event, number)
         elif isinstance(event, LeaseModified):
             self.lease_modified(event, number)
+        elif isinstance(event, DeadLettered):
+            self.dead_lettered(event, number)
         else:
             self.ack_confirmed(event, number)
 

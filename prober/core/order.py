@@ -354,6 +354,14 @@ class OrderCheck:
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
+    def is_anywhere(self, position: int) -> bool:
+        """Whether a position inside the window may be of any region: its publish is not on record any more, or never was."""
+        if not self._log.flags(position) & RACED:
+            return False
+        record = self._records.get(self.epoch_name(self._log.epoch(position)))
+        before_record = record is not None and self._log.seq(position) < record.first and any(record.regions)
+        return self.several_regions or before_record
+
     def has_expired(self, invoked_t: float, t: float) -> bool:
         """Whether what was published then may be older than the retention at `t`."""
         return invoked_t < self.expired_t(t)
@@ -450,8 +458,8 @@ class OrderCheck:
                 return True
         return False
 
-    def waits(self, publication: Publication, epoch: str) -> bool:
-        """Whether something that has not been received must come before the first record of this publication."""
+    def waits(self, publication: Publication, epoch: str, invoked_t: float) -> bool:
+        """Whether something that has not been received must come before a record of this publication, invoked at `invoked_t`."""
         order = self.epoch(epoch, publication.region)
         if order is None or not order.settled or publication.rank <= order.passed:
             return False
@@ -461,7 +469,7 @@ class OrderCheck:
             gone = earlier.certainly_unsent or earlier.seq in order.gone
             if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
                 return True
-        return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+        return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
 
     def precedes(self, publication: Publication, epoch: str, other: Publication, other_epoch: str) -> bool:
         """Whether the primary of one publication must come before any record of another."""
@@ -611,7 +619,7 @@ class OrderCheck:
     def _judge_other_epochs(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
         lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
-        for other, earlier in self._lost_before(order, publication, self._free_until_t(arrival.t)):
+        for other, earlier in self._lost_before(order, publication.invoked_t, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
@@ -620,13 +628,11 @@ class OrderCheck:
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
 
-    def _lost_before(
-        self, order: EpochOrder, publication: Publication, expired_t: float
-    ) -> Iterator[tuple[EpochOrder, Publication]]:
-        """Publishes of other epochs of the region that completed before this one was invoked, and have not been received."""
+    def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
+        """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""
         if self._docket.rules.filtered:
             return
-        before_t = publication.invoked_t - self._docket.rules.clock_error_s
+        before_t = invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
                 continue

@@ -317,7 +317,7 @@ class RedeliveryCheck:
         if not here:
             return ELSEWHERE
         flags = self._log.flags
-        if self._orders.several_regions and self._log.holds(after) and flags(after) & RACED:
+        if self._log.holds(after) and self._orders.is_anywhere(after):
             return ELSEWHERE
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
         return RACING if raced else ""
