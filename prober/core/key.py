@@ -324,15 +324,10 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        reached = 0
-        sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
-        arrival.track.drop_from(arrival.position)
-        for track in self._tracks.others(arrival.track):
+        for track in self._tracks:
             track.drop_from(arrival.position)
-            reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
-        for spans in self._tracks.past:
-            reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
+        reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)

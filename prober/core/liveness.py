@@ -42,8 +42,9 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
-from prober.core.order import EpochOrder, OrderCheck, Overtaken
+from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
+from prober.core.primaries import Overtaken
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks
