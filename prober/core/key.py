@@ -231,8 +231,9 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
+        raced = RACED if self.subscription.racing else 0  # then either may be the first of the two
         for position in (known, arrival.position):
-            self.log.mark(position, SHARED)
+            self.log.mark(position, SHARED | raced)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 

@@ -36,13 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import EpochOrder, OrderCheck
+from prober.core.owed import Owed, Run
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.primaries import Overtaken
 from prober.core.publications import Publication
@@ -54,31 +55,6 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
-
-
-class Owed:
-    """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
-
-    `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
-    """
-
-    __slots__ = ("due_t", "lease_end_t", "number", "refused")
-
-    def __init__(self, due_t: float, number: int) -> None:
-        self.due_t = due_t
-        self.number = number
-        self.lease_end_t = due_t
-        self.refused = False
-
-
-class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
-
-    target: int
-    reached: int
-    number: int
-    t: float
-    start: int
 
 
 class LivenessCheck:
@@ -242,17 +218,27 @@ class LivenessCheck:
         deadline_t = self._deadline(quiet_since_t, self._docket.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
-        self.run = None
+        doubt = self._doubt_of(run, deadline_t)
+        excuse = doubt or self._excuse(quiet_since_t, deadline_t)
+        if excuse is None or (excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told):
+            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
         if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
-            facts: dict[str, Fact] = {
-                "target": self._log.seq(run.target),
-                "since_t": quiet_since_t,
-                "seconds": deadline_t - quiet_since_t,
-            }
-            facts["epoch"] = self._orders.epoch_name(self._log.epoch(run.target))
-            witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
-            self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, self._doubt_of(run, deadline_t))
+            self._file_run(run, quiet_since_t, deadline_t, excuse)
+        if excuse == HELD_ELSEWHERE:
+            self._told |= {Kind.REDELIVERY_STALL}
+            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
+        self.run = None
         return inf
+
+    def _file_run(self, run: Run, since_t: float, deadline_t: float, doubt: str) -> None:
+        facts: dict[str, Fact] = {
+            "target": self._log.seq(run.target),
+            "since_t": since_t,
+            "seconds": deadline_t - since_t,
+            "epoch": self._orders.epoch_name(self._log.epoch(run.target)),
+        }
+        witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
+        self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
 
     def _doubt_of(self, run: Run, deadline_t: float) -> str:
         if self._docket.rules.dead_letter_max_attempts:

@@ -298,9 +298,10 @@ class OrderCheck:
         """Whether a position inside the window may be of any region: its publish is not on record any more, or never was."""
         if not self._log.flags(position) & RACED:
             return False
+        regions = {region for record in self._records.values() for region in record.regions}
         record = self._records.get(self.epoch_name(self._log.epoch(position)))
-        before_record = record is not None and self._log.seq(position) < record.first and any(record.regions)
-        return self.several_regions or before_record
+        before_record = record is not None and self._log.seq(position) < record.first and any(regions)
+        return len(regions) > 1 or before_record
 
     def has_expired(self, invoked_t: float, t: float) -> bool:
         """Whether what was published then may be older than the retention at `t`."""
@@ -483,11 +484,14 @@ class OrderCheck:
                     order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
-        bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
-        if overtaken is not None and bound:
+        if overtaken is not None and self._is_bound(publication, overtaken.by):
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
         return False
+
+    def _is_bound(self, publication: Publication, by: Primary) -> bool:
+        """Whether a publication had to come before what overtook it."""
+        return not self._docket.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         if order.is_next(publication, position):
