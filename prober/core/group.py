@@ -41,6 +41,11 @@ class KeyGroup(Publications):
 
     # --- what its subscriptions learned --------------------------------------------------------------------------------------
 
+    @property
+    def idle(self) -> bool:
+        """Whether the key is at rest and has no window to give up any more."""
+        return self.at_rest and all(checker.due_t == inf for checker in self.checkers)
+
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A checker learned a position: all subscriptions must learn the same log."""
         if len(self.checkers) > 1:

@@ -45,11 +45,12 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.breaks import Break, with_break
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, LearnedLog
+from prober.core.positions import ACKED, OLDER, RACED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.subscription import Subscription
@@ -71,12 +72,15 @@ SPLITS_MAX: Final = 256
 
 
 class Certain(NamedTuple):
-    """One message that a subscriber certainly holds; order, and so what is below, means something within one region only."""
+    """One message that a subscriber certainly holds.
+
+    `in_order`: its place and that of the delivery are certain, so that below means something.
+    """
 
     position: int
     number: int
     session: Session
-    same_region: bool = True
+    in_order: bool = True
 
 
 class Split(NamedTuple):
@@ -112,7 +116,7 @@ class Scene:
     @property
     def below(self) -> list[Certain]:
         """What is certainly held below the delivery."""
-        return [held for held in self.held if held.position < self.arrival.position and held.same_region]
+        return [held for held in self.held if held.position < self.arrival.position and held.in_order]
 
 
 class HolderCheck:
@@ -125,6 +129,7 @@ class HolderCheck:
     """
 
     __slots__ = (
+        "_breaks",
         "_contested",
         "_docket",
         "_log",
@@ -147,6 +152,7 @@ class HolderCheck:
         self._tracks = tracks
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
+        self._breaks: tuple[Break, ...] = ()
         self.pending: tuple[Split, ...] = ()
         self._contested = False
         self.owner: str | None = None
@@ -163,6 +169,8 @@ class HolderCheck:
         if self._docket.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
+            if not arrival.new and arrival.position != arrival.own + 1:
+                self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)
             return True
@@ -170,6 +178,8 @@ class HolderCheck:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
+        if not arrival.new:
+            self._note_break(arrival)
         for applies, outcome in TABLE:
             if applies(self, scene):
                 return outcome(self, scene)
@@ -177,25 +187,32 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        self._note_break(arrival)
         for track in self._tracks:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
 
-    def lets_go(self, session: str, position: int, t: float) -> None:
+    def _note_break(self, arrival: Arrival) -> None:
+        rules = self._docket.rules
+        oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
+        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
+
+    def lets_go(self, session: str, positions: list[int], t: float) -> None:
         """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
 
-        `position` 0 stands for a message that has left the window: it may be any of those.
+        That is so of any delivery of the message: one that was sent before may be applied to it. No `positions` stand for a message
+        that has left the window: it may be any of those.
         """
         eps = self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.session.name != session or not self._names(position, h)))
+            split._replace(held=tuple(held for held in split.held if not self._names(positions, held)))
             if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
             else split
             for split in self.pending
         )
 
-    def _names(self, position: int, held: Certain) -> bool:
-        return held.position == position if position else held.position <= self._log.floor
+    def _names(self, positions: list[int], held: Certain) -> bool:
+        return held.position in positions if positions else held.position <= self._log.floor
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
@@ -221,6 +238,13 @@ class HolderCheck:
         due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
         self._put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
+    def is_late_or_split(self, arrival: Arrival) -> bool:
+        """Whether a delivery came before what is held, or is a split: then it excuses no skip after what is held."""
+        if self.owner is None or self.owner == arrival.track.session.subscriber:
+            return False
+        scene = self._look(arrival)
+        return scene.late and self._above_what_is_held(scene)
+
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
@@ -229,6 +253,11 @@ class HolderCheck:
             split, *rest = self.pending
             self.pending = tuple(rest)
             self._decide(split)
+
+    def rest(self) -> None:
+        """Nothing that was sent so far is under way any more."""
+        self.acks.rest()
+        self._breaks = ()
 
     def reset(self) -> None:
         """A control operation: all holds are gone and everything may have been released."""
@@ -261,7 +290,10 @@ class HolderCheck:
         that may continue anything.
         """
         rules, session = self._docket.rules, arrival.track.session
-        if arrival.lo - rules.clock_error_s > self._start_t:
+        sent_t = arrival.lo - rules.clock_error_s
+        if any(one.explains(arrival, sent_t) for one in self._breaks):
+            return True
+        if sent_t > self._start_t:
             return False
         if self.acks.may_end(arrival.position, arrival.lo):
             return True
@@ -283,7 +315,8 @@ class HolderCheck:
         return scene.run_start > 0 and scene.run_start_t + self._docket.rules.clock_error_s >= self._start_lo
 
     def _above_what_is_held(self, scene: Scene) -> bool:
-        return bool(scene.below) and not self.acks.may_end(scene.arrival.position, scene.arrival.lo)
+        arrival = scene.arrival
+        return bool(scene.below) and not (arrival.track.after_foreign or self.acks.may_end(arrival.position, arrival.lo))
 
     def _at_or_below_what_is_held(self, scene: Scene) -> bool:
         return bool(scene.held) and not scene.below
@@ -333,7 +366,8 @@ class HolderCheck:
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
         self._docket.counts.affinity_moves_outstanding_unknown += 1
-        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+        position = 0 if scene.arrival.track.after_foreign else scene.arrival.position  # a run from who knows where
+        return self._move(scene.arrival, position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
@@ -387,6 +421,13 @@ class HolderCheck:
                 held.append(Certain(position, number, track.session))
         if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
             return  # a run that restarts at a dead-lettered message begins with the next one
+        if self._in_run_from_below(arrival):
+            return
+        sent_t = arrival.lo - rules.clock_error_s
+        if any(one.position < position and one.explains(arrival, sent_t) for one in self._breaks):
+            held = [one for one in held if one.session is arrival.track.session]  # the others began anew after this was sent
+        if not held:
+            return
         session = arrival.track.session
         alone = self._subscription.is_alone(session)
         due_t = (
@@ -404,6 +445,16 @@ class HolderCheck:
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
         self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
 
+    def _in_run_from_below(self, arrival: Arrival) -> bool:
+        """Whether what came before on its session, the place of which is not certain, may have been a rewind to below."""
+        own, position, log = arrival.own, arrival.position, self._log
+        if arrival.track.after_foreign:
+            return True
+        if not position < own <= log.frontier:
+            return False
+        raced = log.flags(own) & log.flags(position) & RACED and not self._orders.must_precede(position, own)
+        return bool(raced or log.flags(own) & OLDER)
+
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
     def _put_on_hold(self, split: Split) -> None:
@@ -417,11 +468,19 @@ class HolderCheck:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(h for h in split.held if h.position < arrival.position or h.number == arrival.number))
+            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, held)))
             if sent_t <= split.t and arrival.track.session is not split.session
             else split
             for split in self.pending
         )
+
+    def _may_drop(self, arrival: Arrival, held: Certain) -> bool:
+        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first."""
+        if held.number == arrival.number:
+            return False
+        known = self._log.holds(held.position)
+        copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
+        return copied or held.position >= arrival.position
 
     def _decide(self, split: Split) -> None:
         """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
@@ -455,7 +514,7 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._orders.share_region(p, arrival.position))
+                    Certain(p, number, track.session, self._orders.certainly_before(p, arrival))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)

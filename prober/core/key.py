@@ -31,7 +31,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
-from prober.core.positions import ACKED, NO_STAMP, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.positions import ACKED, NO_STAMP, OLDER, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import Abreast, First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -93,6 +93,7 @@ class KeyChecker:
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
+        self._order.join()
         self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
@@ -200,6 +201,7 @@ class KeyChecker:
 
     def _foreign(self, arrival: Arrival) -> None:
         self.docket.counts.deliveries_foreign += 1
+        arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
             self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
@@ -231,9 +233,11 @@ class KeyChecker:
 
     def _note_copy(self, arrival: Arrival, order: EpochOrder, known: int) -> None:
         """A known message id with another publish time."""
-        raced = RACED if self.subscription.racing else 0  # then either may be the first of the two
         for position in (known, arrival.position):
-            self.log.mark(position, SHARED | raced)
+            self.log.mark(position, SHARED)
+        if self._abreast is not None:
+            for position in self._abreast.doubt(known, arrival.position):
+                self.log.mark(position, RACED)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -260,6 +264,8 @@ class KeyChecker:
             log.mark(arrival.position, RACED | ACKED)  # it may have been received before the record, and come by a rewind
         if (publication is None or publication.several_regions) and self._several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
+        if not arrival.proven and order.record.may_predate(arrival.seq):
+            log.mark(arrival.position, RACED | OLDER)  # the log may have stood in another order when the record began
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
@@ -283,12 +289,13 @@ class KeyChecker:
         log, session = self.log, arrival.track.session
         race_s = self.subscription.race_s(session)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
-        if arrival.copies_id:  # the second record of a message need not keep its place
-            first = first._replace(proven=False)
+        if arrival.copies_id:
+            first = first._replace(proven=False)  # nothing binds the second copy
         if self._in_doubt or (not first.proven and race_s > self._rules.clock_error_s):
             log.mark(arrival.position, RACED)
         self._abreast = self._abreast or Abreast()
-        raced = self._abreast.learn(first, session.name, self._waiting_beside(session.name), self._rules.clock_error_s)
+        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
+        raced = arrival.abreast = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
             log.race(position)
 
@@ -343,7 +350,7 @@ class KeyChecker:
         rules, holder, track = self._rules, self._holder, arrival.track
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
-        acked_before = self.log.flags(position) & ACKED
+        acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
@@ -388,13 +395,13 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        elif self._holder.pending:
-            self._holder.lets_go(event.session, 0, t)
         if acking is not None and acking.session.flow is not None:
             acking.session.flow.release(token, t + self._rules.ack_settled_s)
             self.subscription.flow_changed(t)
@@ -408,8 +415,6 @@ class KeyChecker:
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
-            if self._holder.pending:
-                self._holder.lets_go(acking.session.name, position, t)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
                 if track is not acking:
@@ -425,9 +430,9 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
+        if self._holder.pending:
+            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
-            if self._holder.pending:
-                self._holder.lets_go(event.session, 0, t)
             return
         if track is not None and track.session.flow is not None:
             track.session.flow.release(token, t + self._rules.ack_settled_s)
@@ -443,8 +448,6 @@ class KeyChecker:
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
             track.let_go(position)
-            if self._holder.pending:
-                self._holder.lets_go(track.session.name, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)
@@ -708,7 +711,7 @@ class KeyChecker:
         self.log.forget()
         self._topic_key.lost_track(self)
         self._tracks.forget()
-        self._holder.acks.rest()
+        self._holder.rest()
         self._redelivery.rest()
         self._liveness.rest()
         for order in self._order.epochs:

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import RACED, LearnedLog
+from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
 from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
 from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
 from prober.core.sessions import Arrival
@@ -267,14 +267,38 @@ class OrderCheck:
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
+    def certainly_before(self, position: int, arrival: Arrival) -> bool:
+        """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that.
+
+        Races only mix up neighbours: what stands between two that raced, raced as well.
+        """
+        follower, flags = arrival.position, self._log.flags
+        share, either = self.share_region(position, follower), flags(position) | flags(follower)
+        if not share or not either & RACED:
+            return share
+        if either & OLDER or self.several_regions:
+            return False
+        if arrival.new:
+            mixed = not arrival.abreast.isdisjoint((position, 0))
+        else:
+            mixed = all(flags(between) & RACED for between in range(position, follower + 1))
+        return not mixed or self.must_precede(position, follower)
+
     def must_precede(self, position: int, follower: int) -> bool:
-        """Whether order is promised between two records inside the window: `position` was stored before `follower`, once."""
+        """Whether session order binds two records inside the window, where sessions race.
+
+        Both are primaries, neither was stored twice, and `position` was handed over first, once.
+        """
         log = self._log
-        if log.epoch(position) != log.epoch(follower) or not self.share_region(position, follower):
+        if log.flags(position) & (PRIMARY | SHARED) != PRIMARY or log.flags(follower) & (PRIMARY | SHARED) != PRIMARY:
+            return False
+        if log.epoch(position) != log.epoch(follower):
             return False
         seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
-        settled = record is not None and seq not in record.open and record.was_attempted_once(seq)
-        return settled and seq < log.seq(follower)
+        if record is None or seq >= log.seq(follower):
+            return False
+        publication = record.open.get(seq)
+        return record.was_attempted_once(seq) if publication is None else publication.attempts == 1
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -342,6 +366,13 @@ class OrderCheck:
             self._docket.epochs += 1
         return order
 
+    def join(self) -> None:
+        """The subscription is new: what was published before is awaited, as far as it is on record."""
+        for record in self._records.values():
+            if record.confirmed_rank:
+                for region in sorted({publication.region for publication in record.open.values()}):
+                    self._begin(record, region)
+
     # --- control operations --------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
@@ -381,10 +412,6 @@ class OrderCheck:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
         if self._docket.rules.filtered:
             return
-        for record in list(self._records.values()):
-            if record.confirmed_rank and not any(order.record is record for order in self.epochs):
-                for region in {publication.region for publication in record.open.values()}:
-                    self._begin(record, region)
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
                 yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
@@ -506,6 +533,8 @@ class OrderCheck:
             order.last = publication
             order.last_position = position
             order.last_number = number
+        if self._subscription.racing and self._log.holds(position):
+            self._log.mark(position, PRIMARY)
 
     def _judge_primary(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         overtaken, last = order.overtaken.pop(this.seq, None), order.last_primary

@@ -39,6 +39,10 @@ STRANGE = 16
 
 REFUSED = 32
 """A refusal was sent for the position at some time."""
+PRIMARY = 64
+"""Where sessions race: a confirmation names the position."""
+OLDER = 128
+"""The position may have been delivered, and acknowledged, before the record began."""
 
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final, NamedTuple
 
-from prober.core.events import LONG_AGO
+from prober.core.attempts import Attempts
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -45,23 +45,6 @@ class Early(NamedTuple):
     token: int
     position: int
     number: int
-
-
-class Attempts:
-    """The prober's own attempts to publish one sequence number, where there was more than one or not all of them succeeded.
-
-    invoked     when and in which region each generation was handed over.
-    open        how many have no outcome yet.
-    unknown     whether one ended without anybody knowing what it stored.
-    """
-
-    __slots__ = ("count", "invoked", "open", "unknown")
-
-    def __init__(self, t: float, region: str) -> None:
-        self.count = 1
-        self.open = 1
-        self.unknown = False
-        self.invoked: dict[int, tuple[float, str]] = {0: (t, region)}
 
 
 class Publication:
@@ -162,12 +145,8 @@ class Publication:
         return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
 
     def begun_before(self, generation: int) -> None:
-        """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""
-        attempts = self._several()
-        attempts.count += generation
-        attempts.unknown = True
-        attempts.invoked = dict.fromkeys(range(min(generation, EXCEPTIONS_KEPT)), (LONG_AGO, self.region))
-        attempts.invoked[generation] = (self.invoked_t, self.region)
+        """The first attempt on record is not the first."""
+        self._several().begun_before(generation, self.invoked_t, self.region)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
@@ -226,6 +205,7 @@ class EpochRecord:
     open        those that are not settled, in the order of their invocations.
     ranks       how many publications were invoked, and `latest` the last of them.
     confirmed_rank  the highest rank that was confirmed.
+    begun       the highest sequence number of which an attempt ended that was not seen to begin.
     complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
     regions     where any of it was published.
     """
@@ -233,6 +213,7 @@ class EpochRecord:
     __slots__ = (
         "_repeated",
         "_skipped",
+        "begun",
         "complete",
         "confirmed_rank",
         "first",
@@ -249,6 +230,7 @@ class EpochRecord:
         self.name = name
         self.first = 0
         self.last = 0
+        self.begun = 0
         self.complete = complete
         self.given_up = 0
         self.ranks = 0
@@ -271,6 +253,10 @@ class EpochRecord:
         if 0 < seq < self.first:
             return True  # the history begins in the middle of the epoch
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
+
+    def may_predate(self, seq: int) -> bool:
+        """Whether a record of `seq` that no confirmation names may be of an attempt before the record of the epoch, or in its hole."""
+        return not self.complete or 0 < seq < self.first or seq <= self.begun
 
     def was_attempted_once(self, seq: int) -> bool:
         """Whether exactly one attempt to publish a settled `seq` was recorded and nothing speaks for more."""
@@ -380,13 +366,14 @@ class Publications:
     forgotten       how many epochs were forgotten.
     """
 
-    __slots__ = ("_current", "_primaries", "epochs", "forgotten", "holed", "largest")
+    __slots__ = ("_begun", "_current", "_primaries", "epochs", "forgotten", "holed", "largest")
 
     def __init__(self) -> None:
         self.epochs: dict[str, EpochRecord] = {}
         self.holed = False
         self.largest = 0.0
         self.forgotten = 0
+        self._begun: dict[str, int] | None = None
         self._current: EpochRecord | None = None
         self._primaries: dict[int, Publication] | None = None
 
@@ -409,8 +396,18 @@ class Publications:
     def find(self, epoch: str, seq: int) -> tuple[EpochRecord, Publication] | None:
         """The record of a sequence number whose outcome is still of interest."""
         record = self.epochs.get(epoch)
-        publication = record.open.get(seq) if record is not None else None
-        return None if record is None or publication is None else (record, publication)
+        if record is None:
+            self._note_begun(epoch, seq)
+            return None
+        publication = record.open.get(seq)
+        return None if publication is None else (record, publication)
+
+    def _note_begun(self, epoch: str, seq: int) -> None:
+        """An attempt ended of an epoch of which none was seen to begin."""
+        begun = self._begun = self._begun or {}
+        begun[epoch] = max(seq, begun.pop(epoch, 0))
+        if len(begun) > EPOCHS_KEPT:
+            del begun[next(iter(begun))]
 
     def primary(self, token: int) -> Publication | None:
         """The unsettled publication that was confirmed with this token."""
@@ -445,5 +442,7 @@ class Publications:
                 del self.epochs[next(iter(self.epochs))]
                 self.forgotten += 1
             record = EpochRecord(epoch, complete=seq == 1 or not self.holed)
+            if self._begun:
+                record.begun = self._begun.pop(epoch, 0)
         self.epochs[epoch] = record
         return record

@@ -177,17 +177,19 @@ class Abreast:
         self._sessions: dict[str, deque[First]] = {}
         self._beyond_t = LONG_AGO
 
-    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it.
+    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain by it, and 0 for any others.
 
-        `waiting` was put back on other sessions, and is learned later.
+        `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
         """
         raced = {first.position for other in waiting if _abreast(first, other, eps)}
         self._forget(first)
         for session, others in self._sessions.items():
             if session != own:
-                raced |= {other.position for other in others if _abreast(first, other, eps)}
-        if raced or self._beyond_t >= first.t - first.race_s:
+                raced |= {other.position for other in others if _abreast(other, first, eps, unsettled_until_t)}
+        if self._beyond_t >= first.t - first.race_s:
+            raced.add(0)
+        if raced:
             raced.add(first.position)
         latest = self._sessions.setdefault(own, deque())
         latest.append(first)
@@ -196,6 +198,25 @@ class Abreast:
             if len(self._sessions) > 1:
                 self._beyond_t = dropped.t
         return raced
+
+    def doubt(self, one: int, other: int) -> range:
+        """Two positions turned out to be copies of one message: on two sessions that race, nothing proves which is the first.
+
+        Returns those among which neither has a certain place.
+        """
+        found = [
+            (session, at, first)
+            for session, firsts in self._sessions.items()
+            for at, first in enumerate(firsts)
+            if first.position in (one, other)
+        ]
+        if len(found) < 2 or found[0][0] == found[1][0]:
+            return range(0)
+        if abs(found[0][2].t - found[1][2].t) > max(first.race_s for _, _, first in found):
+            return range(0)
+        for session, at, first in found:
+            self._sessions[session][at] = first._replace(proven=False)
+        return range(min(one, other), max(one, other) + 1)
 
     def _forget(self, first: First) -> None:
         """What was put back is learned late, so twice the time is waited for it."""
@@ -217,8 +238,11 @@ def first_of(event: Arrival | Delivered, token: int, publication: Publication | 
     return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s)
 
 
-def _abreast(one: First, other: First, eps: float) -> bool:
-    """Whether either may stand before the other."""
-    if abs(one.t - other.t) > max(one.race_s, other.race_s):
+def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LONG_AGO) -> bool:
+    """Whether what is learned first may stand behind what is learned after it.
+
+    What came up to `unsettled_until_t` did not wait for what must precede it.
+    """
+    if abs(one.t - other.t) > max(one.race_s, other.race_s) or one.precedes(other, eps):
         return False
-    return not one.precedes(other, eps) and not other.precedes(one, eps)
+    return one.t <= unsettled_until_t or not other.precedes(one, eps)

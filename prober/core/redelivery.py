@@ -244,7 +244,8 @@ class RedeliveryCheck:
             explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
-            if explains and arrival.track.session is not skip.session and sent_t <= skip.t:
+            elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
+            if explains and elsewhere and not self._holder.is_late_or_split(arrival):
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:
@@ -313,12 +314,12 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
+        if self._log.holds(after) and self._orders.is_anywhere(after):
+            return ELSEWHERE
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
         flags = self._log.flags
-        if self._log.holds(after) and self._orders.is_anywhere(after):
-            return ELSEWHERE
         copies = RACED | SHARED
         copied = self._log.holds(after) and flags(after) & copies == copies  # it may be the later one of two records
         raced = copied or flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)

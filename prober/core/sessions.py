@@ -98,12 +98,14 @@ class Track:
     held                        position -> `Held` for what its subscriber certainly holds, ascending.
     rewound_t                   when a delivery on it last rewound the key.
     unsettled_until_t           until then, something that was received on it may still count as held, though not certainly.
+    after_foreign               whether a foreign message came after its latest delivery.
     spans                       its deliveries before the latest one, as far as they may matter; see the head of this file.
     """
 
     __slots__ = (
         "_highest_held",
         "_leased_until_t",
+        "after_foreign",
         "held",
         "last",
         "last_number",
@@ -128,6 +130,7 @@ class Track:
         self.last_number = 0
         self.run_start = 0
         self.run_start_t = LONG_AGO
+        self.after_foreign = False
         self.spans: list[Span] = []
 
     def distrust(self) -> None:
@@ -154,6 +157,7 @@ class Track:
         self.last = position
         self.last_t = t
         self.last_number = number
+        self.after_foreign = False
 
     def _remember_last(self, needed_from_t: float) -> None:
         spans = self.spans
@@ -375,6 +379,9 @@ class Tracks:
         return max([self.unsettled_until_t, *(track.busy_until_t for track in self.by_session.values())])
 
 
+NONE_ABREAST: Final[frozenset[int]] = frozenset()
+
+
 class Arrival:
     """One delivery on its way through the checks.
 
@@ -384,10 +391,12 @@ class Arrival:
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
     proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
+    abreast     where sessions race and it is new: positions that may as well stand behind it, 0 for any other.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
 
     __slots__ = (
+        "abreast",
         "copies_id",
         "epoch",
         "generation",
@@ -421,3 +430,4 @@ class Arrival:
         self.new = False
         self.copies_id = False
         self.proven = False
+        self.abreast: frozenset[int] | set[int] = NONE_ABREAST

@@ -21,10 +21,11 @@ from prober.core.waiting import WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
-OVER_KEPT: Final = 1024
-"""Sessions that are over and still known by name: what was delivered on one may be recorded or judged after its end."""
 LOSSES_KEPT: Final = 64
 """Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
+
+OVER_KEPT: Final = 1024
+"""Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
 
 SAMPLES_PER_DEADLINE: Final = 32
 
@@ -115,7 +116,7 @@ class Subscription:
         One that was never seen to open is taken to have been there all along.
         """
         session = self._sessions.get(name) or self._over.get(name)
-        if session is None:
+        if session is None or session.closed_t < t:
             self.complete = False
             flow = UnseenFlow() if self.streaming else None
             session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
@@ -201,9 +202,11 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
-        self._over[name] = session
-        if len(self._over) > OVER_KEPT:
-            del self._over[next(iter(self._over))]
+        if self.racing:
+            self._over.pop(name, None)
+            self._over[name] = session
+            if len(self._over) > OVER_KEPT:
+                del self._over[next(iter(self._over))]
         self.open -= 1
         if self.streaming:
             self._end_stream(session, t)

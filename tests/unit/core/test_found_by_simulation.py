@@ -29,6 +29,28 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("a stream from before the record, and its flow control", "P1,2 A<1@0.5 hole @1 A<2@30 A modack 2 600s@31 P3@32 ok3=m3@32.1 A ack 2@500 A<3@501 A ack 3@502 end @600"),
         legal("another key is held on to after an acknowledgement that was lost", "on k2 P1 A<1@1 A ack 1@1.1 A modack 1 600s@2 A modack 1 600s@500 on k P1@3 ok1=m1@3.1 A<1@700 A ack 1@700.1 end @900"),
         legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),
+        # who holds a key
+        legal("answered to an earlier delivery, by another clock", "P1,2 pull a@0.9 a<1@1 pull b@70 b<1@71 pull c@75 c<2@76 a ack 1@76.5", mode=PULL, clock_error_s=1),
+        legal("answered when its response seemed to be over, by another clock", "P1,2,3 pull b@9 b<1@10 pull c@10.4 c<2@10.5 b modack 1 1s@10.55 c ack 2@11 pull d@12 d<3@12.1 b ack 1@12.2", mode=PULL, clock_error_s=2, ack_lag_max_s=0.05, delivery_delay_max_s=0.1),
+        legal("a second copy seems to be the first, by another clock", "P1,2 c<2@10 c ack 2@10.1 b<1~6@10.5 a<1~5@10.55 a ack 1@10.6 b ack 1@11.5", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.05),
+        legal("a further record of a lower number, by another clock", "P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 a<1@5 a ack 1@5.1 c<2@10 c ack 2@10.1 d<x(1)@9.9 d ack 1@12", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.05, ack_lag_max_s=0.05),
+        legal("nothing tells which stands first", "P1@0 P2@0 info1@0.1 info2@0.1 pull a@0.5 pull b@0.5 a<x(1)@1 b<y(2)@1.1 b ack 2@1.2 pull c@30 c<y(2)@30.1", mode=PULL, clock_error_s=0.3),
+        legal("an old pull is answered late", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
+        legal("the same with a new message", "P1 pull a@0.9 a<1@1 a ack 1@1.1 P2@17 ok2=m2@17.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
+        # exactly-once
+        legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
+        legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
+        legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
+        # the places of messages in the log
+        legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
+        legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
+        legal("two that came while a seek settled, by two clocks", "P1,2 seek 3@9 pull a@9 pull b@9 a<2@10 a ack 2@10.1 b<1@10.4 b ack 1@10.5 pull c@40 c<1,2@41", mode=PULL, clock_error_s=1),
+        legal("a second copy of another region in between", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL),
+        # excerpts
+        legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
+        legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
+        legal("acknowledged before the record", "P9@0.5 ok9=m9@0.6 A<8@1 A<9@1.1 A ack 9@1.2 end @900"),
+        legal("an attempt that the record does not show", "info1@0.1 P1@0.2 ok1=b1@0.3 P2@0.4 ok2=m2@0.5 A<b1(1)@1 A<2@1.1 A<a1(1)@20 A<b1(1)@20.1 A<2@20.2 P3@20.3 ok3=m3@20.4 A<3@21"),
     ],
 )  # fmt: skip
 def test_legal(one: Definite) -> None:

@@ -65,7 +65,8 @@ def test_across_responses(one: Case) -> None:
         case("leases perhaps over", f"{BATCH} pull b2@57 b2<1,2,3@58", "I:PULL_OVERLAP", mode=PULL),
         case("leases certainly over", f"{BATCH} pull b2@67 b2<1,2,3@68", mode=PULL),
         case("acknowledgements settled", f"{DONE} pull b2@20 b2<4@20.1", mode=PULL),
-        case("its lease may be over, and another pull was earlier", f"{BATCH} pull b2@57 b2<1@58 pull b3@1.2 b3<2,3@58.5", "I:PULL_OVERLAP V:PULL_OVERLAP", mode=PULL),
+        case("its lease may be over, and another pull may have been answered earlier", f"{BATCH} pull b2@57 b2<1@58 pull b3@1.2 b3<2,3@58.5", "I:PULL_OVERLAP", mode=PULL),
+        case("its lease may be over, and another pull was sent later", f"{BATCH} pull b2@57 b2<1@58 pull b3@58.2 b3<2,3@58.5", "I:PULL_OVERLAP V:PULL_OVERLAP", mode=PULL),
     ],
 )  # fmt: skip
 def test_overlap(one: Case) -> None:
