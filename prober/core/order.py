@@ -319,13 +319,15 @@ class OrderCheck:
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
     def is_anywhere(self, position: int) -> bool:
-        """Whether a position inside the window may be of any region: its publish is not on record any more, or never was."""
-        if not self._log.flags(position) & RACED:
+        """Whether a position may be of any region: its publish is not on record any more, or never was, or it has left the window."""
+        log, held = self._log, self._log.holds(position)
+        if held and not log.flags(position) & RACED:
             return False
         regions = {region for record in self._records.values() for region in record.regions}
-        record = self._records.get(self.epoch_name(self._log.epoch(position)))
-        before_record = record is not None and self._log.seq(position) < record.first and any(regions)
-        return len(regions) > 1 or before_record
+        if len(regions) > 1 or not held:
+            return len(regions) > 1
+        record = self._records.get(self.epoch_name(log.epoch(position)))
+        return record is not None and log.seq(position) < record.first and any(regions)
 
     def has_expired(self, invoked_t: float, t: float) -> bool:
         """Whether what was published then may be older than the retention at `t`."""

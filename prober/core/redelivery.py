@@ -314,7 +314,7 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if self._log.holds(after) and self._orders.is_anywhere(after):
+        if self._orders.is_anywhere(after):
             return ELSEWHERE
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
