@@ -35,7 +35,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, RACED, REMOVED, SHARED, LearnedLog
+from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
@@ -320,9 +320,7 @@ class RedeliveryCheck:
         if not here:
             return ELSEWHERE
         flags = self._log.flags
-        copies = RACED | SHARED
-        copied = self._log.holds(after) and flags(after) & copies == copies  # it may be the later one of two records
-        raced = copied or flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
+        raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:
