@@ -226,6 +226,9 @@ class RedeliveryCheck:
 
     def _decide(self, skip: Skip, now: float) -> None:
         """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
+        if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
+            self._file(skip, ACKED_BEFORE)
+            return
         lost = self._loss_behind(skip)
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
