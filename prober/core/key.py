@@ -622,7 +622,7 @@ class KeyChecker:
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
         self._holder.settle(until_t)
-        self._order.settle(until_t)
+        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
         self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False

@@ -25,7 +25,7 @@ come past. What it passed without receiving it is `overtaken`. So judging a deli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -195,6 +195,10 @@ class Lost(NamedTuple):
     order: EpochOrder
     by: Primary
     publications: tuple[Publication, ...]
+
+    def has_come(self, tokens: Container[int]) -> bool:
+        """Whether any that is still awaited is among these messages."""
+        return any(one.token in tokens and self.order.awaits(one) for one in self.publications)
 
 
 class OrderCheck:
@@ -579,12 +583,17 @@ class OrderCheck:
     def _patience_s(self) -> float:
         return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
-    def settle(self, now: float) -> None:
-        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
+    def settle(self, now: float, put_back: Container[int] = ()) -> None:
+        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion.
+
+        What was `put_back`, by the tokens of the messages, has come.
+        """
         waiting = self.lost
-        self.lost = tuple(lost for lost in waiting if lost.due_t >= now and now != inf)
+        self.lost = ()
         for lost in waiting:
-            if lost not in self.lost:
+            if now != inf and (lost.due_t >= now or lost.has_come(put_back)):
+                self.lost += (lost._replace(due_t=max(lost.due_t, now)),)
+            else:
                 gap = [publication for publication in lost.publications if lost.order.awaits(publication)]
                 if gap:
                     self._gap(lost.order, gap, lost.by, lost.t)

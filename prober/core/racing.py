@@ -83,6 +83,12 @@ class PutBack:
         """What was put back first on a session that something was put back on."""
         return next(event for _, event, _ in self._queues[session] if isinstance(event, Delivered))
 
+    @property
+    def tokens(self) -> set[int]:
+        """The messages that wait."""
+        waiting = (event for queue in self._queues.values() for _, event, _ in queue)
+        return {hash(event.message_id) for event in waiting if isinstance(event, Delivered)}
+
     def times(self, message_id: str) -> int:
         """How often a message waits here."""
         waiting = (event for queue in self._queues.values() for _, event, _ in queue)

@@ -322,8 +322,10 @@ class RedeliveryCheck:
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
-        flags = self._log.flags
+        flags, bound = self._log.flags, self._orders.must_precede
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
+        if raced and self._log.holds(after) and any(bound(after, one) and bound(one, arrival.position) for one in here):
+            return ""  # whatever raced, these were handed over in this order
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:
