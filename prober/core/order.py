@@ -435,9 +435,9 @@ class OrderCheck:
     def waits(self, publication: Publication, epoch: str, invoked_t: float) -> bool:
         """Whether something that has not been received must come before a record of this publication, invoked at `invoked_t`."""
         order = self.epoch(epoch, publication.region)
-        if order is None or not order.settled or publication.rank <= order.passed:
+        if order is None or (order.settled and publication.rank <= order.passed):
             return False
-        for earlier in order.pending():
+        for earlier in order.pending() if order.settled else ():
             if earlier is publication:
                 break
             gone = earlier.certainly_unsent or earlier.seq in order.gone
