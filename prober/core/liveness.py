@@ -53,6 +53,9 @@ from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
+TOPS_KEPT: Final = 32
+"""Rewinds that did not come as far as before remembered: from which position, and when. Beyond that the oldest are forgotten."""
+
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
 
@@ -65,11 +68,13 @@ class LivenessCheck:
         "_docket",
         "_extended_until_t",
         "_holder",
+        "_last_position",
         "_log",
         "_orders",
         "_restarted_t",
         "_subscription",
         "_told",
+        "_tops",
         "_tracks",
         "last_delivery_number",
         "last_delivery_t",
@@ -90,6 +95,8 @@ class LivenessCheck:
         self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
+        self._last_position = 0
+        self._tops: tuple[tuple[int, float], ...] = ()
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
         self.last_delivery_t = LONG_AGO
@@ -101,6 +108,7 @@ class LivenessCheck:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
+        self._last_position = position
         if self._told:
             self._told = _NOTHING
             self._delayed = False
@@ -143,6 +151,8 @@ class LivenessCheck:
 
     def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
         """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        left = self._last_position
+        self._tops = (*(top for top in self._tops if top[0] > left), (left, self.last_delivery_t))[-TOPS_KEPT:]
         self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
@@ -152,6 +162,7 @@ class LivenessCheck:
 
     def rest(self) -> None:
         """Gives back the memory of what was owed."""
+        self._tops = ()
         self.owed = {}
 
     def owes(self) -> bool:
@@ -281,10 +292,16 @@ class LivenessCheck:
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
-            if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
+            if self._passed_t(position) > owed.due_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
+
+    def _passed_t(self, position: int) -> float:
+        """When the key last came past a position: something above was delivered. Below it, the key is on its way there."""
+        if self._last_position > position:
+            return self.last_delivery_t
+        return max((t for top, t in self._tops if top > position), default=LONG_AGO)
 
     def _has_expired(self, position: int, t: float) -> bool:
         return self._orders.has_expired(self._log.invoked_t(position), t)
