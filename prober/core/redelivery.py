@@ -329,8 +329,11 @@ class RedeliveryCheck:
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:
-        raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)
-        return RACING if raced else ""
+        """Whether a race may explain a step back inside a pull response; not one from what was handed over later."""
+        log, own = self._log, arrival.own
+        if log.holds(own) and self._orders.must_precede(arrival.position, own):
+            return ""
+        return RACING if log.flags(arrival.position) & RACED or log.has_raced(own) else ""
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
         log = self._log
