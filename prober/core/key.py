@@ -127,7 +127,7 @@ class KeyChecker:
     def delivered(self, event: Delivered, number: int) -> None:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
         if self.subscription.racing:
-            if self._put_back is not None and self._put_back.follows(event, number):
+            if self._put_back is not None and self._put_back.follows(event, number, event.t + self._race_s(event)):
                 if self._awaits(self._put_back.first(event.session), event) and self._comes_nowhere_else(event):
                     self._put_back.let_go(event.session)
                     self._let_through(LONG_AGO)

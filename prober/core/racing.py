@@ -54,14 +54,14 @@ class PutBack:
     @property
     def latest_due_t(self) -> float:
         """When everything that waits now is let through in any case."""
-        return max((queue[0][0] for queue in self._queues.values()), default=LONG_AGO)
+        return max((queue[-1][0] for queue in self._queues.values()), default=LONG_AGO)
 
-    def follows(self, event: SessionEvent, number: int) -> bool:
-        """Puts an event back if something on its session was; True if so."""
+    def follows(self, event: SessionEvent, number: int, due_t: float = LONG_AGO) -> bool:
+        """Puts an event back if something on its session was; True if so. It may wait until `due_t` itself when its turn comes."""
         queue = self._queues.get(event.session)
         if queue is None:
             return False
-        queue.append((queue[-1][0], event, number))
+        queue.append((max(due_t, queue[-1][0]), event, number))
         self._count += 1
         return True
 
