@@ -214,7 +214,7 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
-            elif log.is_retired(arrival.token, order.index, arrival.seq):
+            elif self._order.has_retired(arrival, order, publication):
                 return False  # of two records under one id the other has left the window
             else:
                 arrival.copies_id = True
@@ -223,7 +223,7 @@ class KeyChecker:
             return True
         awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
         if not awaited and (
-            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+            self._order.has_retired(arrival, order, publication) or self._order.predates(order, publication, arrival)
         ):
             return False
         self._learn(arrival, order, publication)

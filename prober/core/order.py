@@ -317,8 +317,6 @@ class OrderCheck:
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""
-        if len(self._real_times) < 2:
-            return ""
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
 
@@ -457,6 +455,13 @@ class OrderCheck:
         return any(publication.token in (None, one.token) for one in early)
 
     # --- first deliveries ----------------------------------------------------------------------------------------------------
+
+    def has_retired(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
+        """Whether an unknown record may have left the window; where it was published is not known once its publish is settled."""
+        if publication is not None or len(self._real_times) < 2:
+            return self._log.is_retired(arrival.token, order.index, arrival.seq)
+        orders = (one for one in self.epochs if one.record is order.record)
+        return any(self._log.is_retired(arrival.token, one.index, arrival.seq) for one in orders)
 
     def predates(self, order: EpochOrder, publication: Publication | None, arrival: Arrival) -> bool:
         """Whether an unknown message may belong before what was learned first, or into a hole of the record.
