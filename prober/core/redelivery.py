@@ -226,6 +226,9 @@ class RedeliveryCheck:
 
     def _decide(self, skip: Skip, now: float) -> None:
         """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
+        if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
+            self._file(skip, ACKED_BEFORE)
+            return
         lost = self._loss_behind(skip)
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
@@ -314,15 +317,15 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if self._orders.several_regions and self._log.holds(after) and self._log.flags(after) & RACED:
-            return ELSEWHERE  # it may be of either region
+        if self._orders.is_anywhere(after):
+            return ELSEWHERE
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
-        flags = self._log.flags
-        if self._orders.several_regions and self._log.holds(after) and flags(after) & RACED:
-            return ELSEWHERE
+        flags, bound = self._log.flags, self._orders.must_precede
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
+        if raced and self._log.holds(after) and any(bound(after, one) and bound(one, arrival.position) for one in here):
+            return ""  # whatever raced, these were handed over in this order
         return RACING if raced else ""
 
     def _race_doubt(self, arrival: Arrival) -> str:
