@@ -141,11 +141,13 @@ class KeyChecker:
 
     def delivered(self, event: Delivered, number: int) -> None:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
+        latest = self._tracks.latest
+        if latest is None or latest.session.name != event.session:
+            self.subscription.session(event.session, event.t)  # where one was not seen to open, sessions race
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
                 if self._is_awaited(event):
-                    self._put_back.let_go(event.session, event.message_id, at_once=event.publish_time is None)
-                    self._let_through(LONG_AGO)
+                    self._put_back.comes_behind(event.session, event.message_id)
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
@@ -229,6 +231,8 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
+            elif publication is None and self._order.predates(order, None, arrival):
+                return False
             else:
                 arrival.copies_id = True
                 self._learn(arrival, order, publication)
@@ -273,17 +277,13 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
-        if (publication is None or publication.several_regions) and self._several_regions:
+        if (publication is None or publication.several_regions) and self._order.several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         if not arrival.proven and order.record.may_predate(arrival.seq):
             log.mark(arrival.position, RACED | OLDER)  # the log may have stood in another order when the record began
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
-
-    @property
-    def _several_regions(self) -> bool:
-        return len({region for record in self._topic_key.epochs.values() for region in record.regions}) > 1
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -410,8 +410,8 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
@@ -445,8 +445,8 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
             return
         if track is not None and track.session.flow is not None:
@@ -622,7 +622,7 @@ class KeyChecker:
             self._let_through(now)
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
-        self._holder.settle(until_t)
+        self._holder.splits.settle(until_t)
         self._order.settle(until_t)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
@@ -640,7 +640,7 @@ class KeyChecker:
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
         if due_t >= self.due_t:
             return False
@@ -651,7 +651,7 @@ class KeyChecker:
         """Settles everything on hold as if time went on without further events."""
         self._let_through(inf)
         self._redelivery.settle(inf)
-        self._holder.settle(inf)
+        self._holder.splits.settle(inf)
         self._order.settle(inf)
 
     def owes(self, now: float = LONG_AGO) -> bool:
@@ -678,7 +678,7 @@ class KeyChecker:
     @property
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
-        waiting = self._redelivery.held or self._holder.pending or self._order.lost or self._put_back or self._liveness.owed
+        waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
         return not (waiting or self.owes())
 
     def _start_over(self) -> None:
@@ -693,7 +693,7 @@ class KeyChecker:
 
     def _next_hold(self) -> float:
         skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
-        split_t = self._holder.pending[0].due_t if self._holder.pending else inf
+        split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
         return min(skip_t, split_t, lost_t, back_t)

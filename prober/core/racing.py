@@ -83,16 +83,12 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
-    def let_go(self, session: str, message_id: str, *, at_once: bool) -> None:
-        """What waits first on a session need not wait for a message that comes behind it there: no race explains that.
+    def comes_behind(self, session: str, message_id: str) -> None:
+        """What the first delivery on a session waits for came behind it there: no race explains that.
 
-        Not `at_once` where the service may have stored the message twice: the first copy may yet come on another session.
+        Unless another copy, which may have been sent first, yet comes on another session.
         """
-        queue = self._queues[session]
-        if at_once:
-            queue[0] = (LONG_AGO, *queue[0][1:])
-        else:
-            self._behind.setdefault(session, message_id)
+        self._behind.setdefault(session, message_id)
 
     def next(
         self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
@@ -106,13 +102,19 @@ class PutBack:
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
                 return (*self._take(session), True)
-            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
+            if due_t < now or now == inf or self._count > PUT_BACK_MAX:
                 due = due or session
         if due is None:
             return None
-        behind = self._behind.get(due)
-        proven = self._queues[due][0][0] == LONG_AGO or (behind is not None and self.times(behind) == 1)
-        return (*self._take(due if proven else self._first_published(published_as)), proven)
+        if not self._is_proven(due):
+            due = self._first_published(published_as)
+        proven = self._is_proven(due)
+        return (*self._take(due), proven)
+
+    def _is_proven(self, session: str) -> bool:
+        """Whether what the first delivery on a session waits for came behind it there, and on no other session."""
+        behind = self._behind.get(session)
+        return behind is not None and self.times(behind) == 1
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
         """The session on which the delivery waits that was published first, be it behind others."""
@@ -160,7 +162,8 @@ class Abreast:
         self._beyond_t = LONG_AGO
 
     def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of it, and 0 for any others.
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of
+        it, and 0 for any others.
 
         `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
         """

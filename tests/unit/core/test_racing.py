@@ -108,19 +108,12 @@ def test_what_went_on_in_certain_order_is_told_from_what_was_only_due() -> None:
     assert waiting.next(6.5, none_waits, published_as) == (delivery("A", 5), 5, True)
 
 
-def test_when_no_race_explains_it_any_more_it_goes_on() -> None:
-    waiting = put_back(("A", 5, 6.0), ("B", 7, 7.0))
-    waiting.let_go("A", "m4", at_once=True)
-    assert let_through(waiting, LONG_AGO) == [("A", 5)]
-    assert waiting.first("B").seq == 7
-
-
-def test_where_a_message_may_be_stored_twice_a_copy_may_yet_explain_it() -> None:
+def test_a_copy_that_comes_on_another_session_may_yet_explain_it() -> None:
     """So it waits until it is due; then its order is certain, unless the other message waits elsewhere as well."""
     for elsewhere, proven in ((False, True), (True, False)):
         waiting = put_back(("A", 5, 6.0))
         waiting.follows(delivery("A", 4), 9)
-        waiting.let_go("A", "m4", at_once=False)
+        waiting.comes_behind("A", "m4")
         if elsewhere:
             waiting.put(delivery("B", 4), 10, 6.0)
         assert let_through(waiting, LONG_AGO) == []
@@ -182,7 +175,6 @@ def test_what_was_put_back_is_decided_when_its_time_is_over() -> None:
     assert words(observe(verifier, later), times=True) == {"V:ORDER_GAP@1.1"}
 
 
-@pytest.mark.xfail(reason="a copy that comes behind on the same stream ends the wait for one on another stream")
 def test_a_copy_on_another_stream_may_have_been_sent_first() -> None:
     """A2 was sent 1; then A1 was sent 2 and, by a rewind, 1 again."""
     assert say(f"{TWO} P1,2 A1<2@1 A1<1@1.1 A2<1@1.2") == set()
