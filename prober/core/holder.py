@@ -156,6 +156,8 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        if self.splits.pending:
+            self.splits.explain(arrival)
         self._note_break(arrival)
         for track in self._tracks:
             track.drop_from(0)
@@ -363,7 +365,7 @@ class HolderCheck:
         for track in self._tracks:
             number, t, until_t, _ = track.held.get(position, NOT_HELD)
             if until_t > now and (t <= before_t or track is arrival.track):
-                held.append(Certain(position, number, track.session))
+                held.append(Certain(position, number, track.session, True, self._overtook_t(t, arrival)))
         if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
             return  # a run that restarts at a dead-lettered message begins with the next one
         if self._in_run_from_below(arrival):
@@ -420,7 +422,7 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._comes_first(p, arrival))
+                    Certain(p, number, track.session, self._comes_first(p, arrival), self._overtook_t(t, arrival))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)
@@ -428,6 +430,10 @@ class HolderCheck:
                 ]
         held.sort(key=lambda one: one.position)
         return held
+
+    def _overtook_t(self, t: float, arrival: Arrival) -> float:
+        """When what is held came, if it may have been sent after a delivery."""
+        return t if arrival.lo - self._docket.rules.clock_error_s <= t else LONG_AGO
 
     def _comes_first(self, position: int, arrival: Arrival) -> bool:
         """Whether a run from a position comes past it first: with a dead-letter policy it may leave out what was acknowledged."""

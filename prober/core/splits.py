@@ -29,12 +29,14 @@ class Certain(NamedTuple):
     """One message that a subscriber certainly holds.
 
     `in_order`: its place and that of the delivery are certain, and a run from it must bring it again, so that below means something.
+    `overtook_t`: the delivery that is judged may have been sent before this one, which came then; long ago if not.
     """
 
     position: int
     number: int
     session: Session
     in_order: bool = True
+    overtook_t: float = LONG_AGO
 
 
 class Split(NamedTuple):
@@ -72,15 +74,20 @@ class Splits:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, held)))
-            if sent_t <= split.t and arrival.track.session is not split.session
+            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
+            if sent_t <= split.t
             else split
             for split in self.pending
         )
 
-    def _may_drop(self, arrival: Arrival, held: Certain) -> bool:
-        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first."""
+    def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
+        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first.
+
+        On the session of the split it was sent after that, but perhaps before what is held.
+        """
         if held.number == arrival.number:
+            return False
+        if arrival.track.session is split.session and (held.overtook_t < sent_t or arrival.track.session is held.session):
             return False
         known = self._log.holds(held.position)
         copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
