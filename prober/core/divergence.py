@@ -7,14 +7,17 @@ Ordered, unfiltered subscriptions that existed before the first publish must lea
 
 Order holds within one publishing region, so the records of each are compared for themselves. Only the first deviation of a pair is
 filed: everything after it deviates as well. Subscriptions with an adopted baseline, a filter, a seek or a hole in their record are not
-compared. One that slept or could not place a delivery begins to be compared anew at the next
-record in common, since what it forgot it may have left out. What may have been dead-lettered before it was received, or was older than
-the retention, may be missing; and where sessions race, the order itself is not certain.
+compared. One that slept or could not place a delivery begins to be compared anew at the next record in common that it learned
+thereafter, since what it forgot it may have left out. What may have been dead-lettered before it was received, or was older than
+the retention, may be missing. In a history that begins in the middle of an epoch, what was published before may have been received
+before, so that it comes again in any order. And where sessions race, the order itself is not certain: which records that concerns
+shows when what may have been overtaken had time to come, so the comparison waits for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO
@@ -27,33 +30,60 @@ DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them d
 EXPIRED: Final = "what one of them did not receive may have been older than the retention"
 
 
+WAITING_MAX: Final = 1024
+"""Comparisons on hold per key; beyond that the oldest are made at once."""
+
 UNCERTAIN: Final = RACED | SHARED
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
 class Common(NamedTuple):
-    """The last record of a region that two subscriptions have in common: its positions, and how often each had forgotten something."""
+    """The last record of a region that two subscriptions have in common: its positions."""
 
     first: int
     second: int
-    first_forgot: int
-    second_forgot: int
 
 
-START: Final = Common(0, 0, 0, 0)
+START: Final = Common(0, 0)
 
 Pair: TypeAlias = tuple[int, int, str]
 """Two subscriptions by their indices, and a region."""
 
 
-class DivergenceCheck:
-    """Compares what the subscriptions of one key learn; see the head of this file."""
+class Comparison(NamedTuple):
+    """A record that `checker` just learned and `other` has at `position`, to be compared when it is certain which records raced."""
 
-    __slots__ = ("_common", "_diverged")
+    due_t: float
+    checker: KeyChecker
+    arrival: Arrival
+    other: KeyChecker
+    position: int
+
+
+class DivergenceCheck:
+    """Compares what the subscriptions of one key learn; see the head of this file.
+
+    waiting     the comparisons on hold, in the order in which they are due.
+    """
+
+    __slots__ = ("_breaks", "_common", "_diverged", "waiting")
 
     def __init__(self) -> None:
         self._diverged: set[tuple[int, int]] = set()
         self._common: dict[Pair, Common] = {}
+        self._breaks: dict[int, tuple[int, ...]] = {}
+        self.waiting: tuple[Comparison, ...] = ()
+
+    @property
+    def due_t(self) -> float:
+        """When the first of them is due, `inf` if there is none."""
+        return self.waiting[0].due_t if self.waiting else inf
+
+    def lost_track(self, checker: KeyChecker) -> None:
+        """Something could not be placed: it may stand anywhere behind what the subscription has learned so far."""
+        index, log = checker.subscription.index, checker.log
+        kept = [position for position in self._breaks.get(index, ()) if log.floor <= position < log.frontier]
+        self._breaks[index] = (*kept, log.frontier)
 
     def judge(self, checker: KeyChecker, arrival: Arrival, checkers: Iterable[KeyChecker]) -> None:
         """Compares a record that one subscription just learned with where the others have it."""
@@ -64,21 +94,40 @@ class DivergenceCheck:
                 continue
             known = other.log.find(arrival.token)
             position = other.log.find_record(known, arrival.token, arrival.stamp) if known else 0
-            if position:
+            if position and (self.waiting or checker.subscription.racing or other.subscription.racing):
+                self._put_on_hold(checker, arrival, other, position)
+            elif position:
                 self._compare(checker, arrival, other, position)
+
+    def settle(self, now: float) -> None:
+        """Compares what was on hold and is certain by now."""
+        while self.waiting and (self.waiting[0].due_t < now or now == inf):
+            (_, checker, arrival, other, position), *rest = self.waiting
+            self.waiting = tuple(rest)
+            if _comparable(checker) and _comparable(other):
+                self._compare(checker, arrival, other, position)
+
+    def _put_on_hold(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> None:
+        """What one record raced was received within a race's time of it, and learned in another if it was put back, as it may have been."""
+        due_t = arrival.t + 3 * max(checker.subscription.race_max_s, other.subscription.race_max_s)
+        if self.waiting:
+            due_t = max(due_t, self.waiting[-1].due_t)
+        self.waiting += (Comparison(due_t, checker, arrival, other, position),)
+        if len(self.waiting) > WAITING_MAX:
+            self.settle(self.waiting[1].due_t)
 
     def _compare(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> None:
         swapped = other.subscription.index < checker.subscription.index
         first, second = (other, checker) if swapped else (checker, other)
         at, beside = (position, arrival.position) if swapped else (arrival.position, position)
         pair = first.subscription.index, second.subscription.index
-        region = checker.region_of(arrival.position)
-        if (checker.log.flags(arrival.position) | other.log.flags(position)) & UNCERTAIN:
+        if not (first.log.holds(at) and second.log.holds(beside)) or (first.log.flags(at) | second.log.flags(beside)) & UNCERTAIN:
             return
+        region = checker.region_of(arrival.position)
         common = self._common.get((*pair, region), START)
-        here = self._common[*pair, region] = Common(at, beside, first.log.forgotten, second.log.forgotten)
-        unknown = common.first < first.log.floor or common.second < second.log.floor or (common is START and checker.is_excerpt)
-        if pair in self._diverged or unknown or here[2:] != common[2:]:
+        self._common[*pair, region] = Common(at, beside)
+        unknown = self._unknown_since(first, common.first, at) or self._unknown_since(second, common.second, beside)
+        if pair in self._diverged or unknown or (common is START and checker.is_excerpt):
             return
         if at > common.first and beside > common.second and at - common.first == beside - common.second:
             return
@@ -90,6 +139,11 @@ class DivergenceCheck:
             if not doubt:
                 self._diverged.add(pair)
             self._file(checker, arrival, other, position, doubt)
+
+    def _unknown_since(self, checker: KeyChecker, after: int, upto: int) -> bool:
+        """Whether something may stand between two positions of a subscription that it has forgotten, or could not place."""
+        breaks = self._breaks.get(checker.subscription.index, ())
+        return after < checker.log.floor or any(after <= position < upto for position in breaks)
 
     def _file(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, doubt: str) -> None:
         there = arrival.position if other.log.holds(arrival.position) else position

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from prober.core.divergence import DivergenceCheck
 from prober.core.events import PublishInvoked
 from prober.core.key import KeyChecker
@@ -10,15 +12,19 @@ from prober.core.sessions import Arrival
 
 
 class KeyGroup(Publications):
-    """A key; `checkers` are in the order of the subscriptions' indices."""
+    """A key; `checkers` are in the order of the subscriptions' indices.
 
-    __slots__ = ("checkers", "divergence", "key")
+    compared_t  when something that they learned is to be compared, `inf` if nothing is.
+    """
+
+    __slots__ = ("checkers", "compared_t", "divergence", "key")
 
     def __init__(self, key: str) -> None:
         super().__init__()
         self.key = key
         self.checkers: tuple[KeyChecker, ...] = ()
         self.divergence: DivergenceCheck | None = None
+        self.compared_t = inf
 
     def invoked(self, event: PublishInvoked, number: int) -> None:
         """A publish was handed over; see `Publications.invoke`."""
@@ -31,10 +37,30 @@ class KeyGroup(Publications):
     @property
     def at_rest(self) -> bool:
         """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""
-        return all(checker.at_rest for checker in self.checkers)
+        return self.compared_t == inf and all(checker.at_rest for checker in self.checkers)
+
+    # --- what its subscriptions learned --------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether the key is at rest and has no window to give up any more."""
+        return self.at_rest and all(checker.due_t == inf for checker in self.checkers)
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A checker learned a position: all subscriptions must learn the same log."""
         if len(self.checkers) > 1:
             self.divergence = self.divergence or DivergenceCheck()
             self.divergence.judge(checker, arrival, self.checkers)
+            self.compared_t = self.divergence.due_t
+
+    def lost_track(self, checker: KeyChecker) -> None:
+        """A checker could not place a record, or has forgotten what it learned."""
+        if len(self.checkers) > 1:
+            self.divergence = self.divergence or DivergenceCheck()
+            self.divergence.lost_track(checker)
+
+    def compare(self, now: float) -> None:
+        """Compares what was due before `now`, all of it at the end of the history."""
+        if self.divergence is not None and self.compared_t < inf:
+            self.divergence.settle(now)
+            self.compared_t = self.divergence.due_t

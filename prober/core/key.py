@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from prober.core.coverage import count_redelivery, count_rewind
 from prober.core.docket import HOLE, Docket
@@ -38,26 +38,10 @@ from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
 from prober.core.subscription import Subscription
+from prober.core.topic_key import TopicKey
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
-
-
-class TopicKey(Protocol):
-    """The key as all subscriptions of the topic see it.
-
-    epochs      what its publisher recorded.
-    largest     the largest size of the data of a message in bytes, `inf` if a size is not known.
-    """
-
-    epochs: dict[str, EpochRecord]
-    largest: float
-
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A subscription learned a position of the key's log."""
-
-    def primary(self, token: int) -> Publication | None:
-        """The unsettled publication that was confirmed with this token."""
 
 
 class KeyChecker:
@@ -109,6 +93,7 @@ class KeyChecker:
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
+        self._order.join()
         self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
@@ -146,8 +131,9 @@ class KeyChecker:
             self.subscription.session(event.session, event.t)  # where one was not seen to open, sessions race
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number):
-                if self._is_awaited(event):
-                    self._put_back.comes_behind(event.session, event.message_id)
+                if self._awaits(self._put_back.first(event.session), event) and self._comes_nowhere_else(event):
+                    self._put_back.let_go(event.session)
+                    self._let_through(LONG_AGO)
                 return
             if self._overtakes(event):
                 self._put_back = self._put_back or PutBack()
@@ -205,10 +191,10 @@ class KeyChecker:
         latest = tracks.latest
         if latest is not None and latest.session.name == session and latest.session.closed_t == inf:
             return latest
-        track = tracks.of(subscription.session(session, t), t)
-        if track.session.closed_t < inf:
-            self._closed_seen_t = LONG_AGO  # it was put back, and its stream is over by now
-        return track
+        known = subscription.session(session, t)
+        if known.closed_t < inf:
+            self._closed_seen_t = LONG_AGO  # its track is folded away again with the next delivery
+        return tracks.of(known, t)
 
     def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
         """Where the record was published, None if that is not known."""
@@ -220,7 +206,7 @@ class KeyChecker:
         self.docket.counts.deliveries_foreign += 1
         arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
-            self.log.forgotten += 1  # another subscription may have learned it before its epoch was forgotten
+            self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -231,8 +217,10 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
-            elif publication is None and self._order.predates(order, None, arrival):
-                return False
+            elif log.is_retired(arrival.token, order.index, arrival.seq) or (
+                publication is None and self._order.predates(order, None, arrival)
+            ):
+                return False  # of two records under one id the other has left the window, or may be older than the record
             else:
                 arrival.copies_id = True
                 self._learn(arrival, order, publication)
@@ -254,7 +242,7 @@ class KeyChecker:
             self.log.mark(position, SHARED)
         if self._abreast is not None:
             for position in self._abreast.doubt(known, arrival.position):
-                self.log.mark(position, RACED)
+                self.log.race(position)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -269,7 +257,7 @@ class KeyChecker:
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
         log = self.log
-        invoked_t = publication.invoked_t if publication is not None else LONG_AGO
+        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
@@ -308,13 +296,12 @@ class KeyChecker:
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
         raced = arrival.abreast = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
-            if log.holds(position):
-                log.mark(position, RACED)
+            log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
-        self.log.forgotten += 1
+        self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
         self._holder.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -354,7 +341,9 @@ class KeyChecker:
         for spans in self._tracks.past:
             reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
         if self.log.frontier > self._redelivery.sought_frontier:
-            self._liveness.rewound(arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position))
+            self._liveness.rewound(
+                arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
+            )
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -379,9 +368,9 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
+        self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
-            self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         flow = track.session.flow
         if flow is not None:
             size = publication.size if publication is not None and publication.size else self._topic_key.largest
@@ -425,7 +414,7 @@ class KeyChecker:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
-        if not self._liveness.owed:
+        if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
         if acking is not None:
             acking.let_go(position)
@@ -481,13 +470,9 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
-        if not newest:
-            self.subscription.held(self.docket.key, event.t, end_t + delay_s)
-            return
-        for position in self.log.positions_of(newest):
-            if position in self._liveness.owed:
-                self._liveness.postpone(position, end_t)
-                self.subscription.held(self.docket.key, event.t, end_t + delay_s)
+        self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        for position in self.log.positions_of(newest) if newest else ():
+            self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
         if track is not None and track.session.flow is not None:
@@ -536,22 +521,34 @@ class KeyChecker:
             return False
         return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
 
-    def _is_awaited(self, event: Delivered) -> bool:
-        """Whether it is what something put back on its own session may wait for: then no race explains that one."""
-        publication = self._publication(event)
-        token = hash(event.message_id)
-        if publication is None or publication.token != token or self.log.find(token) or self._put_back is None:
+    def _awaits(self, first: Delivered, event: Delivered) -> bool:
+        """Whether a delivery that was put back may wait for another one, which was never received before."""
+        publication, token = self._publication(event), hash(event.message_id)
+        if publication is None or publication.token != token or self.log.find(token):
             return False
-        if self._put_back.times(event.message_id) > 1:
+        follower = self._publication(first)
+        return follower is not None and self._order.precedes(publication, event.epoch, follower, first.epoch)
+
+    def _comes_nowhere_else(self, event: Delivered) -> bool:
+        """Whether no stream can still bring an earlier copy: each has delivered something that must follow it, or was not open.
+
+        Where the service may have stored the message twice, the first record of it may yet come.
+        """
+        publication, waiting = self._publication(event), self._put_back
+        if publication is None or waiting is None or event.publish_time is not None or waiting.times(event.message_id) > 1:
             return False
-        first = self._publication(self._put_back.first(event.session))
-        return first is not None and self._order.precedes(
-            publication, event.epoch, first, self._put_back.first(event.session).epoch
+        return all(
+            any(
+                (follower := self._publication(other)) is not None
+                and self._order.precedes(publication, event.epoch, follower, other.epoch)
+                for other in waiting.on(rival)
+            )
+            for rival in self.subscription.rivals(event.session)
         )
 
     def _let_through(self, now: float) -> None:
         """Lets go on what needs not wait any more: what it waited for has come, or had time to."""
-        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as)) is not None:
+        while self._put_back and (ready := self._put_back.next(now, self._overtakes, self._published_as, self._awaits)) is not None:
             event, number, in_time = ready
             self._going_on, self._put_back = self._put_back, None
             self._in_doubt = not in_time
@@ -624,16 +621,17 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.splits.settle(until_t)
         self._order.settle(until_t)
+        self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
             self._start_over()
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
         coming_t = self._liveness.judge(now)
-        if coming_t == inf:
-            coming_t = self._sleep(now)
-        if not self.subscription.waiting.running and self.owes():
+        if not self.subscription.waiting.running and self.owes():  # whether anybody waits now says nothing about forgetting
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
+        elif coming_t == inf:
+            coming_t = self._sleep(now)
         due_t = min(coming_t, self._next_hold())
         self.due_t = due_t if due_t > woken_t else max(due_t, now)
 
@@ -642,6 +640,8 @@ class KeyChecker:
         due_t = t + self.subscription.shortest_deadline_s
         if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
+        elif self._topic_key.compared_t < due_t:
+            due_t = self._topic_key.compared_t
         if due_t >= self.due_t:
             return False
         self.due_t = due_t
@@ -696,7 +696,7 @@ class KeyChecker:
         split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t)
+        return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
@@ -707,6 +707,7 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
+        self._topic_key.lost_track(self)
         self._tracks.forget()
         self._holder.rest()
         self._redelivery.rest()

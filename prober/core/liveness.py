@@ -43,6 +43,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import EpochOrder, OrderCheck, Overtaken
+from prober.core.places import must_precede
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
@@ -71,12 +72,13 @@ class Owed:
 
 
 class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun by event `number` at `t`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
 
     target: int
     reached: int
     number: int
     t: float
+    start: int
 
 
 class LivenessCheck:
@@ -85,6 +87,7 @@ class LivenessCheck:
     __slots__ = (
         "_delayed",
         "_docket",
+        "_extended_until_t",
         "_holder",
         "_log",
         "_orders",
@@ -108,6 +111,7 @@ class LivenessCheck:
         self._orders = orders
         self._holder = holder
         self._delayed = False
+        self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self.owed: dict[int, Owed] = {}
@@ -135,11 +139,17 @@ class LivenessCheck:
             self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
 
     def postpone(self, position: int, due_t: float) -> None:
-        """The lease of a delivery may last until `due_t`."""
+        """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
         owed = self.owed.get(position)
-        if owed is not None and due_t > owed.due_t:
+        if owed is None:
+            self._extended_until_t = max(self._extended_until_t, due_t + self._docket.rules.delivery_delay_max_s)
+        elif due_t > owed.due_t:
             owed.due_t = owed.lease_end_t = due_t
             owed.refused = False
+
+    def is_free(self, t: float) -> bool:
+        """Whether nothing is held any more that is owed, or that was acknowledged and is held on to all the same."""
+        return not self.owed and self._extended_until_t <= t
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
@@ -155,9 +165,9 @@ class LivenessCheck:
         if self.run is not None:
             self._advance(self.run, self.run.reached, self.run.target)
 
-    def rewound(self, number: int, t: float, reached: int, target: int) -> None:
-        """A rewind: everything up to `target` has to come again. What is up to `reached` may have been sent again already."""
-        self._advance(Run(0, 0, number, t), reached, target)
+    def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
+        """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""
@@ -223,7 +233,7 @@ class LivenessCheck:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = Run(target, reached, run.number, run.t) if reached < target else None
+        self.run = Run(target, reached, run.number, run.t, run.start) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -250,7 +260,9 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        if self._log.flags(run.target) & RACED:
+        begun_before = self._log.holds(run.start) and must_precede(self._orders, self._log, run.start, run.target)
+        raced_start = self._log.has_raced(run.start) and not begun_before
+        if raced_start or self._log.flags(run.target) & RACED:
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

@@ -51,7 +51,7 @@ SOUGHT: Final = "it was published before {}, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (
-    "it may be the second copy of a message that was stored twice, and the first have expired or been dead-lettered"
+    "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"
 )
 
 
@@ -359,6 +359,17 @@ class OrderCheck:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
         return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
 
+    def _free_until_t(self, now: float) -> float:
+        """What was published before need not come: it may be older than the retention, or than a subscription of unknown age.
+
+        Of what a younger subscription receives first, the service may have stored the first copy before there was a subscription;
+        then that says nothing about what was published next. Publish times tell copies apart, and without them there are none.
+        """
+        expired_t = self.expired_t(now)
+        if self._docket.rules.subscription_predates_first_publish or self._docket.ids_alone:
+            return expired_t
+        return max(expired_t, self._subscription.first_seen_t + self._docket.rules.clock_error_s)
+
     def _begin(self, record: EpochRecord, region: str) -> EpochOrder:
         index = self.epochs[-1].index + 1 if self.epochs else 0
         real_time = next((known for known in self._real_times if known.region == region), None)
@@ -377,6 +388,13 @@ class OrderCheck:
         if all(kept.record is not record for kept in known):
             self._docket.epochs += 1
         return order
+
+    def join(self) -> None:
+        """The subscription is new: what was published before is awaited, as far as it is on record."""
+        for record in self._records.values():
+            if record.confirmed_rank:
+                for region in sorted({publication.region for publication in record.open.values()}):
+                    self._begin(record, region)
 
     # --- control operations --------------------------------------------------------------------------------------------------
 
@@ -417,13 +435,9 @@ class OrderCheck:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
         if self._docket.rules.filtered:
             return
-        for record in list(self._records.values()):
-            if record.confirmed_rank and not any(order.record is record for order in self.epochs):
-                for region in {publication.region for publication in record.open.values()}:
-                    self._begin(record, region)
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
-                yield order, order.confirmed_pending(max(self.excused_until_t, self.expired_t(now)))
+                yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
 
     def owes(self, now: float) -> bool:
         """Whether anything that was confirmed is still owed, and is not older than the retention."""
@@ -556,11 +570,11 @@ class OrderCheck:
     def _pass_over(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         """Sorts what lies between what was passed and the later one that came instead."""
         gap = []
-        expired_t = self.expired_t(t)
+        free_until_t = self._free_until_t(t)
         for earlier in order.pending():
             if earlier is publication:
                 break
-            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < expired_t:
+            if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < free_until_t:
                 continue
             if self._docket.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
@@ -598,7 +612,7 @@ class OrderCheck:
     def _judge_other_epochs(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
         lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
-        for other, earlier in self._lost_before(order, publication, self.expired_t(arrival.t)):
+        for other, earlier in self._lost_before(order, publication, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
@@ -662,8 +676,7 @@ class OrderCheck:
         )
 
     def _race_doubt(self, *positions: int) -> str:
-        raced = any(self._log.holds(position) and self._log.flags(position) & RACED for position in positions)
-        return RACING if raced else ""
+        return RACING if any(map(self._log.has_raced, positions)) else ""
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
         self._docket.violation(
@@ -690,4 +703,4 @@ class OrderCheck:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.ids_alone:
             return ""
-        return SECOND_COPY if self.has_expired(publication.invoked_t, t) or self.dead_letter_doubt() else ""
+        return SECOND_COPY if publication.invoked_t < self._free_until_t(t) or self.dead_letter_doubt() else ""

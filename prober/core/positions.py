@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from array import array
 from math import inf
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from prober.core.columns import moved
 
 ACKED = 1
-"""An acknowledgement was sent for the position at some time; nothing is owed for it ever after."""
+"""An acknowledgement was sent for the position at some time, or may have been before the record; nothing is owed for it ever after."""
 REMOVED = 2
 """The position left the subscription (dead-lettered): runs may pass over it."""
 SHARED = 4
@@ -60,22 +62,6 @@ NO_STAMP = 0
 """Columns of a log that holds nothing, shared by all idle keys; never written to."""
 
 
-N = TypeVar("N", int, float)
-
-
-def _moved(column: array[N], kept: range, slots: int) -> array[N]:
-    """A column of twice as many slots or more, with the same at the positions that are kept; both are rings."""
-    old, start, at = len(column), kept.start & (len(column) - 1), kept.start & (slots - 1)
-    ahead = min(old - start, len(kept))
-    rows = column[start : start + ahead] + column[: len(kept) - ahead]
-    moved = column[:0]
-    moved.frombytes(bytes(column.itemsize * slots))
-    fitting = min(slots - at, len(rows))
-    moved[at : at + fitting] = rows[:fitting]
-    moved[: len(rows) - fitting] = rows[fitting:]
-    return moved
-
-
 class Confirmation(NamedTuple):
     """The event that confirmed an acknowledgement."""
 
@@ -87,7 +73,6 @@ class LearnedLog:
     """The learned log of one key on one subscription: `frontier` is the highest position, positions at or below `floor` are gone.
 
     Message ids are held as 64-bit tokens (`hash(message_id)`), never as text, and publish times as 64-bit stamps in the same way.
-    `forgotten` counts how often something became unplaceable: what another subscription learned is comparable only from there on.
     """
 
     __slots__ = (
@@ -101,6 +86,7 @@ class LearnedLog:
         "_links",
         "_mask",
         "_numbers",
+        "_raced_to",
         "_retired",
         "_room",
         "_seqs",
@@ -110,7 +96,6 @@ class LearnedLog:
         "_window",
         "_wrap",
         "floor",
-        "forgotten",
         "frontier",
     )
 
@@ -120,7 +105,7 @@ class LearnedLog:
         self._attempts_max = attempts_max
         self.frontier = 0
         self.floor = 0
-        self.forgotten = 0
+        self._raced_to = 0
         self._tokens: array[int]
         self._seqs: array[int]
         self._numbers: array[int]
@@ -141,7 +126,6 @@ class LearnedLog:
         for position in range(self.floor + 1, self.frontier + 1):
             self._retire(position)
         self.floor = self.frontier
-        self.forgotten += 1
         self._attempts = None
         self._confirmations = None
         self._empty()
@@ -261,6 +245,17 @@ class LearnedLog:
         """Sets a flag on a position inside the window."""
         self._flags[position & self._mask] |= flag
 
+    def race(self, position: int) -> None:
+        """The place of a position, which may have left the window, is not certain."""
+        if self.holds(position):
+            self.mark(position, RACED)
+        else:
+            self._raced_to = max(self._raced_to, position)
+
+    def has_raced(self, position: int) -> bool:
+        """Whether the place of a position is not certain; of those that have left the window the highest is known, for all of them."""
+        return bool(self.flags(position) & RACED) if self.holds(position) else position <= self._raced_to
+
     def retire(self, epoch: int, seq: int) -> None:
         """Notes that a record of this sequence number, or of one above it, can no longer be placed."""
         if seq > self._retired.get(epoch, -1):
@@ -333,6 +328,8 @@ class LearnedLog:
 
     def _retire(self, position: int) -> None:
         slot = position & self._mask
+        if self._flags[slot] & RACED:
+            self._raced_to = position
         if not self._flags[slot] & STRANGE:
             self.retire(self._epochs[slot], self._seqs[slot])
             return
@@ -348,14 +345,14 @@ class LearnedLog:
             self._allocate(_SMALLEST)
             return
         kept = range(self.floor + 1, self.frontier + 1)
-        tokens = self._tokens = _moved(self._tokens, kept, slots)
-        self._epochs = _moved(self._epochs, kept, slots)
-        self._seqs = _moved(self._seqs, kept, slots)
-        self._numbers = _moved(self._numbers, kept, slots)
-        self._invoked = _moved(self._invoked, kept, slots)
-        self._flags = _moved(self._flags, kept, slots)
+        tokens = self._tokens = moved(self._tokens, kept, slots)
+        self._epochs = moved(self._epochs, kept, slots)
+        self._seqs = moved(self._seqs, kept, slots)
+        self._numbers = moved(self._numbers, kept, slots)
+        self._invoked = moved(self._invoked, kept, slots)
+        self._flags = moved(self._flags, kept, slots)
         if self._stamps:
-            self._stamps = _moved(self._stamps, kept, slots)
+            self._stamps = moved(self._stamps, kept, slots)
         self._make_chains(slots)
         for position in kept:
             self._link(position, tokens[position & self._mask])

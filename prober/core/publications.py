@@ -18,6 +18,8 @@ from __future__ import annotations
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.events import LONG_AGO
+
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
 OPEN_KEPT: Final = 65_536
@@ -151,9 +153,21 @@ class Publication:
         first = (self.invoked_t, self.region)
         return first if self.several is None else self.several.invoked.get(generation, first)
 
+    def earliest_t(self, generation: int) -> float:
+        """The earliest that a record which carries a generation can have been handed over."""
+        return self.invoked_t if self.several is None else min(self.invoked_t, self.invocation(generation)[0])
+
     def origin(self, token: int, generation: int) -> tuple[float, str]:
         """When and in which region a record was handed over: the primary with the confirmed attempt, another with its generation's."""
         return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
+
+    def begun_before(self, generation: int) -> None:
+        """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""
+        attempts = self._several()
+        attempts.count += generation
+        attempts.unknown = True
+        attempts.invoked = dict.fromkeys(range(min(generation, EXCEPTIONS_KEPT)), (LONG_AGO, self.region))
+        attempts.invoked[generation] = (self.invoked_t, self.region)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""
@@ -284,6 +298,8 @@ class EpochRecord:
         self._extend(seq)
         self.ranks += 1
         publication = self.open[seq] = Publication(seq, t, number, waiting, self.ranks, region, size)
+        if generation > 0:
+            publication.begun_before(generation)
         if self.latest is not None:
             self.latest.following = publication
         self.latest = publication

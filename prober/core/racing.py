@@ -34,11 +34,10 @@ SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModif
 class PutBack:
     """What was put back of one key, by session, each first in, first out."""
 
-    __slots__ = ("_behind", "_count", "_queues")
+    __slots__ = ("_count", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
-        self._behind: dict[str, str] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -83,43 +82,49 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
-    def comes_behind(self, session: str, message_id: str) -> None:
-        """What the first delivery on a session waits for came behind it there: no race explains that.
+    def on(self, session: str) -> Iterator[Delivered]:
+        """What waits on one session."""
+        return (event for _, event, _ in self._queues.get(session, ()) if isinstance(event, Delivered))
 
-        Unless another copy, which may have been sent first, yet comes on another session.
-        """
-        self._behind.setdefault(session, message_id)
+    def let_go(self, session: str) -> None:
+        """What waits first on a session need not wait any more: no race explains that something comes behind it there."""
+        queue = self._queues[session]
+        queue[0] = (LONG_AGO, *queue[0][1:])
 
     def next(
-        self, now: float, waits: Callable[[Delivered], bool], published_as: Callable[[Delivered], float]
+        self,
+        now: float,
+        waits: Callable[[Delivered], bool],
+        published_as: Callable[[Delivered], float],
+        awaits: Callable[[Delivered, Delivered], bool],
     ) -> tuple[SessionEvent, int, bool] | None:
         """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
 
         What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
+        But if what it `awaits` came behind it on its session, and nowhere else in time, their order is certain.
         """
         due = None
         for session, queue in self._queues.items():
             due_t, event, _ = queue[0]
             if not (isinstance(event, Delivered) and waits(event)):
                 return (*self._take(session), True)
-            if due_t < now or now == inf or self._count > PUT_BACK_MAX:
+            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:
                 due = due or session
         if due is None:
             return None
-        if not self._is_proven(due):
-            due = self._first_published(published_as)
-        proven = self._is_proven(due)
-        return (*self._take(due), proven)
+        proven = self._queues[due][0][0] == LONG_AGO or self._is_proven(due, awaits)
+        return (*self._take(due if proven else self._first_published(published_as)), proven)
 
-    def _is_proven(self, session: str) -> bool:
-        """Whether what the first delivery on a session waits for came behind it there, and on no other session."""
-        behind = self._behind.get(session)
-        return behind is not None and self.times(behind) == 1
+    def _is_proven(self, session: str, awaits: Callable[[Delivered, Delivered], bool]) -> bool:
+        first, *behind = self.on(session)
+        elsewhere = {event.message_id for event in self.deliveries(besides=session)}
+        return any(event.message_id not in elsewhere and awaits(first, event) for event in behind)
 
     def _first_published(self, published_as: Callable[[Delivered], float]) -> str:
-        """The session on which the delivery waits that was published first, be it behind others."""
+        """The session on which the delivery waits that was published first, be it behind others; of several the one put back first."""
         waiting = ((event, session) for session, queue in self._queues.items() for _, event, _ in queue)
-        return min((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))[1]
+        ranked = ((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))
+        return min(ranked, key=lambda each: each[0])[1]
 
     def _take(self, session: str) -> tuple[SessionEvent, int]:
         queue = self._queues[session]
@@ -127,7 +132,6 @@ class PutBack:
         self._count -= 1
         if not queue:
             del self._queues[session]
-            self._behind.pop(session, None)
         return event, number
 
 
@@ -162,8 +166,7 @@ class Abreast:
         self._beyond_t = LONG_AGO
 
     def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain because of
-        it, and 0 for any others.
+        """Notes a first delivery on the session `own`; returns the positions whose places are not certain by it, and 0 for any others.
 
         `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
         """

@@ -1,9 +1,10 @@
 """Keys at rest: a topic may have a million keys, of which few are in use at a time.
 
-At most `WARM_KEYS_MAX` keys are kept as objects. Beyond that, those that have been there longest are put away as bytes, in less than a
-tenth of the memory, until something happens to them again. Only a key *at rest* is put away: nothing about it can be found before its
-next event (`KeyChecker.at_rest`). So neither the passing of time nor the end of the history concerns it, save that it gives up its window
-in time; what is done to every key at once, such as a seek, it is told when it comes back. Putting away changes no finding and no count.
+A key that was idle for long enough to give up its window is put away as bytes, in less than a tenth of the memory, until something
+happens to it again; so are, when there are more than `WARM_KEYS_MAX`, those that have been there longest. Only a key
+*at rest* is put away: nothing about it can be found before its next event (`KeyChecker.at_rest`). So neither the passing of time nor the
+end of the history concerns it, save that it gives up its window in time; what is done to every key at once, such as a seek, it is told
+when it comes back. Putting away changes no finding and no count.
 
 A key as bytes is what `pickle` makes of it, compressed after the sample of one that was put away earlier. What it shares with others
 (its subscriptions, their rules, sessions that are open) is not part of it: it refers to that by number.
@@ -12,7 +13,7 @@ A key as bytes is what `pickle` makes of it, compressed after the sample of one 
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import chain
 from math import inf
@@ -25,6 +26,7 @@ from zlib import DEFLATED, compressobj, decompressobj
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.breaks import Break
 from prober.core.counts import Counts
+from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -40,7 +42,7 @@ from prober.core.splits import Splits
 from prober.core.subscription import Subscription
 
 WARM_KEYS_MAX = 20_000
-"""Keys kept as objects; more only while more are not at rest."""
+"""Keys kept as objects though they may be put away; more only while more are not at rest."""
 
 LOOKS = 2
 """Keys looked at when there are too many: more than one, so that a surplus shrinks; few, since those in use are looked at in vain."""
@@ -72,9 +74,8 @@ class Keys:
     """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change."""
 
     def __init__(self) -> None:
-        self.warm: dict[str, KeyGroup] = {}
+        self.warm: OrderedDict[str, KeyGroup] = OrderedDict()
         self._resting: dict[str, bytes] = {}
-        self._turns: deque[str] = deque()
         self._missed: list[Missed] = []
         self._forgotten = 0
         self._shared = _Shared()
@@ -91,7 +92,6 @@ class Keys:
         """A key that is new, or that has come back."""
         self.make_room(1)
         self.warm[group.key] = group
-        self._turns.append(group.key)
 
     def take(self, key: str) -> Returned | None:
         """A key at rest, to be told what it missed and added again; None if there is none of that name."""
@@ -107,14 +107,18 @@ class Keys:
 
     def make_room(self, wanted: int = 0) -> None:
         """Puts keys away, at most `LOOKS`, if there are too many. Objects of any key must not be used any more after this."""
-        for _ in range(min(LOOKS, len(self._turns))):
+        for _ in range(min(LOOKS, len(self.warm))):
             if len(self.warm) + wanted <= WARM_KEYS_MAX:
                 return
-            key = self._turns.popleft()
-            if self.warm[key].at_rest:
-                self._resting[key] = self._freeze(self.warm.pop(key))
+            key, group = next(iter(self.warm.items()))
+            if group.at_rest:
+                self.put_away(key)
             else:
-                self._turns.append(key)
+                self.warm.move_to_end(key)
+
+    def put_away(self, key: str) -> None:
+        """Puts a key at rest away. Its objects must not be used any more after this."""
+        self._resting[key] = self._freeze(self.warm.pop(key))
 
     def miss(self, t: float, operation: Operation) -> bool:
         """Notes what was done to the keys that are warm; True when all others have to be told before more is noted."""
@@ -180,6 +184,7 @@ _SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType
 
 _KINDS: Final[tuple[type, ...]] = (
     KeyGroup,
+    DivergenceCheck,
     EpochRecord,
     Publication,
     KeyChecker,

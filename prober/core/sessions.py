@@ -21,6 +21,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from prober.core.events import LONG_AGO, Delivered
+from prober.core.flow import Flow
 
 SPANS_PER_DELAY: Final = 16
 """Into how many spans the deliveries of one Delta are divided."""
@@ -57,57 +58,6 @@ class Session:
         self.answered = False
         self.flow = flow
         self.unseen = unseen
-
-
-class Flow:
-    """The flow control of a stream: how much may be unacknowledged on it, and what is.
-
-    What is outstanding counts until it is acknowledged or refused, at the latest until every lease on the stream is over. A size that
-    is not known is taken as unlimited, so that the service is rather excused.
-    """
-
-    __slots__ = ("_bytes", "_freeing_until_t", "_leased_until_t", "_max_bytes", "_max_messages", "_outstanding")
-
-    def __init__(self, max_messages: float, max_bytes: float) -> None:
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._freeing_until_t = LONG_AGO
-        self._outstanding: dict[int, float] = {}
-        self._bytes = 0.0
-        self._leased_until_t = LONG_AGO
-
-    def take(self, token: int, size: float, leased_until_t: float) -> None:
-        """A message was delivered on the stream: there was room for it."""
-        self.release(token, LONG_AGO)
-        self._freeing_until_t = LONG_AGO
-        self._outstanding[token] = size
-        self._bytes += size
-        self._leased_until_t = max(self._leased_until_t, leased_until_t)
-
-    def extend(self, token: int, leased_until_t: float) -> None:
-        """The lease of a message was extended."""
-        if token in self._outstanding:
-            self._leased_until_t = max(self._leased_until_t, leased_until_t)
-
-    def release(self, token: int, settled_t: float) -> None:
-        """A message was acknowledged or refused, which the service has applied by `settled_t`."""
-        if self._full and settled_t > self._freeing_until_t:
-            self._freeing_until_t = settled_t
-        size = self._outstanding.pop(token, None)
-        if size is not None:
-            self._bytes = sum(self._outstanding.values()) if self._bytes == inf else self._bytes - size
-        if not self._outstanding:
-            self._bytes = 0.0
-            self._leased_until_t = LONG_AGO
-
-    def used_up_until_t(self) -> float:
-        """Until when the service may send no more on the stream, as things are; long ago if it may."""
-        return self._leased_until_t if self._full else self._freeing_until_t
-
-    @property
-    def _full(self) -> bool:
-        many = len(self._outstanding) >= self._max_messages
-        return bool(self._outstanding) and (many or self._bytes >= self._max_bytes < inf)
 
 
 class Span:

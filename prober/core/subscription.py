@@ -14,8 +14,9 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
+from prober.core.flow import Flow, UnseenFlow
 from prober.core.rules import Assumptions, Mode, Rules
-from prober.core.sessions import Flow, Session
+from prober.core.sessions import Session
 from prober.core.waiting import WaitingTime
 
 SESSIONS_KEPT: Final = 4096
@@ -23,7 +24,7 @@ SESSIONS_KEPT: Final = 4096
 LOSSES_KEPT: Final = 64
 """Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
 
-OVER_KEPT: Final = 256
+OVER_KEPT: Final = 1024
 """Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
 
 SAMPLES_PER_DEADLINE: Final = 32
@@ -42,6 +43,7 @@ class Subscription:
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
+    first_seen_t    when its first session was seen, `inf` before.
     complete        whether every session was seen to open, so that no unknown one can deliver.
     holed           whether the record had a hole.
     lost_until_t    until when messages of a lost pull may be leased.
@@ -59,6 +61,7 @@ class Subscription:
         "ack_settled_s",
         "assumptions",
         "complete",
+        "first_seen_t",
         "holed",
         "index",
         "last_closed_t",
@@ -92,11 +95,12 @@ class Subscription:
         self.settles_until_t = LONG_AGO
         self.settling = ""
         self.seen = False
+        self.first_seen_t = inf
         self.complete = True
         self.holed = False
         self.losses = 0.0
         self.lost_until_t = LONG_AGO
-        self.racing = rules.clock_error_s > 0
+        self.racing = rules.clock_error_s > 0 or self.streaming  # until a stream is seen to open, any may deliver
         self._sessions: dict[str, Session] = {}
         self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
@@ -114,7 +118,8 @@ class Subscription:
         session = self._sessions.get(name) or self._over.get(name)
         if session is None or session.closed_t < t:
             self.complete = False
-            session = self._begin(Session(name, name, LONG_AGO, unseen=True), t)
+            flow = UnseenFlow() if self.streaming else None
+            session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:
             self._answer(session, t)
         return session
@@ -123,6 +128,8 @@ class Subscription:
         """A session began; a name used again is a new session, and the old one is over."""
         if event.session in self._sessions:
             self._end(event.session, event.t, lost=False)
+        if not self.seen:
+            self.racing = self.rules.clock_error_s > 0
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
             self.losses = inf
@@ -139,6 +146,7 @@ class Subscription:
         self.holed = True
         for name in list(self._sessions):
             self._end(name, t, lost=True)
+        self._over.clear()
 
     def is_alone(self, session: Session) -> bool:
         """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
@@ -152,16 +160,33 @@ class Subscription:
         """
         rules = self.rules
         unknown = not self.complete  # a stream that was not seen to open may be anybody's
-        if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):
+        over = session.closed_t < inf  # what comes after that came beside another one
+        if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
+    def rivals(self, name: str) -> list[str]:
+        """The other sessions that race one; what is not known is named by an empty name."""
+        session = self._sessions.get(name)
+        if session is None or not self.complete or not self.streaming:
+            return [""]
+        clocks = self.rules.clock_error_s > 0
+        others = (other for other in self._sessions.values() if other is not session)
+        return [other.name for other in others if clocks or other.subscriber == session.subscriber]
+
+    @property
+    def race_max_s(self) -> float:
+        """The most that this can be on any session, at any time."""
+        return self.rules.clock_error_s + (self.rules.delivery_delay_max_s if self.streaming else 0.0)
+
     def _begin(self, session: Session, t: float) -> Session:
         self._sessions[session.name] = session
+        self._over.pop(session.name, None)
         if self.open == 0 and (self.up_since_t == inf or self.streaming):
             self.up_since_t = t
         self.open += 1
         self.seen = True
+        self.first_seen_t = min(self.first_seen_t, t)
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
             self.racing = self.racing or streams > 1 or not self.complete

@@ -156,6 +156,7 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.finish()
+            group.compare(inf)
         self._counts.keys = len(self._keys)
         decided, self._decided = self._decided, []
         return decided
@@ -354,13 +355,18 @@ class Verifier:
             group = self._groups.get(key)
             if group is not None and due_t == group.checkers[index].due_t:
                 self._wake(group.checkers[index], now)
-                self._keys.make_room()
+                self._tidy(group)
             elif group is None and self._keys.is_heavy(key):
                 self._awaken(key, now)
 
     def _wake(self, checker: KeyChecker, now: float) -> None:
         checker.wake(now)
         self._enqueue(checker)
+
+    def _tidy(self, group: KeyGroup) -> None:
+        if group.idle:
+            self._keys.put_away(group.key)
+        self._keys.make_room()
 
     # --- keys at rest --------------------------------------------------------------------------------------------------------
 
@@ -395,7 +401,9 @@ class Verifier:
         """Every key in turn; those at rest come back for it, and go again."""
         yield from list(self._groups.values())
         for key in self._keys.resting():
-            yield self._group(key)
+            group = self._group(key)
+            yield group
+            self._tidy(group)
 
     def _file(self, finding: Finding) -> None:
         self._decided.append(finding)

@@ -33,7 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
-    rule("put-back-for-ever", "racing.py", "            if due_t < now or now == inf or self._count > PUT_BACK_MAX:", "            if now == inf:", "What was put back is decided only at the end."),
+    rule("put-back-for-ever", "racing.py", "            if due_t < now or due_t == LONG_AGO or now == inf or self._count > PUT_BACK_MAX:", "            if now == inf:", "What was put back is decided only at the end."),
     excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and unknown:", "Streams of one client do not race."),
     # amnesties
     excuse("amnesty-overwritten", "docket.py", "        if until_t > self.amnesty_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from prober.core import events as ev
 from prober.core import resting
+from prober.core.group import KeyGroup
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.history.trace import read_trace
@@ -43,15 +44,19 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many keys may be warm, how many operations are remembered for the others, and how many bytes they may have."""
+    """How many keys may be warm, how many operations are remembered for the others, and how many bytes they may have.
+
+    `idle`: idle keys are put away before there are too many.
+    """
 
     warm: int
     missed: int = 256
     heavy: int = 1024
+    idle: bool = True
 
 
-NONE_AT_REST = Limits(1 << 30)
-LIMITS = st.builds(Limits, st.sampled_from((0, 1, 2, 3)), st.sampled_from((1, 2, 256)), st.sampled_from((0, 1024)))
+NONE_AT_REST = Limits(1 << 30, idle=False)
+LIMITS = st.builds(Limits, st.sampled_from((0, 1, 2, 3, 1 << 30)), st.sampled_from((1, 2, 256)), st.sampled_from((0, 1024)))
 
 
 def told(rules: Rules, events: Iterable[ev.Event], limits: Limits, subscriptions: Sequence[str] = (SUBSCRIPTION,)) -> Any:
@@ -60,6 +65,8 @@ def told(rules: Rules, events: Iterable[ev.Event], limits: Limits, subscriptions
         patch.setattr(resting, "WARM_KEYS_MAX", limits.warm)
         patch.setattr(resting, "MISSED_MAX", limits.missed)
         patch.setattr(resting, "HEAVY_BYTES", limits.heavy)
+        if not limits.idle:
+            patch.setattr(KeyGroup, "idle", False)
         verifier = Verifier(rules, subscriptions=subscriptions)
         said = [(verifier.owed, sorted(map(repr, verifier.observe(event)))) for event in events]
         return said, sorted(map(repr, verifier.finish())), verifier.owed, verifier.counters

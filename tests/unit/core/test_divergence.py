@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from tests.unit.core.cases import across, words
+from tests.unit.core.cases import across, rules_of, words
 
 TWO = "P1@0 P2@0 P3@0"  # nothing is confirmed, so that only the comparison can find anything
 OTHER = "P1@0 P1[e2]@0"
@@ -87,3 +87,28 @@ def test_what_has_left_the_window_is_not_compared() -> None:
 def test_two_writers_may_be_seen_in_one_order_only() -> None:
     found = across(("s", f"{OTHER} A<1@1 A<f1(1)[e2]@1.1"), ("t", "B<f1(1)[e2]@2 B<1@2.1"))
     assert words(found) == {"V:ORDER_DIVERGENCE"}
+
+
+CLOCKS = {"s": rules_of(clock_error_s=1.0)}
+
+
+def test_what_may_have_been_overtaken_has_time_to_come() -> None:
+    """By the clocks of two recorders the second may have been the first; that it may shows only when it has come."""
+    published = "P1@0 ok1=a@0.1 P1[e2]@0.05 ok1=b@0.15"
+    other = ("t", "B<b(1)[e2]@1 B<a(1)@1.1")
+    assert diverging(across(("s", f"{published} A<a(1)@2 C<b(1)[e2]@2.5"), other, by_subscription=CLOCKS)) == []
+    late = ("s", f"{published} A<a(1)@2 C<b(1)[e2]@3.5 end @500")
+    assert words(diverging(across(late, other, by_subscription=CLOCKS)), times=True) == {"V:ORDER_DIVERGENCE@2"}
+
+
+def test_what_could_not_be_placed_may_stand_before_what_others_learn_later() -> None:
+    """With a window of 2 the late copy of 1 is not learned on one subscription; the other compares when that is long over."""
+    line = "A<1,2,3@1 A<x(1)@1.4 A<4@1.5"
+    rules = {"s": Rules(window=2)}
+    found = across(("s", f"P1,2,3,4 {line}"), ("t", line.replace("A<", "B<").replace("@1", "@2")), by_subscription=rules)
+    assert diverging(found) == []
+
+
+def test_what_was_published_before_the_record_may_come_in_any_order() -> None:
+    """It may have been received before as well: then these are rewinds."""
+    assert diverging(across(("s", "P3@0 ok3=m3@0.1 A<2@1 A<1@1.1 A<2,3@1.2"), ("t", "B<1,2,3@3"))) == []

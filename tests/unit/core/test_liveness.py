@@ -13,7 +13,7 @@ from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, words
+from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, say, words
 
 OVERLOOKED = pytest.mark.xfail(reason="a republication that is confirmed after it was overtaken is not missed")
 FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
@@ -189,3 +189,8 @@ def test_why_a_stall_is_in_doubt() -> None:
     broke = only(f"{STALLED} close A@3 open A of client A@4 end @500", "REDELIVERY_STALL")
     removed = only(f"{STALLED} end @500", "REDELIVERY_STALL", dead_letter_max_attempts=2)
     assert (broke.doubt, removed.doubt) == (LOST, DEAD_LETTER)
+
+
+def test_deadlines_of_no_length_come_to_an_end() -> None:
+    """Another key is held, so that the clock begins anew again and again at the same moment."""
+    assert "L:STUCK" in say("P1 A<1@1 on k2 P1@2 ok1=k2m1@2.1 end @50", delivery_deadline_s=0)

@@ -188,13 +188,6 @@ def test_of_such_records_only_the_latest_are_known_again() -> None:
     assert known == [False] + STRANGERS_KEPT * [True]
 
 
-def test_how_often_something_became_unplaceable_is_counted() -> None:
-    log = learned(3)
-    assert log.forgotten == 0
-    log.forget()
-    assert log.forgotten == 1
-
-
 def test_attempts_are_counted_with_a_policy_only() -> None:
     log = LearnedLog(4, 3)
     log.learn(1, NO_STAMP, 0, 1, 1, 0.0)

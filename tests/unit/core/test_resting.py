@@ -113,7 +113,7 @@ def test_keys_at_rest_are_counted_and_owe_nothing() -> None:
     assert not topic.verifier.owed
 
 
-def test_a_surplus_of_busy_keys_is_put_away_when_it_is_looked_at() -> None:
+def test_busy_keys_are_put_away_when_they_have_come_to_rest() -> None:
     """All keys owe something when they come; later none does, and no key comes any more."""
     verifier = Verifier(Rules(idle_after_s=10.0), subscriptions=("s",))
     names = [f"key {number}" for number in range(20)]
@@ -122,8 +122,18 @@ def test_a_surplus_of_busy_keys_is_put_away_when_it_is_looked_at() -> None:
     assert len(verifier._groups) == len(names)
     for t in (50.0, 100.0):
         verifier.observe(Opened(t, "s", f"A{t}", "A"))
-    assert len(verifier._groups) == 1
+    assert not verifier._groups
     assert len(verifier._keys) == len(names)
+
+
+@pytest.mark.parametrize("idle_after_s", [10.0, 75.0])
+def test_an_idle_key_is_put_away_before_there_are_too_many(monkeypatch: pytest.MonkeyPatch, idle_after_s: float) -> None:
+    monkeypatch.setattr(resting, "WARM_KEYS_MAX", 1000)
+    verifier = Verifier(Rules(idle_after_s=idle_after_s), subscriptions=("s",))
+    observe(verifier, [Opened(0.0, "s", "A", "A"), *(event for number in range(20) for event in _settled(f"key {number}", 1.0))])
+    verifier.observe(Opened(70.0, "s", "A1", "A"))
+    assert len(verifier._groups) == (0 if idle_after_s < 60 else 20)
+    assert len(verifier._keys) == 20
 
 
 def test_a_seek_reaches_keys_at_rest() -> None:
@@ -295,6 +305,7 @@ def test_a_key_at_rest_takes_less_than_a_tenth(monkeypatch: pytest.MonkeyPatch) 
         for name in names:
             observe(verifier, _settled(name, 1.0))
         verifier._queue.clear()
+        gc.collect()  # gives back what Python keeps of tuples that are gone, for the next ones
         bytes_per_key.append(tracemalloc.get_traced_memory()[0] / len(names))
         tracemalloc.stop()
     assert bytes_per_key[1] < 0.1 * bytes_per_key[0]

@@ -11,6 +11,7 @@ import pytest
 
 from prober.core import subscription as subscription_module
 from prober.core.events import Closed, Delivered, Opened
+from prober.core.flow import Flow
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import (
     OWNERS_KEPT,
@@ -18,7 +19,6 @@ from prober.core.sessions import (
     SPANS_PER_DELAY,
     TRACKS_KEPT,
     Arrival,
-    Flow,
     Held,
     Session,
     Span,
