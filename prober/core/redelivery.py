@@ -134,6 +134,14 @@ class RedeliveryCheck:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
         self._nacked_push = (position, number, t)
 
+    def acked(self, position: int, t: float) -> None:
+        """An acknowledgement by another clock: it may have been sent before a request that seemed to come past a refused one."""
+        late_t = t - self._docket.rules.clock_error_s
+        for skip in self.held:
+            if skip.nacked == position and late_t <= skip.t:
+                self._file(skip, ACKED_BEFORE)
+        self.held = tuple(skip for skip in self.held if skip.nacked != position or late_t > skip.t)
+
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
         if not any(skip.due_t < now or now == inf for skip in self.held):
@@ -261,7 +269,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if not self._orders.share_region(arrival.own, arrival.position):
+        if self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
@@ -314,7 +322,7 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if self._orders.several_regions and self._log.holds(after) and self._log.flags(after) & RACED:
+        if self._orders.several_regions and (not self._log.holds(after) or self._log.flags(after) & RACED):
             return ELSEWHERE  # it may be of either region
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
