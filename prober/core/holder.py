@@ -122,7 +122,7 @@ class HolderCheck:
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
         self._breaks: tuple[Break, ...] = ()
-        self.splits = Splits(docket, log)
+        self.splits = Splits(docket, log, subscription)
         self._contested = False
         self.owner: str | None = None
         self._start_t = self._start_lo = LONG_AGO
@@ -138,7 +138,7 @@ class HolderCheck:
         if self._docket.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
-            if not arrival.new and arrival.position != arrival.own + 1:
+            if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
                 self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)

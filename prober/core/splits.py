@@ -16,6 +16,7 @@ from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Session
+from prober.core.subscription import Subscription
 
 BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
 REWOUND: Final = "a rewind that arrived later may have dropped what was held"
@@ -55,11 +56,12 @@ class Split(NamedTuple):
 class Splits:
     """The violations on hold of one key; `pending`: the one that is due first comes first."""
 
-    __slots__ = ("_docket", "_log", "pending")
+    __slots__ = ("_docket", "_log", "_subscription", "pending")
 
-    def __init__(self, docket: Docket, log: LearnedLog) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription) -> None:
         self._docket = docket
         self._log = log
+        self._subscription = subscription
         self.pending: tuple[Split, ...] = ()
 
     def put_on_hold(self, split: Split) -> None:
@@ -128,8 +130,11 @@ class Splits:
         rules = self._docket.rules
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
-        alive = [held for held in split.held if held.session.closed_t > alive_t or held.session is split.session]
+        alive = [held for held in split.held if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
         proven = bool(alive) and (same or split.session.closed_t > alive_t)
         doubt = "" if proven else BROKEN if split.held else REWOUND
         self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+
+    def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:
+        return session.closed_t > alive_t and not self._subscription.went_with_another(session, due_t)

@@ -48,6 +48,8 @@ TWO = "open A1 of client A open A2 of client A"
         # exactly-once
         legal("its stream is over when it need not wait any more", f"{TWO} P1,2 A1<2@1 close A1@1.05 A2<1,2@1.1", exactly_once=True),
         legal("a run from below on its own stream, behind it", f"{TWO} P1,2 A1<1,2@1 A1<2@62 A2<2@62.1 A2<1@62.2", exactly_once=True),
+        legal("a run from below that came first, on another stream", f"{TWO} P1,2,3 A1<1,2,3@1 A1 nack 3@1.5 A1 nack 1@10 A2<1,2,3@16 A1<3@16.5", exactly_once=True),
+        legal("held on a stream that was handed over to one that broke", "open A1 of client A open A3 of client A P1 A1<1@1 open A2 of client A@20 close A2@20.4 A3<1@21 close A1@22.8", exactly_once=True, close_detection_max_s=0.5),
         legal("a run from beyond the window", f"{TWO} P1,2,3 A1<1,2,3@1 A1<3@62 A1<3@62.3 A2<2@62.5", exactly_once=True, window=1),
         legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
