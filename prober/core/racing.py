@@ -165,21 +165,23 @@ class Abreast:
         self._sessions: dict[str, deque[First]] = {}
         self._beyond_t = LONG_AGO
 
-    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain by it, and 0 for any others.
+    def learn(
+        self, first: First, session: str, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float
+    ) -> set[int]:
+        """Notes a first delivery on a session; returns the positions whose places are not certain by it, and 0 for any others.
 
-        `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
+        What came on the session `own` came in order. `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
         """
         raced = {first.position for other in waiting if _abreast(first, other, eps)}
         self._forget(first)
-        for session, others in self._sessions.items():
-            if session != own:
+        for name, others in self._sessions.items():
+            if name != own:
                 raced |= {other.position for other in others if _abreast(other, first, eps, unsettled_until_t)}
         if self._beyond_t >= first.t - first.race_s:
             raced.add(0)
         if raced:
             raced.add(first.position)
-        latest = self._sessions.setdefault(own, deque())
+        latest = self._sessions.setdefault(session, deque())
         latest.append(first)
         if len(latest) > ABREAST_MAX:
             dropped = latest.popleft()
