@@ -294,16 +294,11 @@ class KeyChecker:
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        own = "" if self._waits_elsewhere(arrival) else session.name
+        put_back = self._put_back or self._going_on
+        own = "" if put_back and put_back.brings(arrival.message_id, besides=session.name) else session.name
         raced = arrival.abreast = self._abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in raced:
             log.race(position)
-
-    def _waits_elsewhere(self, arrival: Arrival) -> bool:
-        """Whether another copy waits on another session, which may have been sent before what came here."""
-        waiting = self._put_back or self._going_on
-        copies = waiting.deliveries(besides=arrival.track.session.name) if waiting else ()
-        return any(event.message_id == arrival.message_id for event in copies)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""

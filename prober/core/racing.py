@@ -82,6 +82,10 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
+    def brings(self, message_id: str, besides: str) -> bool:
+        """Whether a copy of a message waits on another session, which may have been sent before what comes there."""
+        return any(event.message_id == message_id for event in self.deliveries(besides))
+
     def on(self, session: str) -> Iterator[Delivered]:
         """What waits on one session."""
         return (event for _, event, _ in self._queues.get(session, ()) if isinstance(event, Delivered))
@@ -170,7 +174,8 @@ class Abreast:
     ) -> set[int]:
         """Notes a first delivery on a session; returns the positions whose places are not certain by it, and 0 for any others.
 
-        What came on the session `own` came in order. `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
+        What came on the session `own` came in order. `waiting` was put back on other sessions, and is learned later. Nothing waited
+        that came up to `unsettled_until_t`.
         """
         raced = {first.position for other in waiting if _abreast(first, other, eps)}
         self._forget(first)
