@@ -286,18 +286,16 @@ class KeyChecker:
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
         log, session = self.log, arrival.track.session
-        race_s = self.subscription.race_s(session)
         if self._in_doubt:
             log.mark(arrival.position, RACED)
-        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
-        self._abreast = self._abreast or Abreast()
+        first = first_of(arrival, arrival.token, publication, self.subscription.race_s(session), arrival.position)
+        abreast = self._abreast = self._abreast or Abreast()
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
-        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        put_back = self._put_back or self._going_on
+        eps, put_back, waiting = self._rules.clock_error_s, self._put_back or self._going_on, self._waiting_beside(session.name)
         own = "" if put_back and put_back.brings(arrival.message_id, besides=session.name) else session.name
-        raced = arrival.abreast = self._abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
-        for position in raced:
+        arrival.abreast = abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
+        for position in arrival.abreast:
             log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:

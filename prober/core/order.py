@@ -30,11 +30,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.attempts import Early
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import PRIMARY, RACED, LearnedLog
-from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.attempts import Attempts
 from prober.core.breaks import Break
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
@@ -34,7 +35,7 @@ from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck, Owed
 from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
 from prober.core.positions import LearnedLog
-from prober.core.publications import Attempts, EpochRecord, Publication
+from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
