@@ -98,7 +98,7 @@ $(UV): $(VENV)-lock/pyvenv.cfg
 	@touch $@
 
 # An environment that was copied from elsewhere, or whose interpreter is gone, is made again.
-$(shell grep -qsF '$(CURDIR)/$(VENV)' $(VENV)/pyvenv.cfg && $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/pyvenv.cfg)
+$(shell [ -L $(VENV) ] || grep -qsF '$(CURDIR)/$(VENV)' $(VENV)/pyvenv.cfg && $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/pyvenv.cfg)
 
 COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
 	--custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links

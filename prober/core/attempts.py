@@ -1,13 +1,25 @@
-"""The attempts to publish one sequence number, where there is more to say than that there was one."""
+"""What a publication keeps beside its outcome: the attempts of the prober's own, and deliveries whose meaning is not known yet."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from prober.core.events import LONG_AGO
 
 GENERATIONS_KEPT: Final = 64
 """Attempts before the record that are told apart from those on it; of the others it is not known either when they began."""
+
+
+class Early(NamedTuple):
+    """A delivery on the subscription of that index that was not (yet) known to be the primary.
+
+    `position` is 0 when the delivery could no longer be placed.
+    """
+
+    subscription: int
+    token: int
+    position: int
+    number: int
 
 
 class Attempts:

@@ -126,6 +126,9 @@ class KeyChecker:
 
     def delivered(self, event: Delivered, number: int) -> None:
         """Judges one delivery, unless it may have overtaken another: then that has time to come first."""
+        latest = self._tracks.latest
+        if latest is None or latest.session.name != event.session:
+            self.subscription.session(event.session, event.t)  # where one was not seen to open, sessions race
         if self.subscription.racing:
             if self._put_back is not None and self._put_back.follows(event, number, event.t + self._race_s(event)):
                 if self._awaits(self._put_back.first(event.session), event) and self._comes_nowhere_else(event):
@@ -215,7 +218,7 @@ class KeyChecker:
             if arrival.position:
                 self._recognise(arrival, order)
             elif self._order.has_retired(arrival, order, publication):
-                return False  # of two records under one id the other has left the window
+                return False  # of two records under one id the other has left the window, or may be older than the record
             else:
                 arrival.copies_id = True
                 self._learn(arrival, order, publication)
@@ -237,7 +240,7 @@ class KeyChecker:
             self.log.mark(position, SHARED)
         if self._abreast is not None:
             for position in self._abreast.doubt(known, arrival.position):
-                self.log.mark(position, RACED)
+                self.log.race(position)
         judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
         note_service_duplicate(self.docket, arrival)
 
@@ -260,19 +263,13 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, publication)
-        if publication is None and arrival.seq < order.record.first:
-            log.mark(arrival.position, RACED | ACKED)  # it may have been received before the record, and come by a rewind
-        if (publication is None or publication.several_regions) and self._several_regions:
+        if (publication is None or publication.several_regions) and self._order.several_regions:
             log.mark(arrival.position, RACED)  # it may be of either region
         if not arrival.proven and order.record.may_predate(arrival.seq):
             log.mark(arrival.position, RACED | OLDER)  # the log may have stood in another order when the record began
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
-
-    @property
-    def _several_regions(self) -> bool:
-        return len({region for record in self._topic_key.epochs.values() for region in record.regions}) > 1
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -287,16 +284,16 @@ class KeyChecker:
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
         log, session = self.log, arrival.track.session
-        race_s = self.subscription.race_s(session)
-        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        if self._in_doubt:
+            log.mark(arrival.position, RACED)
+        first = first_of(arrival, arrival.token, publication, self.subscription.race_s(session), arrival.position)
+        abreast = self._abreast = self._abreast or Abreast()
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
-        if self._in_doubt or (not first.proven and race_s > self._rules.clock_error_s):
-            log.mark(arrival.position, RACED)
-        self._abreast = self._abreast or Abreast()
-        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        raced = arrival.abreast = self._abreast.learn(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
-        for position in raced:
+        eps, put_back, waiting = self._rules.clock_error_s, self._put_back or self._going_on, self._waiting_beside(session.name)
+        own = "" if put_back and put_back.brings(arrival.message_id, besides=session.name) else session.name
+        arrival.abreast = abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
+        for position in arrival.abreast:
             log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
@@ -395,8 +392,8 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
@@ -409,6 +406,8 @@ class KeyChecker:
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
+        if self._redelivery.held:
+            self._redelivery.acked(position, t)
         self._liveness.release(position)
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
@@ -430,8 +429,8 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
             return
         if track is not None and track.session.flow is not None:
@@ -621,7 +620,7 @@ class KeyChecker:
             self._let_through(now)
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
-        self._holder.settle(until_t)
+        self._holder.splits.settle(until_t)
         self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
         self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
@@ -640,7 +639,7 @@ class KeyChecker:
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
         elif self._topic_key.compared_t < due_t:
             due_t = self._topic_key.compared_t
@@ -653,7 +652,7 @@ class KeyChecker:
         """Settles everything on hold as if time went on without further events."""
         self._let_through(inf)
         self._redelivery.settle(inf)
-        self._holder.settle(inf)
+        self._holder.splits.settle(inf)
         self._order.settle(inf)
 
     def owes(self, now: float = LONG_AGO) -> bool:
@@ -680,7 +679,7 @@ class KeyChecker:
     @property
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
-        waiting = self._redelivery.held or self._holder.pending or self._order.lost or self._put_back or self._liveness.owed
+        waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
         return not (waiting or self.owes())
 
     def _start_over(self) -> None:
@@ -695,7 +694,7 @@ class KeyChecker:
 
     def _next_hold(self) -> float:
         skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
-        split_t = self._holder.pending[0].due_t if self._holder.pending else inf
+        split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
         return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)

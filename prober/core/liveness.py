@@ -44,6 +44,7 @@ from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.owed import Owed, Run
+from prober.core.places import must_precede
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.primaries import Overtaken
 from prober.core.publications import Publication
@@ -257,7 +258,7 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        begun_before = self._log.holds(run.start) and self._orders.must_precede(run.start, run.target)
+        begun_before = self._log.holds(run.start) and must_precede(self._orders, self._log, run.start, run.target)
         raced_start = self._log.has_raced(run.start) and not begun_before
         if raced_start or self._log.flags(run.target) & RACED:
             return RACING

@@ -29,12 +29,13 @@ from collections.abc import Container, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.attempts import Early
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
+from prober.core.positions import PRIMARY, RACED, LearnedLog
 from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
-from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -208,7 +209,6 @@ class OrderCheck:
     epochs              how far each of them has been received, by region.
     lost                what is missing before a record of another epoch, until it had time to come late.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
-    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -223,7 +223,6 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
-        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -234,7 +233,6 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
-        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -271,38 +269,14 @@ class OrderCheck:
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
-    def certainly_before(self, position: int, arrival: Arrival) -> bool:
-        """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that.
+    def record_of(self, position: int) -> EpochRecord | None:
+        """What the publisher recorded of the epoch of a position inside the window."""
+        return self._records.get(self.epoch_name(self._log.epoch(position)))
 
-        Races only mix up neighbours: what stands between two that raced, raced as well.
-        """
-        follower, flags = arrival.position, self._log.flags
-        share, either = self.share_region(position, follower), flags(position) | flags(follower)
-        if not share or not either & RACED:
-            return share
-        if either & OLDER or self.several_regions:
-            return False
-        if arrival.new:
-            mixed = not arrival.abreast.isdisjoint((position, 0))
-        else:
-            mixed = all(flags(between) & RACED for between in range(position, follower + 1))
-        return not mixed or self.must_precede(position, follower)
-
-    def must_precede(self, position: int, follower: int) -> bool:
-        """Whether session order binds two records inside the window, where sessions race.
-
-        Both are primaries, neither was stored twice, and `position` was handed over first, once.
-        """
-        log = self._log
-        if log.flags(position) & (PRIMARY | SHARED) != PRIMARY or log.flags(follower) & (PRIMARY | SHARED) != PRIMARY:
-            return False
-        if log.epoch(position) != log.epoch(follower):
-            return False
-        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
-        if record is None or seq >= log.seq(follower):
-            return False
-        publication = record.open.get(seq)
-        return record.was_attempted_once(seq) if publication is None else publication.attempts == 1
+    @property
+    def several_regions(self) -> bool:
+        """Whether the key was published in more than one region, as far as is recorded."""
+        return len(self._real_times) > 1 or len({region for record in self._records.values() for region in record.regions}) > 1
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -356,7 +330,6 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
-            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:
@@ -457,11 +430,15 @@ class OrderCheck:
     # --- first deliveries ----------------------------------------------------------------------------------------------------
 
     def has_retired(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
-        """Whether an unknown record may have left the window; where it was published is not known once its publish is settled."""
-        if publication is not None or len(self._real_times) < 2:
+        """Whether an unknown record may have left the window, or be older than the record.
+
+        Where it was published is not known once its publish is settled.
+        """
+        if publication is not None:
             return self._log.is_retired(arrival.token, order.index, arrival.seq)
         orders = (one for one in self.epochs if one.record is order.record)
-        return any(self._log.is_retired(arrival.token, one.index, arrival.seq) for one in orders)
+        retired = any(self._log.is_retired(arrival.token, one.index, arrival.seq) for one in orders)
+        return retired or self.predates(order, None, arrival)
 
     def predates(self, order: EpochOrder, publication: Publication | None, arrival: Arrival) -> bool:
         """Whether an unknown message may belong before what was learned first, or into a hole of the record.

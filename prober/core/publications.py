@@ -16,9 +16,9 @@ A history may begin in the middle: what was published before its first recorded 
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
-from prober.core.attempts import Attempts
+from prober.core.attempts import Attempts, Early
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -33,18 +33,6 @@ INDEX_SLACK: Final = 1024
 
 
 _NOTHING: Final[frozenset[int]] = frozenset()
-
-
-class Early(NamedTuple):
-    """A delivery on the subscription of that index that was not (yet) known to be the primary.
-
-    `position` is 0 when the delivery could no longer be placed.
-    """
-
-    subscription: int
-    token: int
-    position: int
-    number: int
 
 
 class Publication:

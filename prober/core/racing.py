@@ -100,6 +100,10 @@ class PutBack:
             if session != besides:
                 yield from (event for _, event, _ in islice(queue, ABREAST_MAX) if isinstance(event, Delivered))
 
+    def brings(self, message_id: str, besides: str) -> bool:
+        """Whether a copy of a message waits on another session, which may have been sent before what comes there."""
+        return any(event.message_id == message_id for event in self.deliveries(besides))
+
     def on(self, session: str) -> Iterator[Delivered]:
         """What waits on one session."""
         return (event for _, event, _ in self._queues.get(session, ()) if isinstance(event, Delivered))
@@ -183,21 +187,24 @@ class Abreast:
         self._sessions: dict[str, deque[First]] = {}
         self._beyond_t = LONG_AGO
 
-    def learn(self, first: First, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
-        """Notes a first delivery on the session `own`; returns the positions whose places are not certain by it, and 0 for any others.
+    def learn(
+        self, first: First, session: str, own: str, waiting: Iterable[First], eps: float, unsettled_until_t: float
+    ) -> set[int]:
+        """Notes a first delivery on a session; returns the positions whose places are not certain by it, and 0 for any others.
 
-        `waiting` was put back on other sessions, and is learned later. Nothing waited that came up to `unsettled_until_t`.
+        What came on the session `own` came in order. `waiting` was put back on other sessions, and is learned later. Nothing waited
+        that came up to `unsettled_until_t`.
         """
         raced = {first.position for other in waiting if _abreast(first, other, eps)}
         self._forget(first)
-        for session, others in self._sessions.items():
-            if session != own:
+        for name, others in self._sessions.items():
+            if name != own:
                 raced |= {other.position for other in others if _abreast(other, first, eps, unsettled_until_t)}
         if self._beyond_t >= first.t - first.race_s:
             raced.add(0)
         if raced:
             raced.add(first.position)
-        latest = self._sessions.setdefault(own, deque())
+        latest = self._sessions.setdefault(session, deque())
         latest.append(first)
         if len(latest) > ABREAST_MAX:
             dropped = latest.popleft()

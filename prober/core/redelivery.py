@@ -35,6 +35,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
+from prober.core.places import must_precede
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
@@ -133,6 +134,14 @@ class RedeliveryCheck:
     def nacked(self, position: int, number: int, t: float) -> None:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
         self._nacked_push = (position, number, t)
+
+    def acked(self, position: int, t: float) -> None:
+        """An acknowledgement by another clock: it may have been sent before a request that seemed to come past a refused one."""
+        late_t = t - self._docket.rules.clock_error_s
+        for skip in self.held:
+            if skip.nacked == position and late_t <= skip.t:
+                self._file(skip, ACKED_BEFORE)
+        self.held = tuple(skip for skip in self.held if skip.nacked != position or late_t > skip.t)
 
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
@@ -264,7 +273,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if not self._orders.share_region(arrival.own, arrival.position):
+        if self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
@@ -322,16 +331,20 @@ class RedeliveryCheck:
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
-        flags, bound = self._log.flags, self._orders.must_precede
+        flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
-        if raced and self._log.holds(after) and any(bound(after, one) and bound(one, arrival.position) for one in here):
+        if raced and self._log.holds(after) and any(self._in_order(after, one, arrival.position) for one in here):
             return ""  # whatever raced, these were handed over in this order
         return RACING if raced else ""
+
+    def _in_order(self, first: int, second: int, third: int) -> bool:
+        log, orders = self._log, self._orders
+        return must_precede(orders, log, first, second) and must_precede(orders, log, second, third)
 
     def _race_doubt(self, arrival: Arrival) -> str:
         """Whether a race may explain a step back inside a pull response; not one from what was handed over later."""
         log, own = self._log, arrival.own
-        if log.holds(own) and self._orders.must_precede(arrival.position, own):
+        if log.holds(own) and must_precede(self._orders, log, arrival.position, own):
             return ""
         return RACING if log.flags(arrival.position) & RACED or log.has_raced(own) else ""
 

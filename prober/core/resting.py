@@ -41,6 +41,7 @@ from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
+from prober.core.splits import Splits
 from prober.core.subscription import Subscription
 
 WARM_KEYS_MAX = 20_000
@@ -198,6 +199,7 @@ _KINDS: Final[tuple[type, ...]] = (
     RealTime,
     Overtaken,
     HolderCheck,
+    Splits,
     Acknowledgements,
     Break,
     Attempts,

@@ -174,6 +174,17 @@ class Subscription:
         others = (other for other in self._sessions.values() if other is not session)
         return [other.name for other in others if clocks or other.subscriber == session.subscriber]
 
+    def went_with_another(self, session: Session, until_t: float) -> bool:
+        """Whether what was held on a stream that was over by then may have gone with a later one of its subscriber.
+
+        A client opens a stream while it still reads the old one. Then the service moves what is held there, and the new one may break.
+        """
+        return session.closed_t <= until_t and any(
+            session.opened_t < other.opened_t <= session.closed_t and other.subscriber == session.subscriber
+            for other in self._over.values()
+            if other.closed_t <= until_t
+        )
+
     @property
     def race_max_s(self) -> float:
         """The most that this can be on any session, at any time."""

@@ -10,7 +10,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # a record is a message id with a publish time
     excuse("publish-times-ignored", "positions.py", "        if stamp == NO_STAMP or not self._stamps:\n            return position", "        if position:\n            return position", "A message that the service stored twice is one record."),
     rule("a-second-copy-hides-the-first", "positions.py", "if not self.flags(position) & SHARED:", "if position:", "An acknowledgement, which names the id alone, is for the latest copy."),
-    excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n", "        if arrival.position < 0:\n", "A second copy is judged as if it were the primary."),
+    excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n            self._order.learn", "        if arrival.position < 0:\n            self._order.learn", "A second copy is judged as if it were the primary."),
     # what may have been sent and lost
     excuse("lost-sends-are-skips", "redelivery.py", "return LOST if skip.acked and self._subscription", 'return LOST if skip.due_t < 0 and self._subscription', "What was sent into a stream that broke was not sent."),
     rule("unacked-may-be-lost", "redelivery.py", "return LOST if skip.acked and self._subscription", "return LOST if self._subscription", "What was lost and never acknowledged need not come again."),
@@ -46,10 +46,10 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
     excuse("clock-error-ignored-in-predecessors", "redelivery.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
     excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
-    excuse("clock-error-ignored-in-late-copies", "holder.py", "if arrival.lo - rules.clock_error_s > self._start_t:", "if arrival.lo > self._start_t:", "About late copies clocks agree."),
+    excuse("clock-error-ignored-in-late-copies", "holder.py", "sent_t = arrival.lo - rules.clock_error_s\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "sent_t = arrival.lo\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "About late copies clocks agree."),
     excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
     excuse("clock-error-ignored-in-losses", "subscription.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._losses)", "About losses clocks agree."),
-    excuse("clock-error-ignored-in-answers", "holder.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
+    excuse("clock-error-ignored-in-answers", "splits.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
     excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),
     # forgetting
     excuse("epochs-truncated", "positions.py", "return self._epochs[position & self._mask]", "return self._epochs[position & self._mask] & 0xFF", "Of an epoch's number a byte is kept."),
@@ -57,8 +57,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("divergence-not-readopted", "divergence.py", "or here[2:] != common[2:]:", "or here[2:] == ():", "A subscription that slept is compared as if it had not."),
     excuse("forgotten-epochs-may-not-be-skipped", "redelivery.py", "return [position for position in skipped if self._orders.knows_epoch(position)]", "return skipped", "What counts as foreign may not be left out."),
     # redelivery elsewhere before the lease is over
-    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not self.acks", "return bool(scene.held) and not self.acks", "The service may not begin again elsewhere before the lease is over."),
-    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not self.acks", "return scene.late and not self.acks", "A key may go on elsewhere above what is held."),
+    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not (arrival", "return bool(scene.held) and not (arrival", "The service may not begin again elsewhere before the lease is over."),
+    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not (arrival", "return scene.late and not (arrival", "A key may go on elsewhere above what is held."),
     rule("early-redelivery-not-counted", "holder.py", "        self._docket.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
     rule("eod-while-outstanding-not-judged", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
     excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),

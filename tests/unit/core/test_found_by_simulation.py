@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Definite, legal
+from prober.core.events import Opened
+from prober.core.rules import Rules
+from tests.judging import judge
+from tests.notation import history
+from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal
+
+TWO = "open A1 of client A open A2 of client A"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,14 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("nothing tells which stands first", "P1@0 P2@0 info1@0.1 info2@0.1 pull a@0.5 pull b@0.5 a<x(1)@1 b<y(2)@1.1 b ack 2@1.2 pull c@30 c<y(2)@30.1", mode=PULL, clock_error_s=0.3),
         legal("an old pull is answered late", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
         legal("the same with a new message", "P1 pull a@0.9 a<1@1 a ack 1@1.1 P2@17 ok2=m2@17.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
+        legal("a run from a foreign message drops what is held", "P1,2,3 A<1,2,3@1 A ack 1@1.1 B<9[e9]@20 B<3@20.1"),
+        legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
         # exactly-once
+        legal("its stream is over when it need not wait any more", f"{TWO} P1,2 A1<2@1 close A1@1.05 A2<1,2@1.1", exactly_once=True),
+        legal("a run from below on its own stream, behind it", f"{TWO} P1,2 A1<1,2@1 A1<2@62 A2<2@62.1 A2<1@62.2", exactly_once=True),
+        legal("a run from below that came first, on another stream", f"{TWO} P1,2,3 A1<1,2,3@1 A1 nack 3@1.5 A1 nack 1@10 A2<1,2,3@16 A1<3@16.5", exactly_once=True),
+        legal("held on a stream that was handed over to one that broke", "open A1 of client A open A3 of client A P1 A1<1@1 open A2 of client A@20 close A2@20.4 A3<1@21 close A1@22.8", exactly_once=True, close_detection_max_s=0.5),
+        legal("a run from beyond the window", f"{TWO} P1,2,3 A1<1,2,3@1 A1<3@62 A1<3@62.3 A2<2@62.5", exactly_once=True, window=1),
         legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
@@ -47,7 +60,11 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
         legal("two that came while a seek settled, by two clocks", "P1,2 seek 3@9 pull a@9 pull b@9 a<2@10 a ack 2@10.1 b<1@10.4 b ack 1@10.5 pull c@40 c<1,2@41", mode=PULL, clock_error_s=1),
         legal("a second copy of another region in between", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL),
+        legal("published in one region, confirmed in another", "P1/a@0 info1@0.1 P1'gen1/b@0.2 ok'gen1=m1@0.3 pull a@0.9 a<m1(1)@1 a ack 1@1.1 pull b@19 b<x1(1)@20 b ack 1@20.1 P2/b@30 ok2=m2@30.1 pull c@39 c<2@40 c ack 2@40.1 pull d@59 d<x1(1)@60 d ack 1@60.1 P3/b@61 ok3=m3@61.1 pull e@79 e<3@80", mode=PULL),
+        legal("a second copy of another region, which leaves the window", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL, window=2),
+        legal("acknowledged, by another clock, after a refusal that came too late", "P1,2 a<1@1 b<1@63 a nack 1@80 c<2@90 b ack 1@90.5", mode=PUSH, clock_error_s=1),
         # excerpts
+        legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
         legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
         legal("acknowledged before the record", "P9@0.5 ok9=m9@0.6 A<8@1 A<9@1.1 A ack 9@1.2 end @900"),
@@ -56,3 +73,8 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
 )  # fmt: skip
 def test_legal(one: Definite) -> None:
     one.check()
+
+
+def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
+    whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
+    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
