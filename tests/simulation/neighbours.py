@@ -23,6 +23,7 @@ class Neighbours:
     site: Site
     lanes: Mapping[str, Lane]
     _waits_for: dict[str, list[Hold]] = field(default_factory=dict)
+    _turns: dict[str, int] = field(default_factory=dict)
 
     def delay(self, lane: Lane) -> bool:
         """Whether the key has to wait, still or from now on."""
@@ -31,7 +32,10 @@ class Neighbours:
             return False
         waited = self._waits_for.get(lane.key)
         waits = [hold for hold in waited or () if self.lanes[hold.record.message.key].current(hold)]
-        if not waited and self.site.world.chance(rate):
+        if waited and not waits:
+            self._turns[lane.key] = lane.sent
+        its_turn = self._turns.get(lane.key) == lane.sent
+        if not waits and not its_turn and self.site.world.chance(rate):
             waits = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
             if waits:
                 self.site.world.note("waits for another key")
