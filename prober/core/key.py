@@ -399,9 +399,8 @@ class KeyChecker:
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        if acking is not None and acking.session.flow is not None:
-            acking.session.flow.release(token, t + self._rules.ack_settled_s)
-            self.subscription.flow_changed(t)
+        if acking is None or acking.session.flow is not None:
+            self.subscription.release(event.session, token, t)
 
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
         self.log.mark(position, ACKED)
@@ -433,9 +432,7 @@ class KeyChecker:
             self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
             return
-        if track is not None and track.session.flow is not None:
-            track.session.flow.release(token, t + self._rules.ack_settled_s)
-            self.subscription.flow_changed(t)
+        self.subscription.release(event.session, token, t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
 
@@ -470,8 +467,7 @@ class KeyChecker:
             self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
-        if track is not None and track.session.flow is not None:
-            track.session.flow.extend(token, end_t + delay_s)
+        self.subscription.extend(event.session, token, end_t + delay_s)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
