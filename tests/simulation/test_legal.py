@@ -132,6 +132,8 @@ ONCE_ACCUSED = {
         (63450, "dead-lettered while it waited for what it may have overtaken"),
         (64911, "a run of a region that is not known"),
         (67937, "two copies on two streams"),
+        (92358, "put back behind what was put back"),
+        (101785, "a stream takes over what uses up its flow control"),
     ),
     Mode.PULL: (
         (2308, "two subscriptions, two clocks"),
@@ -144,6 +146,8 @@ ONCE_ACCUSED = {
         (67346, "a region of which nothing was received"),
         (71345, "a region that has left the window"),
         (80015, "a key that begins again below what is owed"),
+        (91377, "a message of another region has left the window"),
+        (94863, "two subscriptions, of which one received nothing of a region"),
         (82805, "what is missing waits for what it may have overtaken"),
     ),
     Mode.PUSH: (
