@@ -43,6 +43,9 @@ from prober.core.topic_key import TopicKey
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
 
+CHAIN_MAX: Final = 128
+"""Publications that follow each other; with more a key is not put away, since that goes through them one within the other."""
+
 
 class KeyChecker:
     """Judges one key on one subscription.
@@ -676,7 +679,7 @@ class KeyChecker:
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
         waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
-        return not (waiting or self.owes())
+        return not (waiting or self.owes() or self._order.chain > CHAIN_MAX)
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()

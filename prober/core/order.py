@@ -393,6 +393,13 @@ class OrderCheck:
             if self._records.get(order.record.name) is order.record:
                 yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
 
+    @property
+    def chain(self) -> int:
+        """How many publications hang together, one following the other, at most."""
+        behind = (order.record.ranks - order.passed for order in self.epochs if order.behind is not None)
+        opened = (record.ranks - record.oldest.rank for record in self._records.values() if record.oldest is not None)
+        return max([*behind, *opened], default=0)
+
     def owes(self, now: float) -> bool:
         """Whether anything that was confirmed is still owed, and is not older than the retention."""
         expired_t = self.expired_t(now)
