@@ -285,18 +285,18 @@ class KeyChecker:
 
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
-        log, session = self.log, arrival.track.session
-        if self._in_doubt:
-            log.mark(arrival.position, RACED)
+        session = arrival.track.session
         first = first_of(arrival, arrival.token, publication, self.subscription.race_s(session), arrival.position)
+        if self._in_doubt:
+            self.log.race(arrival.position)
+        if self._in_doubt or arrival.copies_id:  # nothing binds the second copy
+            first = first._replace(in_doubt=self._in_doubt, proven=first.proven and not arrival.copies_id)
         abreast = self._abreast = self._abreast or Abreast()
-        if arrival.copies_id:
-            first = first._replace(proven=False)  # nothing binds the second copy
         eps, put_back, waiting = self._rules.clock_error_s, self._put_back or self._going_on, self._waiting_beside(session.name)
         own = "" if put_back and put_back.brings(arrival.message_id, besides=session.name) else session.name
         arrival.abreast = abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in arrival.abreast:
-            log.race(position)
+            self.log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
