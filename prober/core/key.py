@@ -303,7 +303,7 @@ class KeyChecker:
         self._order.unplaced(publication, arrival)
         self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
-        self._holder.unplaced(arrival)
+        self._redelivery.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
 

@@ -125,6 +125,12 @@ class RedeliveryCheck:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
 
+    def unplaced(self, arrival: Arrival) -> None:
+        """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
+        if self.held:
+            self._explain_held(arrival)
+        self._holder.unplaced(arrival)
+
     @property
     def watching(self) -> bool:
         """Whether even the next message in the log on the only session has to be looked at."""
