@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from prober.core.events import LONG_AGO
+
+GENERATIONS_KEPT: Final = 64
+"""Attempts before the record that are told apart from those on it; of the others it is not known either when they began."""
 
 
 class Early(NamedTuple):
@@ -32,3 +37,10 @@ class Attempts:
         self.open = 1
         self.unknown = False
         self.invoked: dict[int, tuple[float, str]] = {0: (t, region)}
+
+    def begun_before(self, generation: int, t: float, region: str) -> None:
+        """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""
+        self.count += generation
+        self.unknown = True
+        self.invoked = dict.fromkeys(range(min(generation, GENERATIONS_KEPT)), (LONG_AGO, region))
+        self.invoked[generation] = (t, region)

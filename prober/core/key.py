@@ -33,7 +33,7 @@ from prober.core.liveness import LivenessCheck
 from prober.core.order import EpochOrder, OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, OLDER, RACED, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
-from prober.core.racing import Abreast, First, PutBack, SessionEvent, first_of
+from prober.core.racing import Abreast, First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks
@@ -331,16 +331,11 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        reached = 0
-        sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
-        arrival.track.drop_from(arrival.position)
-        for track in self._tracks.others(arrival.track):
+        for track in self._tracks:
             track.drop_from(arrival.position)
-            reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
-        for spans in self._tracks.past:
-            reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
-        if self.log.frontier > self._redelivery.sought_frontier:
+        reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
+        if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )
@@ -493,8 +488,10 @@ class KeyChecker:
         ):
             self.log.confirm(position, event.t, number)
 
-    def dead_lettered(self, event: DeadLettered) -> None:
+    def dead_lettered(self, event: DeadLettered, number: int) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
+        if self._put_back is not None and self._put_back.leaves(event, number):
+            return
         token = hash(event.message_id)
         newest = self.log.find(token)
         if not newest:
@@ -521,7 +518,9 @@ class KeyChecker:
         publication = self._publication(event)
         if publication is None or self._unsettled or not (self._put_back or self._race_s(event) > 0):
             return False
-        return not self.log.find(hash(event.message_id)) and self._order.waits(publication, event.epoch)
+        token = hash(event.message_id)
+        invoked_t, _ = publication.origin(token, event.generation)
+        return not self.log.find(token) and self._order.waits(publication, event.epoch, invoked_t)
 
     def _awaits(self, first: Delivered, event: Delivered) -> bool:
         """Whether a delivery that was put back may wait for another one, which was never received before."""
@@ -578,7 +577,7 @@ class KeyChecker:
         publication = self._publication(event)
         return inf if publication is None else publication.invoked_number
 
-    def _go_on(self, event: SessionEvent, number: int) -> None:
+    def _go_on(self, event: Waiting, number: int) -> None:
         if isinstance(event, Delivered):
             self._deliver(event, number)
         elif isinstance(event, Acked):
@@ -587,6 +586,8 @@ class KeyChecker:
             self.nacked(event, number)
         elif isinstance(event, LeaseModified):
             self.lease_modified(event, number)
+        elif isinstance(event, DeadLettered):
+            self.dead_lettered(event, number)
         else:
             self.ack_confirmed(event, number)
 
@@ -622,7 +623,7 @@ class KeyChecker:
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
         self._holder.splits.settle(until_t)
-        self._order.settle(until_t)
+        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
         self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False

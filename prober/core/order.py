@@ -25,8 +25,7 @@ come past. What it passed without receiving it is `overtaken`. So judging a deli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -35,6 +34,7 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.positions import PRIMARY, RACED, LearnedLog
+from prober.core.primaries import BEFORE_ALL, Overtaken, Primary, RealTime
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
@@ -54,66 +54,6 @@ DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-le
 SECOND_COPY: Final = (
     "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"
 )
-
-
-class RealTime:
-    """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
-
-    __slots__ = ("epoch", "invoked_number", "number", "raced", "region", "seq", "t")
-
-    def __init__(self, region: str) -> None:
-        self.region = region
-        self.raced = False
-        self.t = LONG_AGO
-        self.seq = 0
-        self.epoch = ""
-        self.number = 0
-        self.invoked_number = 0
-
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, *, raced: bool) -> None:
-        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`.
-
-        `raced`: perhaps out of order.
-        """
-        self.t = invoked_t
-        self.raced = raced
-        self.seq = publication.seq
-        self.epoch = epoch
-        self.number = number
-        self.invoked_number = publication.invoked_number
-
-
-class Primary(NamedTuple):
-    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch."""
-
-    position: int
-    seq: int
-    number: int
-    confirmed_number: int
-    ordered_t: float
-    epoch: str
-
-    def inverts(self, other: Primary) -> bool:
-        """Whether the two, of one epoch, break session order: the lower was handed over first, yet stands later in the log."""
-        lower, higher = (self, other) if self.seq < other.seq else (other, self)
-        return lower.position > higher.position and lower.ordered_t <= higher.ordered_t
-
-
-BEFORE_ALL: Final = Primary(0, 0, 0, 0, inf, "")
-
-
-@dataclass(slots=True)
-class Overtaken:
-    """A sequence number that had not been received when `by` was, at `t`.
-
-    `bound`: it was confirmed and had to come first. Otherwise its outcome was open then, or it was republished later.
-    """
-
-    publication: Publication
-    by: Primary
-    t: float
-    bound: bool
-    reported_lost: bool = False
 
 
 class EpochOrder:
@@ -257,6 +197,10 @@ class Lost(NamedTuple):
     by: Primary
     publications: tuple[Publication, ...]
 
+    def has_come(self, tokens: Container[int]) -> bool:
+        """Whether any that is still awaited is among these messages."""
+        return any(one.token in tokens and self.order.awaits(one) for one in self.publications)
+
 
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
@@ -351,6 +295,17 @@ class OrderCheck:
             return ""
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
+
+    def is_anywhere(self, position: int) -> bool:
+        """Whether a position may be of any region: its publish is not on record any more, or never was, or it has left the window."""
+        log, held = self._log, self._log.holds(position)
+        if held and not log.flags(position) & RACED:
+            return False
+        regions = {region for record in self._records.values() for region in record.regions}
+        if len(regions) > 1 or not held:
+            return len(regions) > 1
+        record = self._records.get(self.epoch_name(log.epoch(position)))
+        return record is not None and log.seq(position) < record.first and any(regions)
 
     def has_expired(self, invoked_t: float, t: float) -> bool:
         """Whether what was published then may be older than the retention at `t`."""
@@ -450,18 +405,18 @@ class OrderCheck:
                 return True
         return False
 
-    def waits(self, publication: Publication, epoch: str) -> bool:
-        """Whether something that has not been received must come before the first record of this publication."""
+    def waits(self, publication: Publication, epoch: str, invoked_t: float) -> bool:
+        """Whether something that has not been received must come before a record of this publication, invoked at `invoked_t`."""
         order = self.epoch(epoch, publication.region)
-        if order is None or not order.settled or publication.rank <= order.passed:
+        if order is None or (order.settled and publication.rank <= order.passed):
             return False
-        for earlier in order.pending():
+        for earlier in order.pending() if order.settled else ():
             if earlier is publication:
                 break
             gone = earlier.certainly_unsent or earlier.seq in order.gone
             if earlier.seq < publication.seq and not gone and not self._has_come(earlier):
                 return True
-        return any(True for _, _ in self._lost_before(order, publication, LONG_AGO))
+        return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
 
     def precedes(self, publication: Publication, epoch: str, other: Publication, other_epoch: str) -> bool:
         """Whether the primary of one publication must come before any record of another."""
@@ -535,11 +490,14 @@ class OrderCheck:
                     order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
-        bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
-        if overtaken is not None and bound:
+        if overtaken is not None and self._is_bound(publication, overtaken.by):
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
         return False
+
+    def _is_bound(self, publication: Publication, by: Primary) -> bool:
+        """Whether a publication had to come before what overtook it."""
+        return not self._docket.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         if order.is_next(publication, position):
@@ -598,12 +556,17 @@ class OrderCheck:
     def _patience_s(self) -> float:
         return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
-    def settle(self, now: float) -> None:
-        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
+    def settle(self, now: float, put_back: Container[int] = ()) -> None:
+        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion.
+
+        What was `put_back`, by the tokens of the messages, has come.
+        """
         waiting = self.lost
-        self.lost = tuple(lost for lost in waiting if lost.due_t >= now and now != inf)
+        self.lost = ()
         for lost in waiting:
-            if lost not in self.lost:
+            if now != inf and (lost.due_t >= now or lost.has_come(put_back)):
+                self.lost += (lost._replace(due_t=max(lost.due_t, now)),)
+            else:
                 gap = [publication for publication in lost.publications if lost.order.awaits(publication)]
                 if gap:
                     self._gap(lost.order, gap, lost.by, lost.t)
@@ -613,7 +576,7 @@ class OrderCheck:
     def _judge_other_epochs(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
         """What had completed before this record's publish was invoked must have come: so the lost tail of an epoch shows."""
         lost: dict[int, tuple[EpochOrder, list[Publication]]] = {}
-        for other, earlier in self._lost_before(order, publication, self._free_until_t(arrival.t)):
+        for other, earlier in self._lost_before(order, publication.invoked_t, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
         number = publication.confirmed_number
         this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
@@ -622,13 +585,11 @@ class OrderCheck:
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
 
-    def _lost_before(
-        self, order: EpochOrder, publication: Publication, expired_t: float
-    ) -> Iterator[tuple[EpochOrder, Publication]]:
-        """Publishes of other epochs of the region that completed before this one was invoked, and have not been received."""
+    def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
+        """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""
         if self._docket.rules.filtered:
             return
-        before_t = publication.invoked_t - self._docket.rules.clock_error_s
+        before_t = invoked_t - self._docket.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
                 continue

@@ -19,7 +19,6 @@ from math import inf
 from typing import Final
 
 from prober.core.attempts import Attempts, Early
-from prober.core.events import LONG_AGO
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -134,12 +133,8 @@ class Publication:
         return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
 
     def begun_before(self, generation: int) -> None:
-        """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""
-        attempts = self._several()
-        attempts.count += generation
-        attempts.unknown = True
-        attempts.invoked = dict.fromkeys(range(min(generation, EXCEPTIONS_KEPT)), (LONG_AGO, self.region))
-        attempts.invoked[generation] = (self.invoked_t, self.region)
+        """The first attempt on record is not the first."""
+        self._several().begun_before(generation, self.invoked_t, self.region)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""

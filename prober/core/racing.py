@@ -18,7 +18,7 @@ from itertools import islice
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-from prober.core.events import LONG_AGO, AckConfirmed, Acked, Delivered, LeaseModified, Nacked
+from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.publications import Publication
 from prober.core.sessions import Arrival
 
@@ -30,6 +30,9 @@ ABREAST_MAX: Final = 64
 
 SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 
+Waiting: TypeAlias = SessionEvent | DeadLettered
+"""What may wait: also that a message left, which waits for the message."""
+
 
 class PutBack:
     """What was put back of one key, by session, each first in, first out."""
@@ -37,7 +40,7 @@ class PutBack:
     __slots__ = ("_count", "_queues")
 
     def __init__(self) -> None:
-        self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
+        self._queues: dict[str, deque[tuple[float, Waiting, int]]] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -62,6 +65,15 @@ class PutBack:
         self._count += 1
         return True
 
+    def leaves(self, event: DeadLettered, number: int) -> bool:
+        """The same for a message that left the subscription, if it waits here: behind it."""
+        for queue in self._queues.values():
+            if any(isinstance(other, Delivered) and other.message_id == event.message_id for _, other, _ in queue):
+                queue.append((queue[-1][0], event, number))
+                self._count += 1
+                return True
+        return False
+
     def put(self, event: Delivered, number: int, due_t: float) -> None:
         """Puts the first event of a session back."""
         self._queues[event.session] = deque([(due_t, event, number)])
@@ -70,6 +82,12 @@ class PutBack:
     def first(self, session: str) -> Delivered:
         """What was put back first on a session that something was put back on."""
         return next(event for _, event, _ in self._queues[session] if isinstance(event, Delivered))
+
+    @property
+    def tokens(self) -> set[int]:
+        """The messages that wait."""
+        waiting = (event for queue in self._queues.values() for _, event, _ in queue)
+        return {hash(event.message_id) for event in waiting if isinstance(event, Delivered)}
 
     def times(self, message_id: str) -> int:
         """How often a message waits here."""
@@ -101,7 +119,7 @@ class PutBack:
         waits: Callable[[Delivered], bool],
         published_as: Callable[[Delivered], float],
         awaits: Callable[[Delivered, Delivered], bool],
-    ) -> tuple[SessionEvent, int, bool] | None:
+    ) -> tuple[Waiting, int, bool] | None:
         """Takes out an event that need not wait any more: nothing is missing before it (then True), or it was due before `now`.
 
         What is due gives way to what waits on another session and was published before (`published_as`): both waited for something else.
@@ -130,7 +148,7 @@ class PutBack:
         ranked = ((published_as(event), session) for event, session in waiting if isinstance(event, Delivered))
         return min(ranked, key=lambda each: each[0])[1]
 
-    def _take(self, session: str) -> tuple[SessionEvent, int]:
+    def _take(self, session: str) -> tuple[Waiting, int]:
         queue = self._queues[session]
         _, event, number = queue.popleft()
         self._count -= 1

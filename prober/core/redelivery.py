@@ -35,6 +35,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
+from prober.core.places import must_precede
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
@@ -240,6 +241,9 @@ class RedeliveryCheck:
 
     def _decide(self, skip: Skip, now: float) -> None:
         """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
+        if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
+            self._file(skip, ACKED_BEFORE)
+            return
         lost = self._loss_behind(skip)
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
@@ -328,14 +332,20 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if self._orders.several_regions and (not self._log.holds(after) or self._log.flags(after) & RACED):
-            return ELSEWHERE  # it may be of either region
+        if self._orders.is_anywhere(after):
+            return ELSEWHERE
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
         flags = self._log.flags
         raced = flags(arrival.position) & RACED or all(flags(position) & RACED for position in here)
+        if raced and self._log.holds(after) and any(self._in_order(after, one, arrival.position) for one in here):
+            return ""  # whatever raced, these were handed over in this order
         return RACING if raced else ""
+
+    def _in_order(self, first: int, second: int, third: int) -> bool:
+        log, orders = self._log, self._orders
+        return must_precede(orders, log, first, second) and must_precede(orders, log, second, third)
 
     def _race_doubt(self, arrival: Arrival) -> str:
         raced = self._log.flags(arrival.position) & RACED or (self._log.holds(arrival.own) and self._log.flags(arrival.own) & RACED)

@@ -32,9 +32,11 @@ from prober.core.docket import Docket
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
-from prober.core.liveness import LivenessCheck, Owed
-from prober.core.order import EpochOrder, OrderCheck, Overtaken, RealTime
+from prober.core.liveness import LivenessCheck
+from prober.core.order import EpochOrder, OrderCheck
+from prober.core.owed import Owed
 from prober.core.positions import LearnedLog
+from prober.core.primaries import Overtaken, RealTime
 from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules

@@ -250,7 +250,7 @@ class Verifier:
         self._watch(checker, event.t)
 
     def _dead_lettered(self, event: DeadLettered) -> None:
-        self._checker(event.subscription, event.key).dead_lettered(event)
+        self._checker(event.subscription, event.key).dead_lettered(event, self._number)
         self._counts.dead_lettered += 1
 
     # --- session and control events ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from math import inf
 import pytest
 
 from prober.core import racing
-from prober.core.events import LONG_AGO, Acked, Delivered
+from prober.core.events import LONG_AGO, Acked, DeadLettered, Delivered
 from prober.core.racing import PutBack
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -57,7 +57,7 @@ def let_through(waiting: PutBack, now: float, waits: Callable[[Delivered], bool]
     passed = []
     while waiting and (ready := waiting.next(now, waits, published_as, awaits)) is not None:
         event, number, _ = ready
-        passed.append((event.session, number))
+        passed.append(("" if isinstance(event, DeadLettered) else event.session, number))
     return passed
 
 
@@ -131,6 +131,13 @@ def test_what_it_waited_for_may_come_behind_it() -> None:
         first = waiting.next(6.5, all_wait, published_as, awaits)
         assert first is not None
         assert first[2] is proven
+
+
+def test_that_a_message_left_waits_behind_it() -> None:
+    waiting = put_back(("A", 5, 6.0), ("B", 7, 7.0))
+    assert waiting.leaves(DeadLettered(1.2, "s", "k", "m5"), 8)
+    assert not waiting.leaves(DeadLettered(1.2, "s", "k", "m6"), 9)
+    assert let_through(waiting, 6.5) == [("A", 5), ("", 8)]
 
 
 def test_how_often_a_message_waits() -> None:
