@@ -408,8 +408,6 @@ class KeyChecker:
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
-        if self._redelivery.held:
-            self._redelivery.acked(position, t)
         self._liveness.release(position)
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)

@@ -141,14 +141,6 @@ class RedeliveryCheck:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
         self._nacked_push = (position, number, t)
 
-    def acked(self, position: int, t: float) -> None:
-        """An acknowledgement by another clock: it may have been sent before a request that seemed to come past a refused one."""
-        late_t = t - self._docket.rules.clock_error_s
-        for skip in self.held:
-            if skip.nacked == position and late_t <= skip.t:
-                self._file(skip, ACKED_BEFORE)
-        self.held = tuple(skip for skip in self.held if skip.nacked != position or late_t > skip.t)
-
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
         if not any(skip.due_t < now or now == inf for skip in self.held):

@@ -80,3 +80,8 @@ def test_legal(one: Definite) -> None:
 def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
     whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
     definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
+    whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
+    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
