@@ -212,12 +212,19 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
-        skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
+        skip = Skip(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts)
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
+        """Where a delivery stands at least: if it raced, behind the last of what was left out that must come before it."""
+        position = arrival.position
+        if not self._log.flags(position) & RACED:
+            return position
+        return next((one + 1 for one in reversed(skipped) if must_precede(self._orders, self._log, one, position)), position)
 
     def _skipped(self, after: int, arrival: Arrival) -> list[int]:
         """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
