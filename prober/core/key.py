@@ -482,7 +482,7 @@ class KeyChecker:
             position
             and self._rules.exactly_once
             and event.t > self.docket.amnesty_until_t
-            and not self.log.flags(position) & SHARED
+            and not self.log.flags(position) & (SHARED | OLDER)  # or it may be another record of that id
         ):
             self.log.confirm(position, event.t, number)
 

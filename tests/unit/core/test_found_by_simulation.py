@@ -55,6 +55,7 @@ TWO = "open A1 of client A open A2 of client A"
         legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
+        legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
