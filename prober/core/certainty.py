@@ -58,7 +58,7 @@ class Places:
     def copied(self, one: int, other: int) -> None:
         """Two records share one message id: where they raced, nothing proves which of them is the first."""
         for position in self._abreast.doubt(one, other) if self._abreast is not None else ():
-            self._log.mark(position, RACED)
+            self._log.race(position)
 
     def came_again(self, position: int, session: str, t: float, race_s: float) -> None:
         """A copy of a record came so soon on another session that it may have been the first to be sent.

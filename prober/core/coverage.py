@@ -7,7 +7,7 @@ about are counted, and a probe names the counters that must not be 0.
 from __future__ import annotations
 
 from prober.core.counts import Counts
-from prober.core.liveness import Owed
+from prober.core.owed import Owed
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.sessions import Arrival
 

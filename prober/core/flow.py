@@ -32,6 +32,12 @@ class Flow:
         self._bytes += size
         self._leased_until_t = max(self._leased_until_t, leased_until_t)
 
+    def inherit(self, other: Flow) -> None:
+        """Another stream of the client is over, whose state may have gone over to this one: what was outstanding there is so here."""
+        self._outstanding |= other._outstanding
+        self._bytes = sum(self._outstanding.values())
+        self._leased_until_t = max(self._leased_until_t, other._leased_until_t)
+
     def extend(self, token: int, leased_until_t: float) -> None:
         """The lease of a message was extended."""
         if token in self._outstanding:

@@ -41,8 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.breaks import Break, with_break
@@ -50,9 +49,11 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, OLDER, RACED, LearnedLog
+from prober.core.places import certainly_before, in_order, must_precede
+from prober.core.positions import ACKED, OLDER, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
+from prober.core.splits import Certain, Split, Splits
 from prober.core.subscription import Subscription
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
@@ -61,39 +62,7 @@ EARLY: Final = "the service may redeliver from the lowest message held, or below
 RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
 LATE_COPY: Final = "it may be a late copy, sent before the key moved"
 EARLIER_RUN: Final = "its run may have begun before the other subscriber's"
-BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
-REWOUND: Final = "a rewind that arrived later may have dropped what was held"
-RESET: Final = "{} may have released what was held"
-
 NOT_HELD: Final[Held] = (0, LONG_AGO, LONG_AGO, LONG_AGO)
-
-SPLITS_MAX: Final = 256
-"""Violations on hold per key; beyond that the oldest is decided at once."""
-
-
-class Certain(NamedTuple):
-    """One message that a subscriber certainly holds.
-
-    `in_order`: its place and that of the delivery are certain, so that below means something.
-    """
-
-    position: int
-    number: int
-    session: Session
-    in_order: bool = True
-
-
-class Split(NamedTuple):
-    """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`."""
-
-    kind: Kind
-    due_t: float
-    t: float
-    position: int
-    session: Session
-    held: tuple[Certain, ...]
-    witnesses: tuple[int, ...]
-    facts: Facts
 
 
 class Scene:
@@ -125,7 +94,7 @@ class HolderCheck:
     owner               who holds the key: since some time between `_start_lo` and `_start_t`, beginning at `_start_position`.
     _contested          after a late copy elsewhere that may have been a move.
     acks                which acknowledgements and refusals may still be under way.
-    pending             the violations on hold.
+    splits              the violations on hold.
     """
 
     __slots__ = (
@@ -142,7 +111,7 @@ class HolderCheck:
         "_tracks",
         "acks",
         "owner",
-        "pending",
+        "splits",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
@@ -153,7 +122,7 @@ class HolderCheck:
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
         self._breaks: tuple[Break, ...] = ()
-        self.pending: tuple[Split, ...] = ()
+        self.splits = Splits(docket, log, subscription)
         self._contested = False
         self.owner: str | None = None
         self._start_t = self._start_lo = LONG_AGO
@@ -164,12 +133,12 @@ class HolderCheck:
 
     def judge(self, arrival: Arrival) -> bool:
         """Judges a delivery and moves the key where it belongs; True when the key is certainly at the subscriber now."""
-        if self.pending:
-            self._explain_pending(arrival)
+        if self.splits.pending:
+            self.splits.explain(arrival)
         if self._docket.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
-            if not arrival.new and arrival.position != arrival.own + 1:
+            if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
                 self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)
@@ -187,6 +156,8 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        if self.splits.pending:
+            self.splits.explain(arrival)
         self._note_break(arrival)
         for track in self._tracks:
             track.drop_from(0)
@@ -197,29 +168,12 @@ class HolderCheck:
         oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
         self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
 
-    def lets_go(self, session: str, positions: list[int], t: float) -> None:
-        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
-
-        That is so of any delivery of the message: one that was sent before may be applied to it. No `positions` stand for a message
-        that has left the window: it may be any of those.
-        """
-        eps = self._docket.rules.clock_error_s
-        self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if not self._names(positions, held)))
-            if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
-            else split
-            for split in self.pending
-        )
-
-    def _names(self, positions: list[int], held: Certain) -> bool:
-        return held.position in positions if positions else held.position <= self._log.floor
-
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
     ) -> None:
         """A copy explains a skip to `position`, seen at `t`: then it was held where it was sent when the skipped-to message was sent."""
         holder = copy.track.session
-        if holder.subscriber == session.subscriber or copy.position >= position:
+        if holder.subscriber == session.subscriber or holder.unseen or session.unseen or copy.position >= position:
             return
         if self._log.flags(copy.position) & ACKED or self._docket.rules.clock_error_s:
             return
@@ -236,7 +190,7 @@ class HolderCheck:
         proof = (*witnesses, copy.number)
         rules = self._docket.rules
         due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
-        self._put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
+        self.splits.put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
     def is_late_or_split(self, arrival: Arrival) -> bool:
         """Whether a delivery came before what is held, or is a split: then it excuses no skip after what is held."""
@@ -247,13 +201,6 @@ class HolderCheck:
 
     # --- time and control ----------------------------------------------------------------------------------------------------
 
-    def settle(self, now: float) -> None:
-        """Decides what is on hold and whose time has passed."""
-        while self.pending and (self.pending[0].due_t < now or now == inf):
-            split, *rest = self.pending
-            self.pending = tuple(rest)
-            self._decide(split)
-
     def rest(self) -> None:
         """Nothing that was sent so far is under way any more."""
         self.acks.rest()
@@ -261,9 +208,7 @@ class HolderCheck:
 
     def reset(self) -> None:
         """A control operation: all holds are gone and everything may have been released."""
-        for split in self.pending:
-            self._docket.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._docket.amnesty_cause))
-        self.pending = ()
+        self.splits.reset()
         self.owner = None
 
     # --- the rows of the table -----------------------------------------------------------------------------------------------
@@ -354,7 +299,9 @@ class HolderCheck:
         witnesses, facts = self._proof(scene)
         self._docket.counts.affinity_moves_outstanding_yes += 1
         session = arrival.track.session
-        self._put_on_hold(Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts))
+        self.splits.put_on_hold(
+            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts)
+        )
         return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
@@ -418,7 +365,7 @@ class HolderCheck:
         for track in self._tracks:
             number, t, until_t, _ = track.held.get(position, NOT_HELD)
             if until_t > now and (t <= before_t or track is arrival.track):
-                held.append(Certain(position, number, track.session))
+                held.append(Certain(position, number, track.session, True, self._overtook_t(t, arrival)))
         if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
             return  # a run that restarts at a dead-lettered message begins with the next one
         if self._in_run_from_below(arrival):
@@ -443,7 +390,7 @@ class HolderCheck:
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
-        self._put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
+        self.splits.put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
 
     def _in_run_from_below(self, arrival: Arrival) -> bool:
         """Whether what came before on its session, the place of which is not certain, may have been a rewind to below."""
@@ -452,46 +399,7 @@ class HolderCheck:
             return True
         if not position < own <= log.frontier:
             return False
-        raced = log.flags(own) & log.flags(position) & RACED and not self._orders.must_precede(position, own)
-        return bool(raced or log.flags(own) & OLDER)
-
-    # --- on hold -------------------------------------------------------------------------------------------------------------
-
-    def _put_on_hold(self, split: Split) -> None:
-        waiting = [*self.pending, split]
-        waiting.sort(key=lambda one: one.due_t)
-        if len(waiting) > SPLITS_MAX:
-            self._decide(waiting.pop(0))
-        self.pending = tuple(waiting)
-
-    def _explain_pending(self, arrival: Arrival) -> None:
-        """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
-        sent_t = arrival.lo - self._docket.rules.clock_error_s
-        self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, held)))
-            if sent_t <= split.t and arrival.track.session is not split.session
-            else split
-            for split in self.pending
-        )
-
-    def _may_drop(self, arrival: Arrival, held: Certain) -> bool:
-        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first."""
-        if held.number == arrival.number:
-            return False
-        known = self._log.holds(held.position)
-        copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
-        return copied or held.position >= arrival.position
-
-    def _decide(self, split: Split) -> None:
-        """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
-        rules = self._docket.rules
-        streaming = rules.mode is Mode.STREAMING
-        alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
-        alive = [held for held in split.held if held.session.closed_t > alive_t or held.session is split.session]
-        same = bool(alive) and all(held.session is split.session for held in alive)
-        proven = bool(alive) and (same or split.session.closed_t > alive_t)
-        doubt = "" if proven else BROKEN if split.held else REWOUND
-        self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+        return bool(log.flags(own) & OLDER) or not in_order(self._orders, log, position, own)
 
     # --- words ---------------------------------------------------------------------------------------------------------------
 
@@ -514,7 +422,7 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._orders.certainly_before(p, arrival))
+                    Certain(p, number, track.session, self._comes_first(p, arrival), self._overtook_t(t, arrival))
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)
@@ -523,6 +431,15 @@ class HolderCheck:
         held.sort(key=lambda one: one.position)
         return held
 
+    def _overtook_t(self, t: float, arrival: Arrival) -> float:
+        """When what is held came, if it may have been sent after a delivery."""
+        return t if arrival.lo - self._docket.rules.clock_error_s <= t else LONG_AGO
+
+    def _comes_first(self, position: int, arrival: Arrival) -> bool:
+        """Whether a run from a position comes past it first: with a dead-letter policy it may leave out what was acknowledged."""
+        left_out = self._docket.rules.dead_letter_max_attempts and self._log.flags(position) & ACKED
+        return not left_out and certainly_before(self._orders, self._log, position, arrival)
+
     def _sent_before(self, position: int, number: int, t: float, arrival: Arrival) -> bool:
         """Whether a delivery was sent before another one; a copy may have overtaken a first delivery on its way."""
         eps = self._docket.rules.clock_error_s
@@ -530,7 +447,7 @@ class HolderCheck:
 
     def _came_first(self, position: int, number: int, follower: int) -> bool:
         """Whether a delivery is the first of its message, and that must precede another one."""
-        return number == self._log.number(position) and self._orders.must_precede(position, follower)
+        return number == self._log.number(position) and must_precede(self._orders, self._log, position, follower)
 
     def _file(self, scene: Scene, doubt: str) -> None:
         witnesses, facts = self._proof(scene)

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from prober.core.attempts import Early
 from prober.core.docket import Docket
 from prober.core.epoch_order import EpochOrder
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
-from prober.core.publications import Early, EpochRecord, Publication
+from prober.core.publications import EpochRecord, Publication
 from prober.core.sessions import Arrival
 
 RACING = "the redelivery may have been sent before the acknowledgement was confirmed"

@@ -35,7 +35,7 @@ from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
-from prober.core.racing import First, PutBack, SessionEvent, first_of
+from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
@@ -44,6 +44,9 @@ from prober.core.topic_key import TopicKey
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
+
+CHAIN_MAX: Final = 128
+"""Publications that follow each other; with more a key is not put away, since that goes through them one within the other."""
 
 
 class KeyChecker:
@@ -212,8 +215,8 @@ class KeyChecker:
             arrival.position = log.find_record(known, arrival.token, arrival.stamp)
             if arrival.position:
                 self._recognise(arrival, order)
-            elif log.is_retired(arrival.token, order.index, arrival.seq):
-                return False  # of two records under one id the other has left the window
+            elif self._order.has_retired(arrival, order, publication):
+                return False  # of two records under one id the other has left the window, or may be older than the record
             else:
                 arrival.copies_id = True
                 self._learn(arrival, order, publication)
@@ -221,7 +224,7 @@ class KeyChecker:
             return True
         awaited = publication is not None and publication.token == arrival.token and order.awaits(publication)
         if not awaited and (
-            log.is_retired(arrival.token, order.index, arrival.seq) or self._order.predates(order, publication, arrival)
+            self._order.has_retired(arrival, order, publication) or self._order.predates(order, publication, arrival)
         ):
             return False
         self._learn(arrival, order, publication)
@@ -259,10 +262,7 @@ class KeyChecker:
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
-        if publication is None and arrival.seq < order.record.first:
-            log.mark(arrival.position, ACKED)  # it may have been received before the record, and come by a rewind
-            self._order.places.lose(arrival.position)
-        if (publication is None or publication.several_regions) and self._several_regions:
+        if (publication is None or publication.several_regions) and self._order.several_regions:
             self._order.places.lose(arrival.position)  # it may be of either region
         if not arrival.proven and order.record.may_predate(arrival.seq):
             log.mark(arrival.position, OLDER)  # the log may have stood in another order when the record began
@@ -270,10 +270,6 @@ class KeyChecker:
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
-
-    @property
-    def _several_regions(self) -> bool:
-        return len({region for record in self._topic_key.epochs.values() for region in record.regions}) > 1
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -290,22 +286,25 @@ class KeyChecker:
         session, places = arrival.track.session, self._order.places
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
-        if self._in_doubt or unbound:
+        lost, sooner = self._in_doubt or unbound, self._waits_beside(arrival)
+        if lost:
             places.lose(arrival.position)
-        if self._waits_beside(arrival):
+        if sooner:
             places.advance(arrival.position)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
         arrival.abreast = places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
+        if lost or sooner:
+            arrival.abreast = arrival.abreast | {0}
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
         self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
-        self._holder.unplaced(arrival)
+        self._redelivery.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
 
@@ -333,16 +332,11 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        reached = 0
-        sent_t = arrival.lo - self._rules.clock_error_s
         arrival.track.rewound_t = arrival.t
-        arrival.track.drop_from(arrival.position)
-        for track in self._tracks.others(arrival.track):
+        for track in self._tracks:
             track.drop_from(arrival.position)
-            reached = max([reached, *(span.position for span in track.past() if span.last_t >= sent_t)])
-        for spans in self._tracks.past:
-            reached = max([reached, *(span.position for span in spans if span.last_t >= sent_t)])
-        if self.log.frontier > self._redelivery.sought_frontier:
+        reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
+        if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )
@@ -401,16 +395,15 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         acking = self._tracks.by_session.get(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if newest and not self.log.flags(newest) & SHARED:
             self._ack(newest, t, acking)
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
-        if acking is not None and acking.session.flow is not None:
-            acking.session.flow.release(token, t + self._rules.ack_settled_s)
-            self.subscription.flow_changed(t)
+        if acking is None or acking.session.flow is not None:
+            self.subscription.release(event.session, token, t)
 
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
         self.log.mark(position, ACKED)
@@ -436,13 +429,11 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)
-        if self._holder.pending:
-            self._holder.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
+        if self._holder.splits.pending:
+            self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
             return
-        if track is not None and track.session.flow is not None:
-            track.session.flow.release(token, t + self._rules.ack_settled_s)
-            self.subscription.flow_changed(t)
+        self.subscription.release(event.session, token, t)
         for position in self.log.positions_of(newest):
             self._nack(position, t, track)
 
@@ -477,8 +468,7 @@ class KeyChecker:
             self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)
-        if track is not None and track.session.flow is not None:
-            track.session.flow.extend(token, end_t + delay_s)
+        self.subscription.extend(event.session, token, end_t + delay_s)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
@@ -489,12 +479,14 @@ class KeyChecker:
             position
             and self._rules.exactly_once
             and event.t > self.docket.amnesty_until_t
-            and not self.log.flags(position) & SHARED
+            and not self.log.flags(position) & (SHARED | OLDER)  # or it may be another record of that id
         ):
             self.log.confirm(position, event.t, number)
 
-    def dead_lettered(self, event: DeadLettered) -> None:
+    def dead_lettered(self, event: DeadLettered, number: int) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
+        if self._put_back is not None and self._put_back.leaves(event, number):
+            return
         token = hash(event.message_id)
         newest = self.log.find(token)
         if not newest:
@@ -577,7 +569,7 @@ class KeyChecker:
             return False
         return self._order.precedes(publication, one.epoch, behind, other.epoch, hash(other.message_id), other.generation)
 
-    def _go_on(self, event: SessionEvent, number: int) -> None:
+    def _go_on(self, event: Waiting, number: int) -> None:
         if isinstance(event, Delivered):
             self._deliver(event, number)
         elif isinstance(event, Acked):
@@ -586,6 +578,8 @@ class KeyChecker:
             self.nacked(event, number)
         elif isinstance(event, LeaseModified):
             self.lease_modified(event, number)
+        elif isinstance(event, DeadLettered):
+            self.dead_lettered(event, number)
         else:
             self.ack_confirmed(event, number)
 
@@ -620,8 +614,8 @@ class KeyChecker:
             self._let_through(now)
         until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
-        self._holder.settle(until_t)
-        self._order.settle(until_t)
+        self._holder.splits.settle(until_t)
+        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
         self._topic_key.compare(now)
         if self._unsettled and now > self.docket.amnesty_until_t:
             self._unsettled = False
@@ -639,7 +633,7 @@ class KeyChecker:
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        if self._redelivery.held or self._holder.pending or self._put_back or self._order.lost:
+        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
         elif self._topic_key.compared_t < due_t:
             due_t = self._topic_key.compared_t
@@ -652,7 +646,7 @@ class KeyChecker:
         """Settles everything on hold as if time went on without further events."""
         self._let_through(inf)
         self._redelivery.settle(inf)
-        self._holder.settle(inf)
+        self._holder.splits.settle(inf)
         self._order.settle(inf)
 
     def owes(self, now: float = LONG_AGO) -> bool:
@@ -679,8 +673,8 @@ class KeyChecker:
     @property
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
-        waiting = self._redelivery.held or self._holder.pending or self._order.lost or self._put_back or self._liveness.owed
-        return not (waiting or self.owes())
+        waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
+        return not (waiting or self.owes() or self._order.chain > CHAIN_MAX)
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
@@ -694,7 +688,7 @@ class KeyChecker:
 
     def _next_hold(self) -> float:
         skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
-        split_t = self._holder.pending[0].due_t if self._holder.pending else inf
+        split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
         return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)

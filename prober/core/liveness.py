@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.epoch_order import EpochOrder, Overtaken
@@ -44,6 +44,8 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
+from prober.core.owed import Owed, Run
+from prober.core.places import in_order
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
@@ -52,33 +54,11 @@ from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
+TOPS_KEPT: Final = 32
+"""Rewinds that did not come as far as before remembered: from which position, and when. Beyond that the oldest are forgotten."""
+
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
-
-
-class Owed:
-    """A delivered, never acknowledged position: from `due_t` on it has to come again; `number` is its latest delivery.
-
-    `lease_end_t` is when its lease ends at the latest; a refusal makes it due before.
-    """
-
-    __slots__ = ("due_t", "lease_end_t", "number", "refused")
-
-    def __init__(self, due_t: float, number: int) -> None:
-        self.due_t = due_t
-        self.number = number
-        self.lease_end_t = due_t
-        self.refused = False
-
-
-class Run(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
-
-    target: int
-    reached: int
-    number: int
-    t: float
-    start: int
 
 
 class LivenessCheck:
@@ -89,11 +69,13 @@ class LivenessCheck:
         "_docket",
         "_extended_until_t",
         "_holder",
+        "_last_position",
         "_log",
         "_orders",
         "_restarted_t",
         "_subscription",
         "_told",
+        "_tops",
         "_tracks",
         "last_delivery_number",
         "last_delivery_t",
@@ -114,6 +96,8 @@ class LivenessCheck:
         self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
+        self._last_position = 0
+        self._tops: tuple[tuple[int, float], ...] = ()
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
         self.last_delivery_t = LONG_AGO
@@ -125,6 +109,7 @@ class LivenessCheck:
         """Notes progress: a delivery at `position` (0: cannot be placed)."""
         self.last_delivery_t = t
         self.last_delivery_number = number
+        self._last_position = position
         if self._told:
             self._told = _NOTHING
             self._delayed = False
@@ -167,6 +152,8 @@ class LivenessCheck:
 
     def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
         """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
+        left = self._last_position
+        self._tops = (*(top for top in self._tops if top[0] > left), (left, self.last_delivery_t))[-TOPS_KEPT:]
         self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
@@ -176,6 +163,7 @@ class LivenessCheck:
 
     def rest(self) -> None:
         """Gives back the memory of what was owed."""
+        self._tops = ()
         self.owed = {}
 
     def owes(self) -> bool:
@@ -242,17 +230,27 @@ class LivenessCheck:
         deadline_t = self._deadline(quiet_since_t, self._docket.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
-        self.run = None
+        doubt = self._doubt_of(run, deadline_t)
+        excuse = doubt or self._excuse(quiet_since_t, deadline_t)
+        if excuse is None or (excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told):
+            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
         if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
-            facts: dict[str, Fact] = {
-                "target": self._log.seq(run.target),
-                "since_t": quiet_since_t,
-                "seconds": deadline_t - quiet_since_t,
-            }
-            facts["epoch"] = self._orders.epoch_name(self._log.epoch(run.target))
-            witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
-            self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, self._doubt_of(run, deadline_t))
+            self._file_run(run, quiet_since_t, deadline_t, excuse)
+        if excuse == HELD_ELSEWHERE:
+            self._told |= {Kind.REDELIVERY_STALL}
+            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
+        self.run = None
         return inf
+
+    def _file_run(self, run: Run, since_t: float, deadline_t: float, doubt: str) -> None:
+        facts: dict[str, Fact] = {
+            "target": self._log.seq(run.target),
+            "since_t": since_t,
+            "seconds": deadline_t - since_t,
+            "epoch": self._orders.epoch_name(self._log.epoch(run.target)),
+        }
+        witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
+        self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
 
     def _doubt_of(self, run: Run, deadline_t: float) -> str:
         if self._docket.rules.dead_letter_max_attempts:
@@ -260,9 +258,7 @@ class LivenessCheck:
         rules = self._docket.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        in_order = self._orders.places.in_order
-        begun_before = self._log.holds(run.start) and self._orders.must_precede(run.start, run.target)
-        if not (in_order(run.start, run.target) or begun_before) or not in_order(run.reached, run.target):
+        if not all(in_order(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
@@ -295,10 +291,16 @@ class LivenessCheck:
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
-            if self.last_delivery_t > owed.due_t and not rules.dead_letter_max_attempts:
+            if self._passed_t(position) > owed.due_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
+
+    def _passed_t(self, position: int) -> float:
+        """When the key last came past a position: something above was delivered. Below it, the key is on its way there."""
+        if self._last_position > position:
+            return self.last_delivery_t
+        return max((t for top, t in self._tops if top > position), default=LONG_AGO)
 
     def _has_expired(self, position: int, t: float) -> bool:
         return self._orders.has_expired(self._log.invoked_t(position), t)

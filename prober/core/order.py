@@ -25,17 +25,18 @@ come past. What it passed without receiving it is `overtaken`. So judging a deli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
+from prober.core.attempts import Early
 from prober.core.certainty import Places
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.epoch_order import LATE_MAX, EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
-from prober.core.publications import EPOCHS_KEPT, Early, EpochRecord, Publication
+from prober.core.positions import PRIMARY, RACED, LearnedLog
+from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
@@ -56,6 +57,10 @@ class Lost(NamedTuple):
     by: Primary
     publications: tuple[Publication, ...]
 
+    def has_come(self, tokens: Container[int]) -> bool:
+        """Whether any that is still awaited is among these messages."""
+        return any(one.token in tokens and self.order.awaits(one) for one in self.publications)
+
 
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
@@ -65,7 +70,6 @@ class OrderCheck:
     lost                what is missing before a record of another epoch, until it had time to come late.
     places              how certain the order of the learned log is.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
-    several_regions     whether the key was published in more than one region.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
     """
 
@@ -81,7 +85,6 @@ class OrderCheck:
         "excused_until_t",
         "lost",
         "places",
-        "several_regions",
     )
 
     def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
@@ -93,7 +96,6 @@ class OrderCheck:
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Lost, ...] = ()
         self.places = Places(log)
-        self.several_regions = False
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
         self.adopted_t = LONG_AGO
@@ -130,38 +132,14 @@ class OrderCheck:
         index, records = self._log.epoch(position), self._records
         return any(order.index == index and records.get(order.record.name) is order.record for order in self.epochs)
 
-    def certainly_before(self, position: int, arrival: Arrival) -> bool:
-        """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that.
+    def record_of(self, position: int) -> EpochRecord | None:
+        """What the publisher recorded of the epoch of a position inside the window."""
+        return self._records.get(self.epoch_name(self._log.epoch(position)))
 
-        Races only mix up neighbours: what stands between two that raced, raced as well.
-        """
-        follower, flags = arrival.position, self._log.flags
-        share, either = self.share_region(position, follower), flags(position) | flags(follower)
-        if not share or not either & RACED:
-            return share
-        if either & OLDER or self.several_regions:
-            return False
-        if arrival.new:
-            mixed = not arrival.abreast.isdisjoint((position, 0))
-        else:
-            mixed = all(flags(between) & RACED for between in range(position, follower + 1))
-        return not mixed or self.must_precede(position, follower)
-
-    def must_precede(self, position: int, follower: int) -> bool:
-        """Whether session order binds two records inside the window, where sessions race.
-
-        Both are primaries, neither was stored twice, and `position` was handed over first, once.
-        """
-        log = self._log
-        if log.flags(position) & (PRIMARY | SHARED) != PRIMARY or log.flags(follower) & (PRIMARY | SHARED) != PRIMARY:
-            return False
-        if log.epoch(position) != log.epoch(follower):
-            return False
-        seq, record = log.seq(position), self._records.get(self.epoch_name(log.epoch(position)))
-        if record is None or seq >= log.seq(follower):
-            return False
-        publication = record.open.get(seq)
-        return record.was_attempted_once(seq) if publication is None else publication.attempts == 1
+    @property
+    def several_regions(self) -> bool:
+        """Whether the key was published in more than one region, as far as is recorded."""
+        return len(self._real_times) > 1 or len({region for record in self._records.values() for region in record.regions}) > 1
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -176,10 +154,19 @@ class OrderCheck:
 
     def region_of(self, position: int) -> str:
         """Where a position inside the window was published, as far as is known."""
-        if len(self._real_times) < 2:
-            return ""
         index = self._log.epoch(position)
         return next((order.real_time.region for order in self.epochs if order.index == index), "")
+
+    def is_anywhere(self, position: int) -> bool:
+        """Whether a position may be of any region: its publish is not on record any more, or never was, or it has left the window."""
+        log, held = self._log, self._log.holds(position)
+        if held and not log.flags(position) & RACED:
+            return False
+        regions = {region for record in self._records.values() for region in record.regions}
+        if len(regions) > 1 or not held:
+            return len(regions) > 1
+        record = self._records.get(self.epoch_name(log.epoch(position)))
+        return record is not None and log.seq(position) < record.first and any(regions)
 
     def has_expired(self, invoked_t: float, t: float) -> bool:
         """Whether what was published then may be older than the retention at `t`."""
@@ -206,7 +193,6 @@ class OrderCheck:
         if real_time is None:
             real_time = RealTime(region)
             self._real_times += (real_time,)
-            self.several_regions = len(self._real_times) > 1
         known = []
         for kept in self.epochs:
             if self._records.get(kept.record.name) is kept.record:
@@ -270,6 +256,13 @@ class OrderCheck:
             if self._records.get(order.record.name) is order.record:
                 yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
 
+    @property
+    def chain(self) -> int:
+        """How many publications hang together, one following the other, at most."""
+        behind = (order.record.ranks - order.passed for order in self.epochs if order.behind is not None)
+        opened = (record.ranks - record.oldest.rank for record in self._records.values() if record.oldest is not None)
+        return max([*behind, *opened], default=0)
+
     def owes(self, now: float) -> bool:
         """Whether anything that was confirmed is still owed, and is not older than the retention."""
         expired_t = self.expired_t(now)
@@ -283,12 +276,16 @@ class OrderCheck:
     def waits(self, publication: Publication, epoch: str, token: int, generation: int) -> bool:
         """Whether something that has not been received must come before a first record of this publication."""
         order = self.epoch(epoch, publication.origin(token, generation)[1])
-        if order is None or not order.settled or publication.rank <= order.passed:
+        if order is None or (order.settled and publication.rank <= order.passed):
             return False
-        before_t = self._bound_t(publication, token, generation)
+        invoked_t = publication.origin(token, generation)[0]
+        if order.settled and self._waits_inside(order, publication, self._bound_t(publication, token, generation), invoked_t):
+            return True
+        return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
+
+    def _waits_inside(self, order: EpochOrder, publication: Publication, before_t: float, invoked_t: float) -> bool:
         if any(self._must_precede(late, publication) and late.confirmed_t < before_t for late in order.still_late()):
             return True
-        invoked_t = publication.origin(token, generation)[0]
         for other in order.pending():
             if other is publication and publication.several is None:
                 break
@@ -297,7 +294,7 @@ class OrderCheck:
             lower = lower and (before_t == inf or other.confirmed_t < before_t)
             if (lower or other.confirmed_t < invoked_t) and not gone and not self._has_come(other):
                 return True
-        return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
+        return False
 
     def precedes(
         self, publication: Publication, epoch: str, other: Publication, other_epoch: str, token: int, generation: int
@@ -324,6 +321,17 @@ class OrderCheck:
         return any(publication.token in (None, one.token) for one in early)
 
     # --- first deliveries ----------------------------------------------------------------------------------------------------
+
+    def has_retired(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
+        """Whether an unknown record may have left the window, or be older than the record.
+
+        Where it was published is not known once its publish is settled.
+        """
+        if publication is not None:
+            return self._log.is_retired(arrival.token, order.index, arrival.seq)
+        orders = (one for one in self.epochs if one.record is order.record)
+        retired = any(self._log.is_retired(arrival.token, one.index, arrival.seq) for one in orders)
+        return retired or self.predates(order, None, arrival)
 
     def predates(self, order: EpochOrder, publication: Publication | None, arrival: Arrival) -> bool:
         """Whether an unknown message may belong before what was learned first, or into a hole of the record.
@@ -384,13 +392,16 @@ class OrderCheck:
                     order.dismiss(publication)
                 return True
         overtaken = order.overtaken.get(publication.seq)
-        bound = overtaken is not None and not self._docket.rules.filtered and publication.ordered_t <= overtaken.by.ordered_t
-        if overtaken is not None and bound:
+        if overtaken is not None and self._is_bound(publication, overtaken.by):
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
         elif overtaken is not None and not overtaken.bound and not self._docket.rules.filtered:
             self._confirmed_late(order, publication, t)
         return False
+
+    def _is_bound(self, publication: Publication, by: Primary) -> bool:
+        """Whether a publication had to come before what overtook it."""
+        return not self._docket.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
 
     def _confirmed_late(self, order: EpochOrder, publication: Publication, t: float) -> None:
         """It was republished behind what overtook it: perhaps before the last that was received, else before what is still to come."""
@@ -471,12 +482,17 @@ class OrderCheck:
     def _patience_s(self) -> float:
         return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
 
-    def settle(self, now: float) -> None:
-        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion."""
+    def settle(self, now: float, put_back: Container[int] = ()) -> None:
+        """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion.
+
+        What was `put_back`, by the tokens of the messages, has come.
+        """
         waiting = self.lost
-        self.lost = tuple(lost for lost in waiting if lost.due_t >= now and now != inf)
+        self.lost = ()
         for lost in waiting:
-            if lost not in self.lost:
+            if now != inf and (lost.due_t >= now or lost.has_come(put_back)):
+                self.lost += (lost._replace(due_t=max(lost.due_t, now)),)
+            else:
                 gap = [publication for publication in lost.publications if lost.order.awaits(publication)]
                 if gap:
                     self._gap(lost.order, gap, lost.by, lost.t)

@@ -16,9 +16,9 @@ A history may begin in the middle: what was published before its first recorded 
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
-from prober.core.events import LONG_AGO
+from prober.core.attempts import Attempts, Early
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -33,35 +33,6 @@ INDEX_SLACK: Final = 1024
 
 
 _NOTHING: Final[frozenset[int]] = frozenset()
-
-
-class Early(NamedTuple):
-    """A delivery on the subscription of that index that was not (yet) known to be the primary.
-
-    `position` is 0 when the delivery could no longer be placed.
-    """
-
-    subscription: int
-    token: int
-    position: int
-    number: int
-
-
-class Attempts:
-    """The prober's own attempts to publish one sequence number, where there was more than one or not all of them succeeded.
-
-    invoked     when and in which region each generation was handed over.
-    open        how many have no outcome yet.
-    unknown     whether one ended without anybody knowing what it stored.
-    """
-
-    __slots__ = ("count", "invoked", "open", "unknown")
-
-    def __init__(self, t: float, region: str) -> None:
-        self.count = 1
-        self.open = 1
-        self.unknown = False
-        self.invoked: dict[int, tuple[float, str]] = {0: (t, region)}
 
 
 class Publication:
@@ -162,12 +133,8 @@ class Publication:
         return (self.ordered_t, self.region) if token == self.token else self.invocation(generation)
 
     def begun_before(self, generation: int) -> None:
-        """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""
-        attempts = self._several()
-        attempts.count += generation
-        attempts.unknown = True
-        attempts.invoked = dict.fromkeys(range(min(generation, EXCEPTIONS_KEPT)), (LONG_AGO, self.region))
-        attempts.invoked[generation] = (self.invoked_t, self.region)
+        """The first attempt on record is not the first."""
+        self._several().begun_before(generation, self.invoked_t, self.region)
 
     def republish(self, generation: int, t: float, region: str) -> None:
         """Notes one more attempt of the prober's own."""

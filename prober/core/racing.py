@@ -18,7 +18,7 @@ from itertools import islice
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-from prober.core.events import LONG_AGO, AckConfirmed, Acked, Delivered, LeaseModified, Nacked
+from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.publications import Publication
 from prober.core.sessions import Arrival
 
@@ -30,6 +30,9 @@ ABREAST_MAX: Final = 64
 
 SessionEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 
+Waiting: TypeAlias = SessionEvent | DeadLettered
+"""What may wait: also that a message left, which waits for the message."""
+
 
 class PutBack:
     """What was put back of one key, by session, each first in, first out; each delivery until what it waits for had time to come."""
@@ -37,7 +40,7 @@ class PutBack:
     __slots__ = ("_blocked_until_t", "_count", "_given_up", "_queues")
 
     def __init__(self) -> None:
-        self._queues: dict[str, deque[tuple[float, SessionEvent, int]]] = {}
+        self._queues: dict[str, deque[tuple[float, Waiting, int]]] = {}
         self._count = 0
         self._given_up = False
         self._blocked_until_t = LONG_AGO
@@ -69,6 +72,21 @@ class PutBack:
         queue.append((due_t, event, number))
         self._count += 1
 
+    def leaves(self, event: DeadLettered, number: int) -> bool:
+        """The same for a message that left the subscription, if it waits here: behind it."""
+        for queue in self._queues.values():
+            if any(isinstance(other, Delivered) and other.message_id == event.message_id for _, other, _ in queue):
+                queue.append((queue[-1][0], event, number))
+                self._count += 1
+                return True
+        return False
+
+    @property
+    def tokens(self) -> set[int]:
+        """The messages that wait."""
+        waiting = (event for queue in self._queues.values() for _, event, _ in queue)
+        return {hash(event.message_id) for event in waiting if isinstance(event, Delivered)}
+
     def deliveries(self, besides: str) -> Iterator[Delivered]:
         """What waits on other sessions, the first of each."""
         for session, queue in self._queues.items():
@@ -81,7 +99,7 @@ class PutBack:
 
     def next(
         self, now: float, waits: Callable[[Delivered], bool], precedes: Callable[[Delivered, Delivered], bool]
-    ) -> tuple[SessionEvent, int, bool] | None:
+    ) -> tuple[Waiting, int, bool] | None:
         """Takes out an event that need not wait any more, and says whether it waited long enough: nothing is missing before it, or it was
         due before `now`. Then its place is as certain as any: whatever was sent before it has come.
 
@@ -99,7 +117,7 @@ class PutBack:
 
     def _next_due(
         self, due: list[str], now: float, precedes: Callable[[Delivered, Delivered], bool], *, forced: bool
-    ) -> tuple[SessionEvent, int, bool] | None:
+    ) -> tuple[Waiting, int, bool] | None:
         blocked = {session: self._before(session, precedes) for session in due}
         free = [session for session in due if not blocked[session]]
         if not free and not forced:
@@ -122,7 +140,7 @@ class PutBack:
                     where.setdefault(other.message_id, set()).add(session)
         return {session: len(sessions) > 1 for sessions in where.values() for session in sessions if session != own}
 
-    def _take(self, session: str) -> tuple[SessionEvent, int]:
+    def _take(self, session: str) -> tuple[Waiting, int]:
         queue = self._queues[session]
         _, event, number = queue.popleft()
         self._count -= 1

@@ -37,7 +37,8 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.places import in_order, must_precede
+from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
@@ -88,7 +89,7 @@ class Skip(NamedTuple):
     witnesses: tuple[int, ...]
     facts: Facts
     nacked: int = 0
-    after: int = 0
+    between: tuple[int, int] = (0, 0)
     skipped: tuple[int, ...] = ()
 
 
@@ -129,6 +130,12 @@ class RedeliveryCheck:
         if arrival.position > before.position + 1:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
+
+    def unplaced(self, arrival: Arrival) -> None:
+        """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
+        if self.held:
+            self._explain_held(arrival)
+        self._holder.unplaced(arrival)
 
     @property
     def watching(self) -> bool:
@@ -214,14 +221,21 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
-        skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
-        here = (position for position in skipped if self._orders.share_region(before.position, position, arrival.position))
-        skip = skip._replace(after=before.position, skipped=tuple(here))
+        here = (one for one in skipped if self._orders.share_region(before.position, one, arrival.position))
+        skip = Skip(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts)
+        skip = skip._replace(between=(before.position, arrival.position), skipped=tuple(here))
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
+        """Where a delivery stands at least: if it raced, behind the last of what was left out that must come before it."""
+        position = arrival.position
+        if not self._log.flags(position) & RACED:
+            return position
+        return next((one + 1 for one in reversed(skipped) if must_precede(self._orders, self._log, one, position)), position)
 
     def _skipped(self, after: int, arrival: Arrival) -> list[int]:
         """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
@@ -237,7 +251,10 @@ class RedeliveryCheck:
 
     def _decide(self, skip: Skip, now: float) -> None:
         """Nothing explained a skip so far. If what it left out was acknowledged, a loss that shows late may."""
-        lost = self._loss_behind(skip) or (skip.skipped and self._doubt_place(skip.after, skip.skipped, skip.position)) or ""
+        if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
+            self._file(skip, ACKED_BEFORE)
+            return
+        lost = self._loss_behind(skip) or (self._doubt_place(skip.between, skip.skipped) if skip.skipped else "")
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
         elif now == inf:
@@ -279,7 +296,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if not self._orders.share_region(arrival.own, arrival.position):
+        if self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
@@ -306,7 +323,7 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        elif not self._orders.places.in_order(position, arrival.position):
+        elif not in_order(self._orders, self._log, position, arrival.position):
             doubt = RACING
         eps, session = self._docket.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
@@ -332,20 +349,24 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
+        if self._orders.is_anywhere(after):
+            return ELSEWHERE
         here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
         if not here:
             return ELSEWHERE
-        return self._doubt_place(after, here, arrival.position)
+        return self._doubt_place((after, arrival.position), here)
 
-    def _doubt_place(self, after: int, skipped: Sequence[int], position: int) -> str:
+    def _doubt_place(self, between: tuple[int, int], skipped: Sequence[int]) -> str:
         """Whether any of what was skipped certainly stands where it was learned, between the two."""
-        in_order = self._orders.places.in_order
-        return "" if any(in_order(after, one) and in_order(one, position) for one in skipped) else RACING
+        (after, position), orders, log = between, self._orders, self._log
+        return "" if any(in_order(orders, log, after, one) and in_order(orders, log, one, position) for one in skipped) else RACING
 
     def _race_doubt(self, arrival: Arrival) -> str:
         """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
-        one, other, places = arrival.position, arrival.own, self._orders.places
-        return "" if one == other or places.in_order(one, other) or places.apart(one, other) else RACING
+        one, other = arrival.position, arrival.own
+        return (
+            "" if one == other or in_order(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
+        )
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
         log = self._log

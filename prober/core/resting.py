@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.acknowledgements import Acknowledgements
+from prober.core.attempts import Attempts
 from prober.core.breaks import Break
 from prober.core.certainty import Places
 from prober.core.counts import Counts
@@ -33,13 +34,15 @@ from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
-from prober.core.liveness import LivenessCheck, Owed
+from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
+from prober.core.owed import Owed
 from prober.core.positions import LearnedLog
-from prober.core.publications import Attempts, EpochRecord, Publication
+from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
+from prober.core.splits import Splits
 from prober.core.subscription import Subscription
 
 WARM_KEYS_MAX = 20_000
@@ -198,6 +201,7 @@ _KINDS: Final[tuple[type, ...]] = (
     RealTime,
     Overtaken,
     HolderCheck,
+    Splits,
     Acknowledgements,
     Break,
     Attempts,

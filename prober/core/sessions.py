@@ -17,6 +17,7 @@ from the end, what has run out from the beginning, and every delivery is put in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from math import inf
 from typing import Final, TypeAlias
 
@@ -298,6 +299,11 @@ class Tracks:
         if len(self.by_session) == 1:
             return ()
         return [track for track in self.by_session.values() if track is not own]
+
+    def reached_since(self, sent_t: float, own: Track) -> int:
+        """The highest position that was delivered elsewhere since `sent_t`, 0 if there is none."""
+        spans = chain(*(track.past() for track in self.others(own)), *self.past)
+        return max((span.position for span in spans if span.last_t >= sent_t), default=0)
 
     def lasts_of(self, subscriber: str, arrival: Arrival) -> Iterator[int]:
         """The last position delivered on each session of a subscriber before an arrival; of sessions that are over the latest."""

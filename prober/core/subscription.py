@@ -166,6 +166,17 @@ class Subscription:
             return rules.delivery_delay_max_s + rules.clock_error_s
         return rules.clock_error_s
 
+    def went_with_another(self, session: Session, until_t: float) -> bool:
+        """Whether what was held on a stream that was over by then may have gone with a later one of its subscriber.
+
+        A client opens a stream while it still reads the old one. Then the service moves what is held there, and the new one may break.
+        """
+        return session.closed_t <= until_t and any(
+            session.opened_t < other.opened_t <= session.closed_t and other.subscriber == session.subscriber
+            for other in self._over.values()
+            if other.closed_t <= until_t
+        )
+
     @property
     def race_max_s(self) -> float:
         """The most that this can be on any session, at any time."""
@@ -209,6 +220,9 @@ class Subscription:
 
     def _end_stream(self, session: Session, t: float) -> None:
         self.last_closed_t = t
+        for heir in self._heirs(session) if session.flow is not None else ():
+            if heir.flow is not None and session.flow is not None:
+                heir.flow.inherit(session.flow)
         self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
         if left:
@@ -233,6 +247,29 @@ class Subscription:
         if until_t > self.settles_until_t:
             self.settles_until_t = until_t
             self.settling = cause
+
+    def release(self, session: str, token: int, t: float) -> None:
+        """A message is answered: it does not use up the flow control any more."""
+        for flow in self._flows_of(session):
+            flow.release(token, t + self.ack_settled_s)
+            self.flow_changed(t)
+
+    def extend(self, session: str, token: int, leased_until_t: float) -> None:
+        """The lease of a message was extended."""
+        for flow in self._flows_of(session):
+            flow.extend(token, leased_until_t)
+
+    def _flows_of(self, name: str) -> list[Flow]:
+        """The flow control that a message which came on a session may use up: of a stream that is over also that of its heirs."""
+        session = self.sessions.get(name) or self._over.get(name)
+        if session is None or session.flow is None:
+            return []
+        if session.closed_t == inf:
+            return [session.flow]
+        return [heir.flow for heir in self._heirs(session) if heir.flow is not None]
+
+    def _heirs(self, session: Session) -> list[Session]:
+        return [other for other in self.sessions.values() if other.subscriber == session.subscriber]
 
     # --- who is there --------------------------------------------------------------------------------------------------------
 

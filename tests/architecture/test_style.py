@@ -11,7 +11,7 @@ from tests.architecture import tree
 MODULE_LINES_MAX = 400
 LONG_MODULES = {
     "prober/core/holder.py": 530,
-    "prober/core/key.py": 720,
+    "prober/core/key.py": 721,
     "prober/core/liveness.py": 430,
     "prober/core/order.py": 600,
     "prober/core/publications.py": 450,

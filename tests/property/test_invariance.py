@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prober.core import events as ev
-from prober.core.findings import Finding, Kind, Status
+from prober.core.findings import EPOCHS, Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from tests.judging import SUBSCRIPTION, judge
@@ -90,8 +90,9 @@ def test_keys_are_judged_apart(case: Case) -> None:
 
 
 def without_doubt(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[Verdict]:
-    """What is found, however sure it is; nothing of messages that wait."""
-    verdicts = essence((finding for finding in findings if finding.kind not in WAITING), events)
+    """What is found, however sure it is and however many epochs there were when it was told; nothing of messages that wait."""
+    told = (replace(finding, facts={**finding.facts, EPOCHS: 0}) for finding in findings if finding.kind not in WAITING)
+    verdicts = essence(told, events)
     found = Counter[Verdict]()
     for (kind, _, *rest, _), count in verdicts.items():
         found[kind, *rest] += count

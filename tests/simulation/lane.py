@@ -42,6 +42,7 @@ class Lane:
     lines: dict[str, Line] = field(default_factory=dict)
     holds: dict[Record, Hold] = field(default_factory=dict)
     frozen: bool = False
+    sent: int = 0
 
     @property
     def world(self) -> World:
@@ -89,6 +90,7 @@ class Lane:
     def hold(self, record: Record, session: Session, over: Callable[[Hold], None]) -> Hold:
         """Note that the message is being sent; `over` is called if its lease ends."""
         record.attempts += 1
+        self.sent += 1
         line = record.line
         if record.position < line.frontier:
             self.world.note("redelivery")

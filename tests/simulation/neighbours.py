@@ -2,7 +2,8 @@
 
 "Unacknowledged messages for a given ordering key can potentially delay delivery of messages for other ordering keys" (F 4.1, row 3 of the
 amendments). A key that has something to send may have to wait until everything that is held of other keys at that moment is over, first
-deliveries and redelivery runs alike.
+deliveries and redelivery runs alike. Then it is its turn: what keeps a key back was held since before it had to wait, which the
+record shows (row 3). Were it kept back by one key after the other, on a busy subscription nothing would ever have to be delivered.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ class Neighbours:
     site: Site
     lanes: Mapping[str, Lane]
     _waits_for: dict[str, list[Hold]] = field(default_factory=dict)
+    _turns: dict[str, int] = field(default_factory=dict)
 
     def delay(self, lane: Lane) -> bool:
         """Whether the key has to wait, still or from now on."""
         rate = self.site.options.service.neighbour_delay
         if not rate:
             return False
-        waits = [hold for hold in self._waits_for.get(lane.key, ()) if self.lanes[hold.record.message.key].current(hold)]
-        if not waits and self.site.world.chance(rate):
+        waited = self._waits_for.get(lane.key)
+        waits = [hold for hold in waited or () if self.lanes[hold.record.message.key].current(hold)]
+        if waited and not waits:
+            self._turns[lane.key] = lane.sent
+        its_turn = self._turns.get(lane.key) == lane.sent
+        if not waits and not its_turn and self.site.world.chance(rate):
             waits = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
             if waits:
                 self.site.world.note("waits for another key")

@@ -117,3 +117,54 @@ def test_a_situation_that_never_occurred_is_told() -> None:
 
 def test_a_choice_tells_its_arguments() -> None:
     assert Choice(without=("seek",), only=("race", "hold")).words == " --only race --only hold --without seek"
+
+
+ONCE_ACCUSED = {
+    Mode.STREAMING: (
+        (2316, "a hole in the record hides how much may be outstanding on a stream"),
+        (20003, "what was raced has left the window"),
+        (20820, "a shadow of a region that is not known"),
+        (60720, "a copy on another stream was sent before the one that came behind what overtook it"),
+        (60774, "one of two records under an id has left the window"),
+        (60877, "streams that were not seen to open"),
+        (61482, "a run that began where streams raced"),
+        (61584, "acknowledged before the record"),
+        (63450, "dead-lettered while it waited for what it may have overtaken"),
+        (64911, "a run of a region that is not known"),
+        (67937, "two copies on two streams"),
+        (92358, "put back behind what was put back"),
+        (101785, "a stream takes over what uses up its flow control"),
+    ),
+    Mode.PULL: (
+        (2308, "two subscriptions, two clocks"),
+        (2851, "a subscription made between two copies of a message"),
+        (5846, "two subscriptions, several epochs, two clocks"),
+        (6380, "two subscriptions, one with a short memory"),
+        (60881, "two subscriptions, and a record that begins in the middle"),
+        (62826, "a later attempt, by another clock"),
+        (64866, "a region of before the record"),
+        (67346, "a region of which nothing was received"),
+        (71345, "a region that has left the window"),
+        (80015, "a key that begins again below what is owed"),
+        (91377, "a message of another region has left the window"),
+        (94863, "two subscriptions, of which one received nothing of a region"),
+        (82805, "what is missing waits for what it may have overtaken"),
+    ),
+    Mode.PUSH: (
+        (7547, "put back when its stream was over"),
+        (10984, "an attempt of before the record"),
+        (20972, "a message of before the record"),
+        (62622, "a second copy, by another clock"),
+        (69220, "an epoch whose first numbers come back into the record"),
+        (74070, "a refusal of an old request, by another clock"),
+        (80433, "the first of an epoch, with a baseline that has to be adopted"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed"),
+    [pytest.param(mode, seed, id=f"{mode}: {why}") for mode, seeds in ONCE_ACCUSED.items() for seed, why in seeds],
+)
+def test_what_was_accused_once_is_not(mode: Mode, seed: int) -> None:
+    assert legal.definite(findings_of(Choice().run(seed, mode))) == []

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Definite, legal
+from prober.core.events import Opened
+from prober.core.rules import Rules
+from tests.judging import judge
+from tests.notation import history
+from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal
+
+TWO = "open A1 of client A open A2 of client A"
 
 
 @pytest.mark.parametrize(
@@ -26,8 +32,10 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("what was put back comes on a stream that is over by then", "open A of client A open B of client A P1,2 A<2@1 close A@1.01 B<1@1.02 B ack 1,2@1.1 close B@2 P3@3 ok3=m3@3.1 open C of client A@800 C<3@801 C ack 3@801.1 end @900"),
         legal("the first attempt on record is not the first", "P1@0 ok1=m1@0.1 P2'gen1@1 fail2@1.1 P3@2 ok3=m3@2.1 A<1@3 A<x2(2)@3.1 A<3@3.2"),
         legal("a subscription made between the two copies of a message", "P1,2,3 P4@9 ok4=m4@9.1 pull a@7.5 a<1~7@8 a ack 1@8.1 pull b@8.2 b<4~9@40 b ack 4@40.1 pull c@41 end @500", mode=PULL, subscription_predates_first_publish=False),
-        legal("a stream from before the record, and its flow control", "P1,2 A<1@0.5 hole @1 A<2@30 A modack 2 600s@31 P3@32 ok3=m3@32.1 A ack 2@500 A<3@501 A ack 3@502 end @600"),
         legal("another key is held on to after an acknowledgement that was lost", "on k2 P1 A<1@1 A ack 1@1.1 A modack 1 600s@2 A modack 1 600s@500 on k P1@3 ok1=m1@3.1 A<1@700 A ack 1@700.1 end @900"),
+        legal("the key begins again below what is owed, again and again", "P1,2 A<1@1 A<2@1.1 A nack 2@1.2 " + " ".join(f"A<1@{t}" for t in range(20, 420, 20)) + " A<2@410 A ack 1,2@411 end @600"),
+        legal("a run may be kept back by another key", "on k2 P1 A<1@0.2 A modack 1 400s@0.3 on k P1,2 A<1,2@1 A ack 1,2@1.2 A<1@20 A ack 1@20.1 A<2@390 A ack 2@390.1 end @395"),
+        legal("a stream takes over what uses up its flow control", "open A1 of client A limit 1@0 P1 A1<1@1 open A2 of client A limit 1@2 close A1@3 " + " ".join(f"A1 modack 1 60s@{t}" for t in range(4, 404, 50)) + " P2@5 ok2=m2@5.1 A1 ack 1@400 A2<2@411 A2 ack 2@412 end @600"),
         legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),
         # who holds a key
         legal("answered to an earlier delivery, by another clock", "P1,2 pull a@0.9 a<1@1 pull b@70 b<1@71 pull c@75 c<2@76 a ack 1@76.5", mode=PULL, clock_error_s=1),
@@ -37,16 +45,31 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
         legal("nothing tells which stands first", "P1@0 P2@0 info1@0.1 info2@0.1 pull a@0.5 pull b@0.5 a<x(1)@1 b<y(2)@1.1 b ack 2@1.2 pull c@30 c<y(2)@30.1", mode=PULL, clock_error_s=0.3),
         legal("an old pull is answered late", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
         legal("the same with a new message", "P1 pull a@0.9 a<1@1 a ack 1@1.1 P2@17 ok2=m2@17.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
+        legal("a run from a foreign message drops what is held", "P1,2,3 A<1,2,3@1 A ack 1@1.1 B<9[e9]@20 B<3@20.1"),
+        legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
         # exactly-once
+        legal("its stream is over when it need not wait any more", f"{TWO} P1,2 A1<2@1 close A1@1.05 A2<1,2@1.1", exactly_once=True),
+        legal("a run from below on its own stream, behind it", f"{TWO} P1,2 A1<1,2@1 A1<2@62 A2<2@62.1 A2<1@62.2", exactly_once=True),
+        legal("a run from below that came first, on another stream", f"{TWO} P1,2,3 A1<1,2,3@1 A1 nack 3@1.5 A1 nack 1@10 A2<1,2,3@16 A1<3@16.5", exactly_once=True),
+        legal("held on a stream that was handed over to one that broke", "open A1 of client A open A3 of client A P1 A1<1@1 open A2 of client A@20 close A2@20.4 A3<1@21 close A1@22.8", exactly_once=True, close_detection_max_s=0.5),
+        legal("a run from beyond the window", f"{TWO} P1,2,3 A1<1,2,3@1 A1<3@62 A1<3@62.3 A2<2@62.5", exactly_once=True, window=1),
         legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
+        legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
         legal("two that came while a seek settled, by two clocks", "P1,2 seek 3@9 pull a@9 pull b@9 a<2@10 a ack 2@10.1 b<1@10.4 b ack 1@10.5 pull c@40 c<1,2@41", mode=PULL, clock_error_s=1),
         legal("a second copy of another region in between", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL),
+        legal("published in one region, confirmed in another", "P1/a@0 info1@0.1 P1'gen1/b@0.2 ok'gen1=m1@0.3 pull a@0.9 a<m1(1)@1 a ack 1@1.1 pull b@19 b<x1(1)@20 b ack 1@20.1 P2/b@30 ok2=m2@30.1 pull c@39 c<2@40 c ack 2@40.1 pull d@59 d<x1(1)@60 d ack 1@60.1 P3/b@61 ok3=m3@61.1 pull e@79 e<3@80", mode=PULL),
+        legal("a second copy of another region, which leaves the window", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL, window=2),
+        legal("acknowledged, by another clock, after a refusal that came too late", "P1,2 a<1@1 b<1@63 a nack 1@80 c<2@90 b ack 1@90.5", mode=PUSH, clock_error_s=1),
+        legal("refused, and sent again by another clock, when it had left the window", "P1,2,3 a<1@1 a nack 1@1.1 b<2@3 b ack 2@3.1 c<3@3.2 d<1@3.5 d ack 1@3.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1, window=2),
+        legal("a copy by another clock, and a message that raced in between", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P1[e2]@0.6 ok1=n1@0.7 a<1@5 a ack 1@5.1 b<2@6 b ack 2@6.1 c<n1(1)@7 c ack 1@7.1 d<3@7.5 d ack 3@7.6 e<1@36 e ack 1@36.1 f<3@41 f ack 3@41.1 g<2@41.5 g ack 2@41.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1),
+        legal("a seek that settles by another clock", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 seek 3@4 a<1@7.5 b<3@8.5 b ack 3@8.6", mode=PUSH, clock_error_s=3, delivery_delay_max_s=0.1),
         # excerpts
+        legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
         legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
         legal("acknowledged before the record", "P9@0.5 ok9=m9@0.6 A<8@1 A<9@1.1 A ack 9@1.2 end @900"),
@@ -55,3 +78,13 @@ from tests.unit.core.cases import PULL, PUSH, Definite, legal
 )  # fmt: skip
 def test_legal(one: Definite) -> None:
     one.check()
+
+
+def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
+    whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
+    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
+    whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
+    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))

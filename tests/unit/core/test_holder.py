@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prober.core import holder
+from prober.core import holder, splits
 from prober.core.events import Closed, Delivered, Opened
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -252,7 +252,7 @@ def test_moves_are_counted_by_what_was_outstanding(line: str, counted: str) -> N
 
 
 def test_when_too_many_splits_wait_the_oldest_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holder, "SPLITS_MAX", 1)
+    monkeypatch.setattr(splits, "SPLITS_MAX", 1)
     verifier = Verifier(Rules(close_detection_max_s=100.0))
     found = observe(verifier, history("P1,2,3,4 A<1,2@1 A ack 1@1.4 B<3@8 C<4@16"))
     assert words(found, times=True) == {"V:AFFINITY_SPLIT@8"}

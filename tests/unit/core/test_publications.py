@@ -7,7 +7,8 @@ from math import inf
 import pytest
 
 from prober.core import publications
-from prober.core.publications import Early, EpochRecord, Publications
+from prober.core.attempts import Early
+from prober.core.publications import EpochRecord, Publications
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from tests.judging import judge

@@ -10,7 +10,7 @@ from math import inf
 import pytest
 
 from prober.core import racing
-from prober.core.events import LONG_AGO, Acked, Delivered
+from prober.core.events import LONG_AGO, Acked, DeadLettered, Delivered
 from prober.core.racing import PutBack
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -57,7 +57,7 @@ def let_through(waiting: PutBack, now: float, waits: Callable[[Delivered], bool]
     passed = []
     while waiting and (ready := waiting.next(now, waits, precedes)) is not None:
         event, number, _ = ready
-        passed.append((event.session, number))
+        passed.append(("" if isinstance(event, DeadLettered) else event.session, number))
     return passed
 
 
@@ -130,6 +130,13 @@ def test_what_is_given_up_is_not_certain() -> None:
     waiting = put_back(("A", 5, 6.0))
     waiting.give_up()
     assert waiting.next(6.5, all_wait, precedes) == (delivery("A", 5), 5, False)
+
+
+def test_that_a_message_left_waits_behind_it() -> None:
+    waiting = put_back(("A", 5, 6.0), ("B", 7, 7.0))
+    assert waiting.leaves(DeadLettered(1.2, "s", "k", "m5"), 8)
+    assert not waiting.leaves(DeadLettered(1.2, "s", "k", "m6"), 9)
+    assert let_through(waiting, 6.5) == [("A", 5), ("", 8)]
 
 
 def test_at_the_end_everything_is_let_through() -> None:

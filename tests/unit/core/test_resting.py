@@ -309,3 +309,14 @@ def test_a_key_at_rest_takes_less_than_a_tenth(monkeypatch: pytest.MonkeyPatch) 
         bytes_per_key.append(tracemalloc.get_traced_memory()[0] / len(names))
         tracemalloc.stop()
     assert bytes_per_key[1] < 0.1 * bytes_per_key[0]
+
+
+def test_a_key_with_a_long_chain_of_open_publishes_stays() -> None:
+    """They follow each other, and putting them away goes through them one within the other."""
+    verifier = Verifier(Rules(idle_after_s=1.0), subscriptions=("s",))
+    for seq in range(1, 3001):
+        verifier.observe(PublishInvoked(0.01 * seq, "long", "e", seq))
+    verifier.observe(Sought(60.0, "s", 1.0))
+    for t in range(100, 1000, 10):
+        verifier.observe(PublishInvoked(float(t), "other", "e", t))
+    assert "long" in verifier._keys.warm

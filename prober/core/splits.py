@@ -1,0 +1,140 @@
+"""Violations of the one-holder rule on hold, until they can no longer be explained.
+
+What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a rewind that was sent
+before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split of which nothing
+held is left is filed as indeterminate.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final, NamedTuple
+
+from prober.core.docket import Docket
+from prober.core.events import LONG_AGO
+from prober.core.findings import Facts, Kind
+from prober.core.positions import LearnedLog
+from prober.core.rules import Mode
+from prober.core.sessions import Arrival, Session
+from prober.core.subscription import Subscription
+
+BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
+REWOUND: Final = "a rewind that arrived later may have dropped what was held"
+RESET: Final = "{} may have released what was held"
+
+SPLITS_MAX: Final = 256
+"""Violations on hold per key; beyond that the oldest is decided at once."""
+
+
+class Certain(NamedTuple):
+    """One message that a subscriber certainly holds.
+
+    `in_order`: its place and that of the delivery are certain, and a run from it must bring it again, so that below means something.
+    `overtook_t`: the delivery that is judged may have been sent before this one, which came then; long ago if not.
+    """
+
+    position: int
+    number: int
+    session: Session
+    in_order: bool = True
+    overtook_t: float = LONG_AGO
+
+
+class Split(NamedTuple):
+    """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`."""
+
+    kind: Kind
+    due_t: float
+    t: float
+    position: int
+    session: Session
+    held: tuple[Certain, ...]
+    witnesses: tuple[int, ...]
+    facts: Facts
+
+
+class Splits:
+    """The violations on hold of one key; `pending`: the one that is due first comes first."""
+
+    __slots__ = ("_docket", "_log", "_subscription", "pending")
+
+    def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription) -> None:
+        self._docket = docket
+        self._log = log
+        self._subscription = subscription
+        self.pending: tuple[Split, ...] = ()
+
+    def put_on_hold(self, split: Split) -> None:
+        """Notes a violation that may yet be explained."""
+        waiting = [*self.pending, split]
+        waiting.sort(key=lambda one: one.due_t)
+        if len(waiting) > SPLITS_MAX:
+            self._decide(waiting.pop(0))
+        self.pending = tuple(waiting)
+
+    def explain(self, arrival: Arrival) -> None:
+        """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
+        sent_t = arrival.lo - self._docket.rules.clock_error_s
+        self.pending = tuple(
+            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
+            if sent_t <= split.t
+            else split
+            for split in self.pending
+        )
+
+    def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
+        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first.
+
+        On the session of the split it was sent after that, but perhaps before what is held.
+        """
+        if held.number == arrival.number:
+            return False
+        if arrival.track.session is split.session and (held.overtook_t < sent_t or arrival.track.session is held.session):
+            return False
+        known = self._log.holds(held.position)
+        copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
+        return copied or held.position >= arrival.position
+
+    def lets_go(self, session: str, positions: list[int], t: float) -> None:
+        """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
+
+        That is so of any delivery of the message: one that was sent before may be applied to it. No `positions` stand for a message
+        that has left the window: it may be any of those.
+        """
+        eps = self._docket.rules.clock_error_s
+        self.pending = tuple(
+            split._replace(held=tuple(held for held in split.held if not self._names(positions, held)))
+            if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
+            else split
+            for split in self.pending
+        )
+
+    def _names(self, positions: list[int], held: Certain) -> bool:
+        return held.position in positions if positions else held.position <= self._log.floor
+
+    def settle(self, now: float) -> None:
+        """Decides what is on hold and whose time has passed."""
+        while self.pending and (self.pending[0].due_t < now or now == inf):
+            split, *rest = self.pending
+            self.pending = tuple(rest)
+            self._decide(split)
+
+    def reset(self) -> None:
+        """A control operation may have released what was held."""
+        for split in self.pending:
+            self._docket.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._docket.amnesty_cause))
+        self.pending = ()
+
+    def _decide(self, split: Split) -> None:
+        """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
+        rules = self._docket.rules
+        streaming = rules.mode is Mode.STREAMING
+        alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
+        alive = [held for held in split.held if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
+        same = bool(alive) and all(held.session is split.session for held in alive)
+        proven = bool(alive) and (same or split.session.closed_t > alive_t)
+        doubt = "" if proven else BROKEN if split.held else REWOUND
+        self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+
+    def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:
+        return session.closed_t > alive_t and not self._subscription.went_with_another(session, due_t)
