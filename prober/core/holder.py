@@ -173,7 +173,7 @@ class HolderCheck:
     ) -> None:
         """A copy explains a skip to `position`, seen at `t`: then it was held where it was sent when the skipped-to message was sent."""
         holder = copy.track.session
-        if holder.subscriber == session.subscriber or copy.position >= position:
+        if holder.subscriber == session.subscriber or holder.unseen or session.unseen or copy.position >= position:
             return
         if self._log.flags(copy.position) & ACKED or self._docket.rules.clock_error_s:
             return

@@ -286,25 +286,25 @@ class KeyChecker:
 
     def _mark_race(self, arrival: Arrival, publication: Publication | None) -> None:
         """Marks two records whose order only their arrival tells, while either session may have been ahead."""
-        log, session = self.log, arrival.track.session
-        if self._in_doubt:
-            log.mark(arrival.position, RACED)
+        session = arrival.track.session
         first = first_of(arrival, arrival.token, publication, self.subscription.race_s(session), arrival.position)
+        if self._in_doubt:
+            self.log.race(arrival.position)
+        if self._in_doubt or arrival.copies_id:  # nothing binds the second copy
+            first = first._replace(in_doubt=self._in_doubt, proven=first.proven and not arrival.copies_id)
         abreast = self._abreast = self._abreast or Abreast()
-        if arrival.copies_id:
-            first = first._replace(proven=False)  # nothing binds the second copy
         eps, put_back, waiting = self._rules.clock_error_s, self._put_back or self._going_on, self._waiting_beside(session.name)
         own = "" if put_back and put_back.brings(arrival.message_id, besides=session.name) else session.name
         arrival.abreast = abreast.learn(first, session.name, own, waiting, eps, self.docket.amnesty_until_t + eps)
         for position in arrival.abreast:
-            log.race(position)
+            self.log.race(position)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._order.unplaced(publication, arrival)
         self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
-        self._holder.unplaced(arrival)
+        self._redelivery.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
 
@@ -408,8 +408,6 @@ class KeyChecker:
     def _ack(self, position: int, t: float, acking: Track | None) -> None:
         self.log.mark(position, ACKED)
         self._holder.acks.sent(position, t)
-        if self._redelivery.held:
-            self._redelivery.acked(position, t)
         self._liveness.release(position)
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.freed(self.docket.key)
@@ -481,7 +479,7 @@ class KeyChecker:
             position
             and self._rules.exactly_once
             and event.t > self.docket.amnesty_until_t
-            and not self.log.flags(position) & SHARED
+            and not self.log.flags(position) & (SHARED | OLDER)  # or it may be another record of that id
         ):
             self.log.confirm(position, event.t, number)
 

@@ -486,7 +486,7 @@ class OrderCheck:
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
         real_time = order.real_time
         if invoked_t > real_time.t and region == real_time.region:
-            raced = bool(self._log.flags(arrival.position) & RACED)
+            raced = bool(self._log.flags(arrival.position) & RACED) or (self._subscription.racing and not arrival.proven)
             real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, raced=raced)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:

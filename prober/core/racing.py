@@ -158,7 +158,10 @@ class PutBack:
 
 
 class First(NamedTuple):
-    """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead."""
+    """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead.
+
+    `in_doubt`: it did not wait for what must precede it, or that had no time to come.
+    """
 
     t: float
     position: int
@@ -169,6 +172,7 @@ class First(NamedTuple):
     ordered_t: float
     completed_t: float
     race_s: float
+    in_doubt: bool = False
 
     def precedes(self, other: First, eps: float) -> bool:
         """Whether this one certainly stands before the other in the log: by session order or in real time."""
@@ -258,4 +262,4 @@ def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LO
     """
     if abs(one.t - other.t) > max(one.race_s, other.race_s) or one.precedes(other, eps):
         return False
-    return one.t <= unsettled_until_t or not other.precedes(one, eps)
+    return one.in_doubt or one.t <= unsettled_until_t or not other.precedes(one, eps)

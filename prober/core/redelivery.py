@@ -126,6 +126,12 @@ class RedeliveryCheck:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
 
+    def unplaced(self, arrival: Arrival) -> None:
+        """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
+        if self.held:
+            self._explain_held(arrival)
+        self._holder.unplaced(arrival)
+
     @property
     def watching(self) -> bool:
         """Whether even the next message in the log on the only session has to be looked at."""
@@ -134,14 +140,6 @@ class RedeliveryCheck:
     def nacked(self, position: int, number: int, t: float) -> None:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
         self._nacked_push = (position, number, t)
-
-    def acked(self, position: int, t: float) -> None:
-        """An acknowledgement by another clock: it may have been sent before a request that seemed to come past a refused one."""
-        late_t = t - self._docket.rules.clock_error_s
-        for skip in self.held:
-            if skip.nacked == position and late_t <= skip.t:
-                self._file(skip, ACKED_BEFORE)
-        self.held = tuple(skip for skip in self.held if skip.nacked != position or late_t > skip.t)
 
     def settle(self, now: float) -> None:
         """Files what was held and whose time has passed without an explanation."""
@@ -214,12 +212,19 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
-        skip = Skip(due_t, arrival.t, arrival.position, session, before.sent_after_t, acked, witnesses, facts)
+        skip = Skip(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts)
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
+        """Where a delivery stands at least: if it raced, behind the last of what was left out that must come before it."""
+        position = arrival.position
+        if not self._log.flags(position) & RACED:
+            return position
+        return next((one + 1 for one in reversed(skipped) if must_precede(self._orders, self._log, one, position)), position)
 
     def _skipped(self, after: int, arrival: Arrival) -> list[int]:
         """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""

@@ -268,7 +268,7 @@ class Verifier:
     def _sought(self, event: Sought | FilterChanged) -> None:
         subscription = self._subscription(event.subscription)
         cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
-        until_t = event.t + event.settle_s
+        until_t = event.t + event.settle_s + subscription.rules.clock_error_s
         subscription.settle(until_t, cause)
         self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t, cause))
         self._counts.seeks += 1

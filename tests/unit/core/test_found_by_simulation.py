@@ -56,6 +56,7 @@ TWO = "open A1 of client A open A2 of client A"
         legal("one lease was over, then that of one below", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1<1,2@62 A2<2@62.2", exactly_once=True),
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
+        legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
@@ -64,6 +65,9 @@ TWO = "open A1 of client A open A2 of client A"
         legal("published in one region, confirmed in another", "P1/a@0 info1@0.1 P1'gen1/b@0.2 ok'gen1=m1@0.3 pull a@0.9 a<m1(1)@1 a ack 1@1.1 pull b@19 b<x1(1)@20 b ack 1@20.1 P2/b@30 ok2=m2@30.1 pull c@39 c<2@40 c ack 2@40.1 pull d@59 d<x1(1)@60 d ack 1@60.1 P3/b@61 ok3=m3@61.1 pull e@79 e<3@80", mode=PULL),
         legal("a second copy of another region, which leaves the window", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL, window=2),
         legal("acknowledged, by another clock, after a refusal that came too late", "P1,2 a<1@1 b<1@63 a nack 1@80 c<2@90 b ack 1@90.5", mode=PUSH, clock_error_s=1),
+        legal("refused, and sent again by another clock, when it had left the window", "P1,2,3 a<1@1 a nack 1@1.1 b<2@3 b ack 2@3.1 c<3@3.2 d<1@3.5 d ack 1@3.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1, window=2),
+        legal("a copy by another clock, and a message that raced in between", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P1[e2]@0.6 ok1=n1@0.7 a<1@5 a ack 1@5.1 b<2@6 b ack 2@6.1 c<n1(1)@7 c ack 1@7.1 d<3@7.5 d ack 3@7.6 e<1@36 e ack 1@36.1 f<3@41 f ack 3@41.1 g<2@41.5 g ack 2@41.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1),
+        legal("a seek that settles by another clock", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 seek 3@4 a<1@7.5 b<3@8.5 b ack 3@8.6", mode=PUSH, clock_error_s=3, delivery_delay_max_s=0.1),
         # excerpts
         legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
@@ -78,4 +82,9 @@ def test_legal(one: Definite) -> None:
 
 def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
     whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
+    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
+    whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
     definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
