@@ -192,12 +192,13 @@ class HolderCheck:
         due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
         self.splits.put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
-    def is_late_or_split(self, arrival: Arrival) -> bool:
-        """Whether a delivery came before what is held, or is a split: then it excuses no skip after what is held."""
+    def split_if_not_late(self, arrival: Arrival) -> None:
+        """A delivery that explains a skip after what is held was sent after that: no late copy, but a split."""
         if self.owner is None or self.owner == arrival.track.session.subscriber:
-            return False
+            return
         scene = self._look(arrival)
-        return scene.late and self._above_what_is_held(scene)
+        if scene.late and self._above_what_is_held(scene):
+            self._hold_split(scene)
 
     # --- time and control ----------------------------------------------------------------------------------------------------
 
@@ -293,16 +294,19 @@ class HolderCheck:
         return False
 
     def _split(self, scene: Scene) -> bool:
+        self._docket.counts.affinity_moves_outstanding_yes += 1
+        self._hold_split(scene)
+        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+
+    def _hold_split(self, scene: Scene) -> None:
         rules, arrival = self._docket.rules, scene.arrival
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
-        self._docket.counts.affinity_moves_outstanding_yes += 1
         session = arrival.track.session
         self.splits.put_on_hold(
             Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts)
         )
-        return self._move(arrival, arrival.position, arrival.lo)
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)

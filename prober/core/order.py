@@ -351,7 +351,7 @@ class OrderCheck:
         return publication.invoked_t < self.adopted_t and overtaken
 
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
-        """Judges a record received for the first time; True when it is its sequence number's primary."""
+        """Judges a record received for the first time; True when it is its sequence number's primary, received only now."""
         real_time = order.real_time
         eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
         late = publication.token == arrival.token and publication.confirmed_t + eps < real_time.t
@@ -361,8 +361,9 @@ class OrderCheck:
         if len(self.epochs) > 1:
             self._judge_other_epochs(order, publication, arrival)
         if publication.token == arrival.token:
+            counted = publication.seq in order.gone  # when it was confirmed, though it could not be placed before
             self._primary(order, publication, arrival.position, arrival.number, arrival.t)
-            return True
+            return not counted
         if not publication.abandoned:
             publication.delivered_early(Early(self._subscription.index, arrival.token, arrival.position, arrival.number))
         return False

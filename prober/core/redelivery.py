@@ -273,7 +273,8 @@ class RedeliveryCheck:
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
             elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
-            if explains and elsewhere and not self._leans_on(arrival, skip) and not self._holder.is_late_or_split(arrival):
+            if explains and elsewhere and not self._leans_on(arrival, skip):
+                self._holder.split_if_not_late(arrival)
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)
             else:

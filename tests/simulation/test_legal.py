@@ -158,6 +158,7 @@ ONCE_ACCUSED = {
         (69220, "an epoch whose first numbers come back into the record"),
         (74070, "a refusal of an old request, by another clock"),
         (80433, "the first of an epoch, with a baseline that has to be adopted"),
+        (111893, "two subscriptions, of which one could not place what it received"),
     ),
 }
 
