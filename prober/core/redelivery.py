@@ -37,7 +37,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.places import in_order, must_precede
+from prober.core.places import in_order
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
@@ -231,11 +231,11 @@ class RedeliveryCheck:
             self._put_on_hold(skip)
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
-        """Where a delivery stands at least: if it raced, behind the last of what was left out that must come before it."""
+        """Where a delivery stands at least: if it raced, behind the last of what was left out that certainly comes before it."""
         position = arrival.position
         if not self._log.flags(position) & RACED:
             return position
-        return next((one + 1 for one in reversed(skipped) if must_precede(self._orders, self._log, one, position)), position)
+        return next((one + 1 for one in reversed(skipped) if in_order(self._orders, self._log, one, position)), position)
 
     def _skipped(self, after: int, arrival: Arrival) -> list[int]:
         """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
@@ -286,7 +286,9 @@ class RedeliveryCheck:
         number = skip.witnesses[-1]
         if arrival.position <= arrival.own + 1 or self._predecessor(arrival).number != number:
             return False
-        return self._predecessor(arrival, besides=number).position < arrival.position - 1
+        before = self._predecessor(arrival, besides=number).position
+        skipped = self._skipped(before, arrival) if before < arrival.position - 1 else []
+        return bool(skipped) and not self._doubt(arrival, before, skipped)
 
     def _file(self, skip: Skip, doubt: str) -> None:
         kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP

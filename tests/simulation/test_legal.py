@@ -132,6 +132,8 @@ ONCE_ACCUSED = {
         (63450, "dead-lettered while it waited for what it may have overtaken"),
         (64911, "a run of a region that is not known"),
         (67937, "two copies on two streams"),
+        (90125, "a copy that would be a skip itself, if it were certain that what raced stands between"),
+        (90339, "a copy of what stands at least before the last of two that raced"),
         (92358, "put back behind what was put back"),
         (101785, "a stream takes over what uses up its flow control"),
     ),
