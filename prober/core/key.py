@@ -622,10 +622,10 @@ class KeyChecker:
             self._start_over()
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
-        coming_t = self._liveness.judge(now)
+        coming_t = inf if self._put_back else self._liveness.judge(now)  # what waits here has been delivered
         if not self.subscription.waiting.running and self.owes():  # whether anybody waits now says nothing about forgetting
             coming_t = min(coming_t, now + self.subscription.shortest_deadline_s)
-        elif coming_t == inf:
+        elif coming_t == inf and not self._put_back:
             coming_t = self._sleep(now)
         due_t = min(coming_t, self._next_hold())
         self.due_t = due_t if due_t > woken_t else max(due_t, now)

@@ -14,7 +14,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("run-must-bring-dead-letters", "liveness.py", "        while self._log.holds(target) and self._log.flags(target) & REMOVED:\n            target -= 1\n", "", "A run must bring dead-lettered messages again."),
     rule("ack-alone-clears-a-run", "liveness.py", "        if self.run is not None:\n            self._advance(self.run, self.run.reached, self.run.target)", "        self.run = None", "An acknowledgement ends a run."),
     excuse("acked-once-is-owed-again", "key.py", "if not acked_before and position > self._redelivery.sought_frontier:", "if position > self._redelivery.sought_frontier:", "A message acknowledged once is owed when it comes again."),
-    excuse("longer-lease-ignored", "key.py", "        self._liveness.postpone(position, end_t)\n", "", "A prolonged lease ends when the first one would have."),
+    excuse("longer-lease-ignored", "key.py", "            self._liveness.postpone(position, end_t)\n", "", "A prolonged lease ends when the first one would have."),
     excuse("shorter-lease-is-owed-sooner", "liveness.py", "        elif due_t > owed.due_t:", "        else:", "A shortened lease is taken to be known to the service."),
     excuse("unacked-cannot-be-dead-lettered", "liveness.py", "self._judge_overdue(now, doubtful, DEAD_LETTER))", 'self._judge_overdue(now, doubtful, ""))', "The dead-letter policy never explains a missing message."),
     rule("doubtful-stall-hides-a-certain-one", "liveness.py", 'told = f"{Kind.UNACKED_STALL} {doubt}"', 'told = f"{Kind.UNACKED_STALL}"', "A stall in doubt takes the place of a certain one."),

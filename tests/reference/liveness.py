@@ -117,7 +117,7 @@ class Clocks:
             for copy in self._held(facts, t)
             if copy.session.name == stream.name and copy.message in facts.publishes
         }
-        size = sum(next(iter(attempts.values())).size for attempts in held.values())
+        size = sum(max((attempt.size for attempt in attempts.values()), default=0) for attempts in held.values())
         return len(held) < stream.max_messages and size < stream.max_bytes
 
     def _backoff_until(self, copy: Copy) -> float:
