@@ -30,7 +30,7 @@ class Places:
         self._abreast: Abreast | None = None
         self._sooner: dict[int, None] | None = None
 
-    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> set[int]:
+    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> None:
         """Where sessions race: a record was learned, and marked are those whose order only their arrival tells; see `Abreast.learn`."""
         if not first.proven:
             self._log.mark(first.position, UNPROVEN)
@@ -38,7 +38,8 @@ class Places:
         raced = self._abreast.learn(first, session, waiting, eps, unsettled_until_t)
         for position in raced:
             self._log.race(position)
-        return raced
+        if 0 in raced:
+            self.lose(first.position)
 
     def lose(self, position: int) -> None:
         """A record may stand anywhere."""

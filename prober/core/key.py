@@ -286,18 +286,15 @@ class KeyChecker:
         session, places = arrival.track.session, self._order.places
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
-        lost, sooner = self._in_doubt or unbound, self._waits_beside(arrival)
-        if lost:
+        if self._in_doubt or unbound:
             places.lose(arrival.position)
-        if sooner:
+        if self._waits_beside(arrival):
             places.advance(arrival.position)
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        arrival.abreast = places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
-        if lost or sooner:
-            arrival.abreast = arrival.abreast | {0}
+        places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""

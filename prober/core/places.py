@@ -7,7 +7,7 @@ whatever raced.
 from __future__ import annotations
 
 from prober.core.order import OrderCheck
-from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SHARED, LearnedLog
+from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
 from prober.core.sessions import Arrival
 
 
@@ -19,8 +19,6 @@ def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival
         return share
     if either & OLDER or orders.several_regions:
         return False
-    if arrival.new and not log.flags(position) & PLACELESS and arrival.abreast.isdisjoint((position, 0)):
-        return True
     return in_order(orders, log, position, follower)
 
 

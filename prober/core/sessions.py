@@ -380,9 +380,6 @@ class Tracks:
         return max([self.unsettled_until_t, *(track.busy_until_t for track in self.by_session.values())])
 
 
-NONE_ABREAST: Final[frozenset[int]] = frozenset()
-
-
 class Arrival:
     """One delivery on its way through the checks.
 
@@ -392,12 +389,10 @@ class Arrival:
     lo          the earliest time at which the service can have sent it, by the clock of its own recorder.
     proven      whether it is the record that a confirmation names.
     own         the position delivered before it on the same session, 0 when there is none.
-    abreast     where sessions race and it is new: positions that may as well stand behind it, 0 for any other.
     token       what stands for its message id in the learned log, and `stamp` for its publish time.
     """
 
     __slots__ = (
-        "abreast",
         "copies_id",
         "epoch",
         "generation",
@@ -431,7 +426,6 @@ class Arrival:
         self.new = False
         self.copies_id = False
         self.proven = False
-        self.abreast: frozenset[int] | set[int] = NONE_ABREAST
 
 
 def stamp_of(event: Delivered) -> int:
