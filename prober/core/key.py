@@ -293,6 +293,8 @@ class KeyChecker:
         first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
+        if publication is not None and publication.early_on(self.subscription.index):
+            first = first._replace(again=True)
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
         places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
 

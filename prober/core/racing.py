@@ -151,7 +151,10 @@ class PutBack:
 
 
 class First(NamedTuple):
-    """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead."""
+    """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead.
+
+    `again`: another record of its number came before, so nobody waited for this one until its publish was confirmed.
+    """
 
     t: float
     position: int
@@ -163,6 +166,7 @@ class First(NamedTuple):
     completed_t: float
     race_s: float
     region: str = ""
+    again: bool = False
 
     def precedes(self, other: First, eps: float) -> bool:
         """Whether this one certainly stands before the other in the log: by session order or in real time."""
@@ -267,4 +271,5 @@ def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LO
     """
     if abs(one.t - other.t) > max(one.race_s, other.race_s) or one.precedes(other, eps):
         return False
-    return one.t <= unsettled_until_t or not other.precedes(one, eps)
+    did_not_wait = one.t <= unsettled_until_t or (other.again and one.t <= other.completed_t + eps)
+    return did_not_wait or not other.precedes(one, eps)

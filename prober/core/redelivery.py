@@ -89,6 +89,7 @@ class Skip(NamedTuple):
     witnesses: tuple[int, ...]
     facts: Facts
     nacked: int = 0
+    leaning: int = 0
     between: tuple[int, int] = (0, 0)
     skipped: tuple[int, ...] = ()
 
@@ -269,11 +270,14 @@ class RedeliveryCheck:
         kept = []
         sent_t = arrival.lo - self._docket.rules.clock_error_s
         for skip in self.held:
-            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= skip.position - 1
+            lowest = (skip.leaning or skip.position) - 1
+            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= lowest
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
             elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
-            if explains and elsewhere and not self._leans_on(arrival, skip):
+            if explains and elsewhere and self._leans_on(arrival, skip):
+                kept.append(skip._replace(leaning=min(lowest + 1, arrival.position)))
+            elif explains and elsewhere:
                 self._holder.split_if_not_late(arrival)
                 self._file(skip._replace(witnesses=(*skip.witnesses, arrival.number)), COPY)
                 self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)

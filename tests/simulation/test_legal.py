@@ -135,6 +135,8 @@ ONCE_ACCUSED = {
         (90125, "a copy that would be a skip itself, if it were certain that what raced stands between"),
         (90339, "a copy of what stands at least before the last of two that raced"),
         (92358, "put back behind what was put back"),
+        (200093, "several copies that explain a skip, the last of them first"),
+        (200639, "a later record of what seemed to have come"),
         (101785, "a stream takes over what uses up its flow control"),
     ),
     Mode.PULL: (
