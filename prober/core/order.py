@@ -284,7 +284,8 @@ class OrderCheck:
         return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
 
     def _waits_inside(self, order: EpochOrder, publication: Publication, before_t: float, invoked_t: float) -> bool:
-        if any(self._must_precede(late, publication) and late.confirmed_t < before_t for late in order.still_late()):
+        raced = (one for lost in self.lost if lost.order is order for one in lost.publications if order.awaits(one))
+        if any(self._must_precede(one, publication) and one.confirmed_t < before_t for one in (*order.still_late(), *raced)):
             return True
         for other in order.pending():
             if other is publication and publication.several is None:
