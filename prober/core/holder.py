@@ -262,7 +262,7 @@ class HolderCheck:
 
     def _above_what_is_held(self, scene: Scene) -> bool:
         arrival = scene.arrival
-        return bool(scene.below) and not (arrival.track.after_foreign or self.acks.may_end(arrival.position, arrival.lo))
+        return bool(scene.below) and not arrival.track.after_foreign
 
     def _at_or_below_what_is_held(self, scene: Scene) -> bool:
         return bool(scene.held) and not scene.below

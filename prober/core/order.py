@@ -40,7 +40,7 @@ from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
-SOUGHT: Final = "it was published before {}, which may have passed over it"
+SOUGHT: Final = "it was published before {} had settled, which may have passed over it"
 RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (

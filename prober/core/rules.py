@@ -101,6 +101,10 @@ _ASSUMED: dict[Kind, tuple[str, ...]] = {
 }
 
 
+_DEADLINES = {Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
+_RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")
+"""How long a pull response or a push request may hold the key: so long no deadline runs."""
+
 _BY_POSITION = {Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL}
 
 ONE_RECORD_PER_ID = "one_record_per_message_id"
@@ -133,7 +137,14 @@ class Assumptions:
         return known
 
     def _gather(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
-        assumed = {name: float(getattr(self.rules, name)) for name in _ASSUMED.get(kind, ())}
+        assumed = {name: float(getattr(self.rules, name)) for name in (*_ASSUMED.get(kind, ()), *self._delays(kind))}
         if ids_alone and kind in _BY_POSITION:
             assumed[ONE_RECORD_PER_ID] = 1.0
         return assumed
+
+    def _delays(self, kind: Kind) -> tuple[str, ...]:
+        """What a deadline waited for before it began to run."""
+        if kind not in _DEADLINES:
+            return ()
+        held = () if self.rules.mode is Mode.STREAMING else _RESPONSE
+        return (*held, "retry_backoff_max_s") if self.rules.retry_backoff_max_s else held

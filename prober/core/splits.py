@@ -19,7 +19,7 @@ from prober.core.sessions import Arrival, Session
 from prober.core.subscription import Subscription
 
 BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
-REWOUND: Final = "a rewind that arrived later may have dropped what was held"
+REWOUND: Final = "a rewind or an answer that was recorded later may have ended what was held"
 RESET: Final = "{} may have released what was held"
 
 SPLITS_MAX: Final = 256

@@ -63,8 +63,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("divergence-not-readopted", "divergence.py", "or any(after <= position < upto for position in breaks)", "", "A subscription that slept is compared as if it had not."),
     excuse("forgotten-epochs-may-not-be-skipped", "redelivery.py", "return [position for position in skipped if self._orders.knows_epoch(position)]", "return skipped", "What counts as foreign may not be left out."),
     # redelivery elsewhere before the lease is over
-    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not (arrival", "return bool(scene.held) and not (arrival", "The service may not begin again elsewhere before the lease is over."),
-    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not (arrival", "return scene.late and not (arrival", "A key may go on elsewhere above what is held."),
+    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not arrival", "return bool(scene.held) and not arrival", "The service may not begin again elsewhere before the lease is over."),
+    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not arrival", "return scene.late and not arrival", "A key may go on elsewhere above what is held."),
     rule("early-redelivery-not-counted", "holder.py", "        self._docket.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
     rule("eod-while-outstanding-not-judged", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
     excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),

@@ -294,7 +294,7 @@ class TestDoubts:
                 Kind.ORDER_GAP,
                 "P1,2,3 A<1@1 seek 0.1@2 A<3@5",
                 {},
-                "it was published before a seek or purge, which may have passed over it.",
+                "it was published before a seek or purge had settled, which may have passed over it.",
             ),
             (
                 Kind.REDELIVERY_SKIP,
