@@ -145,7 +145,7 @@ def test_the_budget_bounds_the_runs() -> None:
 def test_modes_with_one_session_per_response() -> None:
     line = "P1,2,3,4 pull b1@0.9 b1<1@1 b1<2@1 pull b2@1.5 b2<3@1.6 b2<4@1.6"
     minimal = reduced(line, Kind.PULL_OVERLAP, Rules(mode=Mode.PULL))
-    assert len(minimal.events) - len(minimal.evidence) == 6
+    assert len(minimal.events) - len(minimal.evidence) == 7
 
 
 def shown(minimal: Minimal) -> list[str]:

@@ -59,7 +59,7 @@ class TestFinding:
             "violation: no legal behaviour of the service explains what was observed",
             "4 times on this key, 3 of them open",
             "Message 3 should have come again between message 2 and message 4; it did not.",
-            "12 events, taken from 17. Judged again, they alone give the same finding.",
+            "10 events, taken from 17. Judged again, they alone give the same finding.",
             "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
             "Is a dead-letter policy in play?",
             "all of its 17 events",
