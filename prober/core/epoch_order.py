@@ -196,6 +196,17 @@ class EpochOrder:
             self.late = tuple(publication for publication in self.late if publication.seq in self.overtaken)
         return list(self.late)
 
+    def await_late(self, publication: Publication) -> None:
+        """If it is confirmed behind what overtook it, it still has to come; beyond `LATE_MAX` no more are waited for."""
+        if publication.token is not None and len(self.late) < LATE_MAX:
+            self.late += (publication,)
+
+    def miss(self, publications: list[Publication]) -> None:
+        """They had to come and did not: nobody waits for them any more."""
+        self.late = tuple(one for one in self.late if one not in publications)
+        for late in publications:
+            del self.overtaken[late.seq]
+
     def dismiss(self, publication: Publication) -> None:
         """Its record left the subscription before it was received."""
         if self.awaits(publication):

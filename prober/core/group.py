@@ -39,12 +39,12 @@ class KeyGroup(Publications):
         """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""
         return self.compared_t == inf and all(checker.at_rest for checker in self.checkers)
 
-    # --- what its subscriptions learned --------------------------------------------------------------------------------------
-
     @property
     def idle(self) -> bool:
         """Whether the key is at rest and has no window to give up any more."""
         return self.at_rest and all(checker.due_t == inf for checker in self.checkers)
+
+    # --- what its subscriptions learned --------------------------------------------------------------------------------------
 
     def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
         """A checker learned a position: all subscriptions must learn the same log."""

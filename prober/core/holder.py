@@ -49,8 +49,8 @@ from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.places import certainly_before, in_order, must_precede
 from prober.core.positions import ACKED, OLDER, LearnedLog
+from prober.core.precedence import certainly_before, in_order, must_precede
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.splits import Certain, Split, Splits
@@ -261,8 +261,7 @@ class HolderCheck:
         return scene.run_start > 0 and scene.run_start_t + self._docket.rules.clock_error_s >= self._start_lo
 
     def _above_what_is_held(self, scene: Scene) -> bool:
-        arrival = scene.arrival
-        return bool(scene.below) and not arrival.track.after_foreign
+        return bool(scene.below) and not scene.arrival.track.after_foreign
 
     def _at_or_below_what_is_held(self, scene: Scene) -> bool:
         return bool(scene.held) and not scene.below

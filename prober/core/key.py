@@ -548,8 +548,7 @@ class KeyChecker:
     def _waits_beside(self, arrival: Arrival) -> bool:
         """Whether a copy of what was just learned waits on another session, which may have been received, or sent, before."""
         return any(
-            event.message_id == arrival.message_id
-            and (NO_STAMP in (arrival.stamp, stamp_of(event)) or arrival.stamp == stamp_of(event))
+            event.message_id == arrival.message_id and (arrival.stamp == NO_STAMP or stamp_of(event) in (NO_STAMP, arrival.stamp))
             for event in self._put_back_beside(arrival.track.session.name)
         )
 

@@ -45,8 +45,8 @@ from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.owed import Owed, Run
-from prober.core.places import in_order
 from prober.core.positions import ACKED, REMOVED, LearnedLog
+from prober.core.precedence import in_order
 from prober.core.publications import Publication
 from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks

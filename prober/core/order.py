@@ -30,11 +30,11 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.attempts import Early
-from prober.core.certainty import Places
 from prober.core.docket import SEQS_SHOWN, Docket
-from prober.core.epoch_order import LATE_MAX, EpochOrder, Primary, RealTime
+from prober.core.epoch_order import EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.places import Places
 from prober.core.positions import PRIMARY, RACED, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.sessions import Arrival
@@ -139,7 +139,10 @@ class OrderCheck:
     @property
     def several_regions(self) -> bool:
         """Whether the key was published in more than one region, as far as is recorded."""
-        return len(self._real_times) > 1 or len({region for record in self._records.values() for region in record.regions}) > 1
+        return len(self._real_times) > 1 or len(self._regions()) > 1
+
+    def _regions(self) -> set[str]:
+        return {region for record in self._records.values() for region in record.regions}
 
     def share_region(self, *positions: int) -> bool:
         """Whether positions inside the window were published in one region, as far as is known."""
@@ -162,10 +165,10 @@ class OrderCheck:
         log, held = self._log, self._log.holds(position)
         if held and not log.flags(position) & RACED:
             return False
-        regions = {region for record in self._records.values() for region in record.regions}
+        regions = self._regions()
         if len(regions) > 1 or not held:
             return len(regions) > 1
-        record = self._records.get(self.epoch_name(log.epoch(position)))
+        record = self.record_of(position)
         return record is not None and log.seq(position) < record.first and any(regions)
 
     def has_expired(self, invoked_t: float, t: float) -> bool:
@@ -275,10 +278,10 @@ class OrderCheck:
 
     def waits(self, publication: Publication, epoch: str, token: int, generation: int) -> bool:
         """Whether something that has not been received must come before a first record of this publication."""
-        order = self.epoch(epoch, publication.origin(token, generation)[1])
+        invoked_t, region = publication.origin(token, generation)
+        order = self.epoch(epoch, region)
         if order is None or (order.settled and publication.rank <= order.passed):
             return False
-        invoked_t = publication.origin(token, generation)[0]
         if order.settled and self._waits_inside(order, publication, self._bound_t(publication, token, generation), invoked_t):
             return True
         return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
@@ -411,8 +414,8 @@ class OrderCheck:
         if publication.seq < last.seq and publication.ordered_t <= last.ordered_t:
             del order.overtaken[publication.seq]
             self._gap(order, [publication], last, t)
-        elif len(order.late) < LATE_MAX:
-            order.late += (publication,)
+        else:
+            order.await_late(publication)
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
         if order.is_next(publication, position):
@@ -445,9 +448,7 @@ class OrderCheck:
         """Sorts what lies between what was passed and the later one that came instead."""
         free_until_t = self._free_until_t(t)
         gap = [one for one in order.still_late() if self._must_precede(one, publication) and one.invoked_t >= free_until_t]
-        order.late = tuple(one for one in order.late if one not in gap)
-        for late in gap:
-            del order.overtaken[late.seq]
+        order.miss(gap)
         for earlier in order.pending():
             if earlier is publication:
                 break
@@ -459,7 +460,7 @@ class OrderCheck:
                 gap.append(earlier)
             elif earlier.may_come:
                 order.overtake(earlier, this, t, bound=False)
-                order.late += (earlier,) if earlier.token is not None and len(order.late) < LATE_MAX else ()
+                order.await_late(earlier)
         if gap and not self._subscription.racing:
             self._gap(order, gap, this, t)
         elif gap:

@@ -1,44 +1,91 @@
-"""What is promised to come before what: of two messages beside each other, where sessions race and in several publishing regions.
+"""How certain it is where a record stands in the learned log.
 
-How certain the learned log is says `certainty`. Beyond that, the writer's own order binds what it handed over one after the other,
-whatever raced.
+Where sessions race, the order in which records are first received need not be that of the log. What certainly had to come first was waited
+for (`racing`); beyond that, a record may have changed places with those of other sessions that were received within the race of it. These
+are marked RACED, so a record without the mark stands where it is, and everything before and behind it does too:
+
+*two records stand in the order in which they were learned if one between them, or one of the two, is not marked;* or if they were first
+received on one session, or further apart than the race. Some have no certain place at all (PLACELESS): nothing is concluded from those.
 """
 
 from __future__ import annotations
 
-from prober.core.order import OrderCheck
-from prober.core.positions import OLDER, PRIMARY, RACED, SHARED, LearnedLog
-from prober.core.sessions import Arrival
+from collections.abc import Iterable
+from typing import Final
+
+from prober.core.positions import PLACELESS, RACED, UNPROVEN, LearnedLog
+from prober.core.racing import Abreast, First
+
+SOONER_MAX: Final = 256
+"""Records remembered that may stand sooner than they were learned; the oldest have no certain place beyond that."""
 
 
-def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival: Arrival) -> bool:
-    """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that."""
-    follower = arrival.position
-    share, either = orders.share_region(position, follower), log.flags(position) | log.flags(follower)
-    if not share or not either & RACED:
-        return share
-    if either & OLDER or orders.several_regions:
-        return False
-    return in_order(orders, log, position, follower)
+class Places:
+    """The places of the records of one key on one subscription. `_sooner`: those that may stand sooner than they were learned."""
 
+    __slots__ = ("_abreast", "_log", "_sooner")
 
-def in_order(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
-    """Whether a record certainly stands before another that was learned later: where it was learned, or by session order."""
-    if orders.places.in_order(one, other):
-        return True
-    return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
+    def __init__(self, log: LearnedLog) -> None:
+        self._log = log
+        self._abreast: Abreast | None = None
+        self._sooner: dict[int, None] | None = None
 
+    def learned(self, first: First, session: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> None:
+        """Where sessions race: a record was learned, and marked are those whose order only their arrival tells; see `Abreast.learn`."""
+        if not first.proven:
+            self._log.mark(first.position, UNPROVEN)
+        self._abreast = self._abreast or Abreast()
+        raced = self._abreast.learn(first, session, waiting, eps, unsettled_until_t)
+        for position in raced:
+            self._log.race(position)
+        if 0 in raced:
+            self.lose(first.position)
 
-def must_precede(orders: OrderCheck, log: LearnedLog, position: int, follower: int) -> bool:
-    """Whether session order binds two records inside the window, where sessions race.
+    def lose(self, position: int) -> None:
+        """A record may stand anywhere."""
+        self._log.mark(position, RACED | PLACELESS)
 
-    Both are primaries, neither was stored twice, and `position` was handed over first, once.
-    """
-    for one in (position, follower):
-        if log.flags(one) & (PRIMARY | SHARED) != PRIMARY:
+    def advance(self, position: int) -> None:
+        """A record may stand sooner than it was learned."""
+        self._log.mark(position, RACED)
+        sooner = self._sooner = self._sooner or {}
+        sooner[position] = None
+        if len(sooner) > SOONER_MAX:
+            oldest = next(iter(sooner))
+            del sooner[oldest]
+            if self._log.holds(oldest):
+                self.lose(oldest)
+
+    def copied(self, one: int, other: int) -> None:
+        """Two records share one message id: where they raced, nothing proves which of them is the first."""
+        for position in self._abreast.doubt(one, other) if self._abreast is not None else ():
+            self._log.race(position)
+
+    def came_again(self, position: int, session: str, t: float, race_s: float) -> None:
+        """A copy of a record came so soon on another session that it may have been the first to be sent.
+
+        What is known to be its message's primary was waited for by whatever it had to precede.
+        """
+        abreast = self._abreast
+        if abreast is not None and self._log.flags(position) & UNPROVEN and abreast.may_precede(position, session, t, race_s):
+            self.advance(position)
+
+    def in_order(self, one: int, other: int) -> bool:
+        """Whether a record certainly stands before another that was learned later."""
+        log = self._log
+        if self._placeless(one) or self._placeless(other) or (self._sooner and other in self._sooner):
             return False
-    seq, record = log.seq(position), orders.record_of(position)
-    if record is None or log.epoch(position) != log.epoch(follower) or seq >= log.seq(follower):
-        return False
-    publication = record.open.get(seq)
-    return record.was_attempted_once(seq) if publication is None else publication.attempts == 1
+        if one <= 0 or not (log.has_raced(one) and log.has_raced(other)):
+            return True
+        if any(not log.flags(position) & RACED for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)):
+            return True
+        return self.apart(one, other)
+
+    def apart(self, one: int, other: int) -> bool:
+        """Whether two records were received for the first time on one session, or too far from each other to race, not long ago."""
+        if self._abreast is None or self._placeless(one) or self._placeless(other):
+            return False
+        return self._abreast.apart(one, other)
+
+    def _placeless(self, position: int) -> bool:
+        return self._log.holds(position) and bool(self._log.flags(position) & PLACELESS)

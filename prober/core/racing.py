@@ -168,6 +168,10 @@ class First(NamedTuple):
     region: str = ""
     again: bool = False
 
+    def is_far_from(self, other: First) -> bool:
+        """Whether the two came too far from each other to race."""
+        return abs(self.t - other.t) > max(self.race_s, other.race_s)
+
     def precedes(self, other: First, eps: float) -> bool:
         """Whether this one certainly stands before the other in the log: by session order or in real time."""
         if not self.proven or self.region != other.region:
@@ -212,29 +216,24 @@ class Abreast:
 
         Returns those among which neither has a certain place.
         """
-        found = [
-            (session, at, first)
-            for session, firsts in self._sessions.items()
-            for at, first in enumerate(firsts)
-            if first.position in (one, other)
-        ]
-        if len(found) < 2 or found[0][0] == found[1][0]:
+        found = self._find(one, other)
+        if len(found) < 2 or _apart(*found):
             return range(0)
-        if abs(found[0][2].t - found[1][2].t) > max(first.race_s for _, _, first in found):
-            return range(0)
-        for session, at, first in found:
-            self._sessions[session][at] = first._replace(proven=False)
+        for session, first in found:
+            firsts = self._sessions[session]
+            firsts[firsts.index(first)] = first._replace(proven=False)
         return range(min(one, other), max(one, other) + 1)
 
     def apart(self, one: int, other: int) -> bool:
         """Whether two positions were received for the first time on one session, or too far from each other to be abreast."""
-        found = [
+        found = self._find(one, other)
+        return len(found) == 2 and _apart(*found)
+
+    def _find(self, one: int, other: int) -> list[tuple[str, First]]:
+        """The first deliveries of two positions that are still remembered, each with its session."""
+        return [
             (session, first) for session, firsts in self._sessions.items() for first in firsts if first.position in (one, other)
         ]
-        if len(found) < 2:
-            return False
-        (here, mine), (there, its) = found
-        return here == there or abs(mine.t - its.t) > max(mine.race_s, its.race_s)
 
     def may_precede(self, position: int, session: str, t: float, race_s: float) -> bool:
         """Whether a copy on a session may have been sent before the first that was received, which came on another one."""
@@ -264,12 +263,16 @@ def first_of(event: Arrival | Delivered, token: int, publication: Publication | 
     return First(t, position, epoch, seq, proven, invoked_t, ordered_t, completed_t, race_s, region)
 
 
+def _apart(one: tuple[str, First], other: tuple[str, First]) -> bool:
+    return one[0] == other[0] or one[1].is_far_from(other[1])
+
+
 def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LONG_AGO) -> bool:
     """Whether what is learned first may stand behind what is learned after it.
 
     What came up to `unsettled_until_t` did not wait for what must precede it.
     """
-    if abs(one.t - other.t) > max(one.race_s, other.race_s) or one.precedes(other, eps):
+    if one.is_far_from(other) or one.precedes(other, eps):
         return False
     did_not_wait = one.t <= unsettled_until_t or (other.again and one.t <= other.completed_t + eps)
     return did_not_wait or not other.precedes(one, eps)

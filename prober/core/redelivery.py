@@ -37,8 +37,8 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.places import in_order
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
+from prober.core.precedence import in_order
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
 from prober.core.subscription import Subscription
@@ -222,9 +222,11 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
-        here = (one for one in skipped if self._orders.share_region(before.position, one, arrival.position))
-        skip = Skip(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts)
-        skip = skip._replace(between=(before.position, arrival.position), skipped=tuple(here))
+        skip = Skip(
+            *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts),
+            between=(before.position, arrival.position),
+            skipped=tuple(self._of_region(before.position, skipped, arrival)),
+        )
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
@@ -356,12 +358,14 @@ class RedeliveryCheck:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        if self._orders.is_anywhere(after):
-            return ELSEWHERE
-        here = [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
-        if not here:
+        here = self._of_region(after, skipped, arrival)
+        if self._orders.is_anywhere(after) or not here:
             return ELSEWHERE
         return self._doubt_place((after, arrival.position), here)
+
+    def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
+        """What was skipped of the region of what it stands between."""
+        return [position for position in skipped if self._orders.share_region(after, position, arrival.position)]
 
     def _doubt_place(self, between: tuple[int, int], skipped: Sequence[int]) -> str:
         """Whether any of what was skipped certainly stands where it was learned, between the two."""

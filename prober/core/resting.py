@@ -26,7 +26,6 @@ from zlib import DEFLATED, compressobj, decompressobj
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.attempts import Attempts
 from prober.core.breaks import Break
-from prober.core.certainty import Places
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
 from prober.core.docket import Docket
@@ -37,6 +36,7 @@ from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
 from prober.core.owed import Owed
+from prober.core.places import Places
 from prober.core.positions import LearnedLog
 from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck

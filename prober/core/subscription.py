@@ -220,9 +220,9 @@ class Subscription:
 
     def _end_stream(self, session: Session, t: float) -> None:
         self.last_closed_t = t
-        for heir in self._heirs(session) if session.flow is not None else ():
-            if heir.flow is not None and session.flow is not None:
-                heir.flow.inherit(session.flow)
+        if session.flow is not None:
+            for flow in self._heirs(session):
+                flow.inherit(session.flow)
         self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
         if left:
@@ -266,10 +266,12 @@ class Subscription:
             return []
         if session.closed_t == inf:
             return [session.flow]
-        return [heir.flow for heir in self._heirs(session) if heir.flow is not None]
+        return self._heirs(session)
 
-    def _heirs(self, session: Session) -> list[Session]:
-        return [other for other in self.sessions.values() if other.subscriber == session.subscriber]
+    def _heirs(self, session: Session) -> list[Flow]:
+        """The flow control of the open streams of the same subscriber."""
+        alike = (other.flow for other in self.sessions.values() if other.subscriber == session.subscriber)
+        return [flow for flow in alike if flow is not None]
 
     # --- who is there --------------------------------------------------------------------------------------------------------
 

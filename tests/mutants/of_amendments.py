@@ -33,12 +33,12 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
-    rule("what-stands-between-divides-nothing", "certainty.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
-    excuse("copies-elsewhere-prove-the-order", "certainty.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
+    rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
+    excuse("copies-elsewhere-prove-the-order", "places.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
     excuse("explained-from-right-below-only", "redelivery.py", "        return next((one + 1 for one in reversed(skipped)", "        return position or next((one + 1 for one in reversed(skipped)", "A copy explains a skip only from the place before, though that is not certain."),
     excuse("leans-on-a-step-in-doubt", "redelivery.py", "        return bool(skipped) and not self._doubt(arrival, before, skipped)", "        return bool(skipped)", "A copy that may have been sent in turn leans on the skip that it explains."),
     excuse("waits-as-long-as-the-first", "racing.py", "        elif queue[-1][0] > due_t:", "        else:", "What follows something that was put back waits as long as that, however late it came."),
-    rule("republished-behind-is-not-owed", "order.py", "        elif len(order.late) < LATE_MAX:\n            order.late += (publication,)", "        elif len(order.late) < 0:\n            order.late += (publication,)", "What was republished behind others is never missed."),
+    rule("republished-behind-is-not-owed", "epoch_order.py", "len(self.late) < LATE_MAX:", "not LATE_MAX:", "What was republished behind others is never missed."),
     rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),
     excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and (unknown or over):", "Streams of one client do not race."),
     # amnesties
@@ -63,8 +63,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("divergence-not-readopted", "divergence.py", "or any(after <= position < upto for position in breaks)", "", "A subscription that slept is compared as if it had not."),
     excuse("forgotten-epochs-may-not-be-skipped", "redelivery.py", "return [position for position in skipped if self._orders.knows_epoch(position)]", "return skipped", "What counts as foreign may not be left out."),
     # redelivery elsewhere before the lease is over
-    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not arrival", "return bool(scene.held) and not arrival", "The service may not begin again elsewhere before the lease is over."),
-    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not arrival", "return scene.late and not arrival", "A key may go on elsewhere above what is held."),
+    excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not scene", "return bool(scene.held) and not scene", "The service may not begin again elsewhere before the lease is over."),
+    rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not scene", "return scene.late and not scene", "A key may go on elsewhere above what is held."),
     rule("early-redelivery-not-counted", "holder.py", "        self._docket.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
     rule("eod-while-outstanding-not-judged", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
     excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),
@@ -73,7 +73,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # regions
     excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
     excuse("regions-ignored-in-real-time", "order.py", "real_time = next((known for known in self._real_times if known.region == region), None)", "real_time = next(iter(self._real_times), None)", "Real time orders records of several regions."),
-    excuse("regions-ignored-in-runs", "redelivery.py", "        if not here:\n            return ELSEWHERE\n", "", "A run must include what was published in another region."),
+    excuse("regions-ignored-in-runs", "redelivery.py", "        if self._orders.is_anywhere(after) or not here:\n", "        if self._orders.is_anywhere(after):\n", "A run must include what was published in another region."),
     # excerpts
     excuse("excerpts-are-phantoms", "publications.py", "        if 0 < seq < self.first:\n            return True  # the history begins in the middle of the epoch\n", "", "What was published before the history began was never published."),
     excuse("default-close-detection-zero", "rules.py", "    close_detection_max_s: float = 30.0", "    close_detection_max_s: float = 0.0", "A dead stream is noticed at once unless the rules say otherwise."),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core import certainty as certainty_module
-from prober.core.certainty import Places
+from prober.core import places as places_module
 from prober.core.events import LONG_AGO
+from prober.core.places import Places
 from prober.core.positions import LearnedLog
 from prober.core.racing import First
 
@@ -84,7 +84,7 @@ def test_a_copy_that_came_late_elsewhere_was_sent_later() -> None:
 
 
 def test_of_too_many_the_oldest_has_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certainty_module, "SOONER_MAX", 1)
+    monkeypatch.setattr(places_module, "SOONER_MAX", 1)
     key = Key()
     for t in (1.0, 2.0, 3.0):
         key.learn("A", t)
