@@ -122,7 +122,7 @@ class HolderCheck:
         self._subscription = subscription
         self.acks = Acknowledgements(log, docket.rules)
         self._breaks: tuple[Break, ...] = ()
-        self.splits = Splits(docket, log, subscription)
+        self.splits = Splits(docket, log, orders.places, subscription)
         self._contested = False
         self.owner: str | None = None
         self._start_t = self._start_lo = LONG_AGO

@@ -71,6 +71,7 @@ class KeyChecker:
         "_rules",
         "_topic_key",
         "_tracks",
+        "_unplaced_seen",
         "_unsettled",
         "docket",
         "due_t",
@@ -92,6 +93,7 @@ class KeyChecker:
         self._closed_seen_t = LONG_AGO
         self._claims = False
         self._in_doubt = False
+        self._unplaced_seen = False
         self._put_back: PutBack | None = None
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
@@ -264,8 +266,8 @@ class KeyChecker:
             self._mark_race(arrival, order, publication)
         if (publication is None or publication.several_regions) and self._order.several_regions:
             self._order.places.lose(arrival.position)  # it may be of either region
-        if not arrival.proven and order.record.may_predate(arrival.seq):
-            log.mark(arrival.position, OLDER)  # the log may have stood in another order when the record began
+        if not arrival.proven and (self._unplaced_seen or order.record.may_predate(arrival.seq)):
+            log.mark(arrival.position, OLDER)  # the log may have stood in another order when it was first delivered
             self._order.places.lose(arrival.position)
         self._topic_key.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
@@ -300,6 +302,7 @@ class KeyChecker:
 
     def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
+        self._unplaced_seen = True
         self._order.unplaced(publication, arrival)
         self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
@@ -463,6 +466,8 @@ class KeyChecker:
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        if not newest:
+            self._liveness.keep_busy(end_t)
         for position in self.log.positions_of(newest) if newest else ():
             self._liveness.postpone(position, end_t)
             if track is not None:

@@ -44,18 +44,15 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.owed import Owed, Run
+from prober.core.owed import Owed, Run, Top, passed_t, with_top
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
 from prober.core.publications import Publication
-from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks
+from prober.core.skips import DEAD_LETTER, RACING
 from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()
-
-TOPS_KEPT: Final = 32
-"""Rewinds that did not come as far as before remembered: from which position, and when. Beyond that the oldest are forgotten."""
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
@@ -97,7 +94,7 @@ class LivenessCheck:
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self._last_position = 0
-        self._tops: tuple[tuple[int, float], ...] = ()
+        self._tops: tuple[Top, ...] = ()
         self.owed: dict[int, Owed] = {}
         self.run: Run | None = None
         self.last_delivery_t = LONG_AGO
@@ -121,13 +118,22 @@ class LivenessCheck:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
         self.owed[position] = Owed(due_t, number)
         if len(self.owed) > 2 * self._docket.rules.window:
-            self.owed = {kept: owed for kept, owed in self.owed.items() if kept > self._log.floor}
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        """What has left the window is not asked for any more, but held until its lease is over."""
+        for position in [position for position in self.owed if position <= self._log.floor]:
+            self.keep_busy(self.owed.pop(position).lease_end_t)
+
+    def keep_busy(self, lease_end_t: float) -> None:
+        """Something that is not owed, or not known any more, is held until its lease is over."""
+        self._extended_until_t = max(self._extended_until_t, lease_end_t + self._docket.rules.delivery_delay_max_s)
 
     def postpone(self, position: int, due_t: float) -> None:
         """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
         owed = self.owed.get(position)
         if owed is None:
-            self._extended_until_t = max(self._extended_until_t, due_t + self._docket.rules.delivery_delay_max_s)
+            self.keep_busy(due_t)
         elif due_t > owed.due_t:
             owed.due_t = owed.lease_end_t = due_t
             owed.refused = False
@@ -152,8 +158,7 @@ class LivenessCheck:
 
     def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
         """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
-        left = self._last_position
-        self._tops = (*(top for top in self._tops if top[0] > left), (left, self.last_delivery_t))[-TOPS_KEPT:]
+        self._tops = with_top(self._tops, self._last_position, self.last_delivery_t)
         self._advance(Run(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
@@ -268,7 +273,9 @@ class LivenessCheck:
 
         While another key is held the clock begins anew; and once more when that is over, since nobody knows when it was.
         """
-        held = self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
+        subscription = self._subscription
+        since_t = subscription.lease_of_lost_over_t(since_t, deadline_t)
+        held = subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
         if not held and not self._delayed:
             return ""
         self._delayed = held
@@ -300,7 +307,7 @@ class LivenessCheck:
         """When the key last came past a position: something above was delivered. Below it, the key is on its way there."""
         if self._last_position > position:
             return self.last_delivery_t
-        return max((t for top, t in self._tops if top > position), default=LONG_AGO)
+        return passed_t(self._tops, position)
 
     def _has_expired(self, position: int, t: float) -> bool:
         return self._orders.has_expired(self._log.invoked_t(position), t)

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+from prober.core.events import LONG_AGO
+
+TOPS_KEPT: Final = 32
+"""Tops remembered; beyond that the oldest are forgotten."""
+
+Top: TypeAlias = tuple[int, float]
+"""A position from which the key was rewound, and when that had been delivered."""
+
+
+def with_top(tops: tuple[Top, ...], left: int, t: float) -> tuple[Top, ...]:
+    """The tops of a key that is rewound from `left`: those above it, for it has not come as far again, and that one."""
+    return (*(top for top in tops if top[0] > left), (left, t))[-TOPS_KEPT:]
+
+
+def passed_t(tops: tuple[Top, ...], position: int) -> float:
+    """When the key was last above a position before a rewind, long ago if that is not known."""
+    return max((t for top, t in tops if top > position), default=LONG_AGO)
 
 
 class Owed:

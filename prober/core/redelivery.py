@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
@@ -40,58 +40,26 @@ from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Span, Track, Tracks
+from prober.core.skips import (
+    ACKED_BEFORE,
+    COPY,
+    DEAD_LETTER,
+    ELSEWHERE,
+    LOST,
+    NONE,
+    RACING,
+    SOUGHT,
+    TOO_MANY,
+    Predecessor,
+    Skip,
+)
 from prober.core.subscription import Subscription
-
-DEAD_LETTER: Final = "with a dead-letter policy redelivery need not be consistent"
-COPY: Final = "a copy that arrived later on another session may have been sent in between"
-SOUGHT: Final = "{} may have passed over what is missing"
-LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
-ELSEWHERE: Final = "what is missing was published in another region, and order holds within one"
-RACING: Final = "several sessions raced, so the order of what is missing is not certain"
-ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
-TOO_MANY: Final = "too many skips are on hold"
 
 HELD_MAX: Final = 256
 """Skips held per key; beyond that the oldest are filed as indeterminate."""
 PATIENCE_S: Final = 5.0
 """How often it is asked whether a pull that waited at the time of a skip has ended, in seconds."""
-
-
-class Predecessor(NamedTuple):
-    """What may have been sent immediately before a delivery, the highest of it: its position and event.
-
-    `sent_after_t`: it was not sent before that.
-    """
-
-    position: int
-    number: int
-    sent_after_t: float
-
-
-NONE: Final = Predecessor(0, 0, LONG_AGO)
-
-
-class Skip(NamedTuple):
-    """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
-
-    `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
-    `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
-    positions of the region behind `after`, whose places may yet turn out to be uncertain.
-    """
-
-    due_t: float
-    t: float
-    position: int
-    session: Session
-    sent_after_t: float
-    acked: bool
-    witnesses: tuple[int, ...]
-    facts: Facts
-    nacked: int = 0
-    leaning: int = 0
-    between: tuple[int, int] = (0, 0)
-    skipped: tuple[int, ...] = ()
 
 
 class RedeliveryCheck:
@@ -227,7 +195,7 @@ class RedeliveryCheck:
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
         )
-        doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
+        doubt = self._doubt(arrival, before, skipped) or self._loss_behind(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
@@ -292,8 +260,8 @@ class RedeliveryCheck:
         number = skip.witnesses[-1]
         if arrival.position <= arrival.own + 1 or self._predecessor(arrival).number != number:
             return False
-        before = self._predecessor(arrival, besides=number).position
-        skipped = self._skipped(before, arrival) if before < arrival.position - 1 else []
+        before = self._predecessor(arrival, besides=number)
+        skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []
         return bool(skipped) and not self._doubt(arrival, before, skipped)
 
     def _file(self, skip: Skip, doubt: str) -> None:
@@ -312,7 +280,8 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
+        before = Predecessor(arrival.own, arrival.track.last_number, arrival.t)
+        doubt = self._doubt(arrival, before, skipped, in_response=True) if skipped else self._race_doubt(arrival)
         self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
 
     def _judge_push(self, arrival: Arrival) -> None:
@@ -351,17 +320,23 @@ class RedeliveryCheck:
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
-    def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
+    def _doubt(self, arrival: Arrival, before: Predecessor, skipped: list[int], *, in_response: bool = False) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
         if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
             return ELSEWHERE
-        here = self._of_region(after, skipped, arrival)
-        if self._orders.is_anywhere(after) or not here:
+        here = self._of_region(before.position, skipped, arrival)
+        if self._orders.is_anywhere(before.position) or not here:
             return ELSEWHERE
-        return self._doubt_place((after, arrival.position), here)
+        sure = self._doubt_place((before.position, arrival.position), here)
+        return sure or self._doubt_own(arrival, before.sent_after_t, here)
+
+    def _doubt_own(self, arrival: Arrival, since_t: float, skipped: list[int]) -> str:
+        """Whether what the session had last may in truth stand behind what was left out, which came there in this run."""
+        came = any(span.position >= skipped[-1] and span.last_t >= since_t for span in arrival.track.past())
+        return self._doubt_place((arrival.own, arrival.position), skipped) if came and arrival.own < skipped[0] else ""
 
     def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
         """What was skipped of the region of what it stands between."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from prober.core.docket import Docket
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.places import Places
 from prober.core.positions import LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Session
@@ -56,11 +57,12 @@ class Split(NamedTuple):
 class Splits:
     """The violations on hold of one key; `pending`: the one that is due first comes first."""
 
-    __slots__ = ("_docket", "_log", "_subscription", "pending")
+    __slots__ = ("_docket", "_log", "_places", "_subscription", "pending")
 
-    def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription) -> None:
+    def __init__(self, docket: Docket, log: LearnedLog, places: Places, subscription: Subscription) -> None:
         self._docket = docket
         self._log = log
+        self._places = places
         self._subscription = subscription
         self.pending: tuple[Split, ...] = ()
 
@@ -83,7 +85,7 @@ class Splits:
         )
 
     def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
-        """Whether a delivery is a rewind to what is held or below, or the other copy of it, which may be the first.
+        """Whether a delivery is a rewind to what is held or perhaps below, or the other copy of it, which may be the first.
 
         On the session of the split it was sent after that, but perhaps before what is held.
         """
@@ -93,7 +95,7 @@ class Splits:
             return False
         known = self._log.holds(held.position)
         copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
-        return copied or held.position >= arrival.position
+        return copied or held.position >= arrival.position or not self._places.in_order(held.position, arrival.position)
 
     def lets_go(self, session: str, positions: list[int], t: float) -> None:
         """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.

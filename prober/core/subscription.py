@@ -303,6 +303,15 @@ class Subscription:
         eps = self.rules.clock_error_s
         return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
 
+    def lease_of_lost_over_t(self, since_t: float, until_t: float) -> float:
+        """When the lease of what was sent and lost between these times was over, at the latest; `since_t` if nothing was lost.
+
+        What was lost is redelivered by then; what delays it may have begun only shortly before.
+        """
+        lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
+        over = (over_t + lease_s for _, over_t in self._losses if since_t <= over_t + self.rules.clock_error_s)
+        return max([since_t, *(t for t in over if t < until_t)])
+
     def may_yet_have_lost(self, since_t: float, until_t: float) -> bool:
         """The same, by what may yet turn out: the answer of a pull may have been lost, and of a lost push request nobody ever hears."""
         if self.rules.mode is Mode.PUSH or self.losses == inf:

@@ -73,7 +73,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # regions
     excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
     excuse("regions-ignored-in-real-time", "order.py", "real_time = next((known for known in self._real_times if known.region == region), None)", "real_time = next(iter(self._real_times), None)", "Real time orders records of several regions."),
-    excuse("regions-ignored-in-runs", "redelivery.py", "        if self._orders.is_anywhere(after) or not here:\n", "        if self._orders.is_anywhere(after):\n", "A run must include what was published in another region."),
+    excuse("regions-ignored-in-runs", "redelivery.py", "        if self._orders.is_anywhere(before.position) or not here:\n", "        if self._orders.is_anywhere(before.position):\n", "A run must include what was published in another region."),
     # excerpts
     excuse("excerpts-are-phantoms", "publications.py", "        if 0 < seq < self.first:\n            return True  # the history begins in the middle of the epoch\n", "", "What was published before the history began was never published."),
     excuse("default-close-detection-zero", "rules.py", "    close_detection_max_s: float = 30.0", "    close_detection_max_s: float = 0.0", "A dead stream is noticed at once unless the rules say otherwise."),

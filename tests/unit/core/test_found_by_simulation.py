@@ -13,9 +13,12 @@ from prober.core.events import Opened
 from prober.core.rules import Rules
 from tests.judging import judge
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal
+from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
 
 TWO = "open A1 of client A open A2 of client A"
+THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
+BURST = "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.5 ok2=m2@0.5 ok3=m3@0.5 ok4=m4@0.5"
+ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,8 @@ TWO = "open A1 of client A open A2 of client A"
         legal("a run may be kept back by another key", "on k2 P1 A<1@0.2 A modack 1 400s@0.3 on k P1,2 A<1,2@1 A ack 1,2@1.2 A<1@20 A ack 1@20.1 A<2@390 A ack 2@390.1 end @395"),
         legal("a stream takes over what uses up its flow control", "open A1 of client A limit 1@0 P1 A1<1@1 open A2 of client A limit 1@2 close A1@3 " + " ".join(f"A1 modack 1 60s@{t}" for t in range(4, 404, 50)) + " P2@5 ok2=m2@5.1 A1 ack 1@400 A2<2@411 A2 ack 2@412 end @600"),
         legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),
+        legal("lost with its stream, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 close B@5 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600"),
+        legal("another key is held by what has left its window", "on k2 P1,2,3,4,5 A<1@0.5 A<2,3,4,5@0.6 A ack 2,3,4,5@1 A modack 1 300s@2 A ack 1@310 on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600", window=1),
         # who holds a key
         legal("answered to an earlier delivery, by another clock", "P1,2 pull a@0.9 a<1@1 pull b@70 b<1@71 pull c@75 c<2@76 a ack 1@76.5", mode=PULL, clock_error_s=1),
         legal("answered when its response seemed to be over, by another clock", "P1,2,3 pull b@9 b<1@10 pull c@10.4 c<2@10.5 b modack 1 1s@10.55 c ack 2@11 pull d@12 d<3@12.1 b ack 1@12.2", mode=PULL, clock_error_s=2, ack_lag_max_s=0.05, delivery_delay_max_s=0.1),
@@ -57,6 +62,7 @@ TWO = "open A1 of client A open A2 of client A"
         legal("a run from a foreign message", "P1,2 A<1,2@1 A<9[e9]@5 A<1,2@5.1", exactly_once=True),
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
         legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
+        legal("a run from a copy that raced with what is held", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1 A3<z1(1)@4.3", exactly_once=True, delivery_delay_max_s=5),
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
@@ -68,6 +74,7 @@ TWO = "open A1 of client A open A2 of client A"
         legal("refused, and sent again by another clock, when it had left the window", "P1,2,3 a<1@1 a nack 1@1.1 b<2@3 b ack 2@3.1 c<3@3.2 d<1@3.5 d ack 1@3.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1, window=2),
         legal("a copy by another clock, and a message that raced in between", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P1[e2]@0.6 ok1=n1@0.7 a<1@5 a ack 1@5.1 b<2@6 b ack 2@6.1 c<n1(1)@7 c ack 1@7.1 d<3@7.5 d ack 3@7.6 e<1@36 e ack 1@36.1 f<3@41 f ack 3@41.1 g<2@41.5 g ack 2@41.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1),
         legal("a seek that settles by another clock", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 seek 3@4 a<1@7.5 b<3@8.5 b ack 3@8.6", mode=PUSH, clock_error_s=3, delivery_delay_max_s=0.1),
+        legal("what explains a skip follows a copy that raced", f"{ABREAST} A2<2@3.1 A2<z3(3)@3.12 A2<3@3.15", delivery_delay_max_s=0.3),
         # excerpts
         legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
@@ -77,6 +84,18 @@ TWO = "open A1 of client A open A2 of client A"
     ],
 )  # fmt: skip
 def test_legal(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("what explains a skip leaves out something itself", f"{ABREAST} A2<z3(3)@3.12 A2<3@3.15", "V:REDELIVERY_SKIP", delivery_delay_max_s=0.3),
+        wrong("no copy begins the run", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, delivery_delay_max_s=5),
+        wrong("no stream was lost, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600", "L:STUCK"),
+    ],
+)  # fmt: skip
+def test_wrong_histories_next_to_these(one: Definite) -> None:
     one.check()
 
 
