@@ -118,12 +118,8 @@ class LivenessCheck:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
         self.owed[position] = Owed(due_t, number)
         if len(self.owed) > 2 * self._docket.rules.window:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        """What has left the window is not asked for any more, but held until its lease is over."""
-        for position in [position for position in self.owed if position <= self._log.floor]:
-            self.keep_busy(self.owed.pop(position).lease_end_t)
+            for left in [position for position in self.owed if position <= self._log.floor]:
+                self.keep_busy(self.owed.pop(left).lease_end_t)
 
     def keep_busy(self, lease_end_t: float) -> None:
         """Something that is not owed, or not known any more, is held until its lease is over."""
@@ -273,9 +269,7 @@ class LivenessCheck:
 
         While another key is held the clock begins anew; and once more when that is over, since nobody knows when it was.
         """
-        subscription = self._subscription
-        since_t = subscription.lease_of_lost_over_t(since_t, deadline_t)
-        held = subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
+        held = self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
         if not held and not self._delayed:
             return ""
         self._delayed = held

@@ -303,11 +303,8 @@ class Subscription:
         eps = self.rules.clock_error_s
         return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
 
-    def lease_of_lost_over_t(self, since_t: float, until_t: float) -> float:
-        """When the lease of what was sent and lost between these times was over, at the latest; `since_t` if nothing was lost.
-
-        What was lost is redelivered by then; what delays it may have begun only shortly before.
-        """
+    def _lease_of_lost_over_t(self, since_t: float, until_t: float) -> float:
+        """When the lease of what was sent and lost between these times was over, at the latest; `since_t` if nothing was lost."""
         lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
         over = (over_t + lease_s for _, over_t in self._losses if since_t <= over_t + self.rules.clock_error_s)
         return max([since_t, *(t for t in over if t < until_t)])
@@ -348,7 +345,11 @@ class Subscription:
         self._held.pop(key, None)
 
     def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
-        """Whether another key was held all the time between two moments, by all that is known."""
+        """Whether another key was held all the time between two moments, by all that is known.
+
+        If something may have been sent and lost meanwhile, from when its lease was over: only then was it to be sent again.
+        """
+        since_t = self._lease_of_lost_over_t(since_t, until_t)
         over = []
         found = False
         for name, (begun_t, over_t) in self._held.items():
