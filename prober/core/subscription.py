@@ -54,6 +54,7 @@ class Subscription:
 
     __slots__ = (
         "_held",
+        "_let_go_until_t",
         "_losses",
         "_open_streams",
         "_over",
@@ -108,6 +109,7 @@ class Subscription:
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
         self._held: dict[str, tuple[float, float]] = {}
+        self._let_go_until_t = LONG_AGO
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -341,14 +343,17 @@ class Subscription:
         self._held[key] = (t, until_t)
 
     def freed(self, key: str) -> None:
-        """Everything of a key is acknowledged."""
-        self._held.pop(key, None)
+        """Everything of a key is acknowledged; if that was lost, it is held until its lease is over."""
+        _, over_t = self._held.pop(key, (LONG_AGO, LONG_AGO))
+        self._let_go_until_t = max(self._let_go_until_t, over_t)
 
     def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
         """Whether another key was held all the time between two moments, by all that is known.
 
-        If something may have been sent and lost meanwhile, from when its lease was over: only then was it to be sent again.
+        If an acknowledgement may have been lost, or something that was sent, then from when its lease was over.
         """
+        lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
+        since_t = max(since_t, min(self._let_go_until_t, since_t + lease_s))
         since_t = self._lease_of_lost_over_t(since_t, until_t)
         over = []
         found = False

@@ -42,6 +42,8 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),
         legal("lost with its stream, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 close B@5 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600"),
         legal("another key is held by what has left its window", "on k2 P1,2,3,4,5 A<1@0.5 A<2,3,4,5@0.6 A ack 2,3,4,5@1 A modack 1 300s@2 A ack 1@310 on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600", window=1),
+        legal("the flow control is used up by what is extended, though acknowledged", "open A of client A limit 2@0 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 A<1@1 A ack 1@1.1 A<2@1.2 A modack 1 600s@2 A modack 2 600s@2 A modack 1 600s@500 A modack 2 600s@500 A ack 1,2@700 A<3@701 A ack 3@702 end @900"),
+        legal("another key was let go, but its lease had to end first", "on k2 P1 pull a@0.5 a<1@1 a ack 1@1.1 on k P1@2 ok1=m1@2.1 on k2 P2@3 ok2=k2m2@3.1 pull b@3.2 b<1,2@61.1 b ack 1@61.2 b modack 2 300s@62 b ack 2@310 on k pull c@4 c<1@330 c ack 1@331 end @600", mode=PULL),
         # who holds a key
         legal("answered to an earlier delivery, by another clock", "P1,2 pull a@0.9 a<1@1 pull b@70 b<1@71 pull c@75 c<2@76 a ack 1@76.5", mode=PULL, clock_error_s=1),
         legal("answered when its response seemed to be over, by another clock", "P1,2,3 pull b@9 b<1@10 pull c@10.4 c<2@10.5 b modack 1 1s@10.55 c ack 2@11 pull d@12 d<3@12.1 b ack 1@12.2", mode=PULL, clock_error_s=2, ack_lag_max_s=0.05, delivery_delay_max_s=0.1),
@@ -90,6 +92,7 @@ def test_legal(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        wrong("one was delivered beyond what is extended", "open A of client A limit 2@0 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P4@0.6 ok4=m4@0.7 A<1@1 A ack 1@1.1 A<2@1.2 A modack 1 60s@2 A modack 2 60s@2 A<3@3 A ack 3@3.1 end @500", "L:STUCK"),
         wrong("what explains a skip leaves out something itself", f"{ABREAST} A2<z3(3)@3.12 A2<3@3.15", "V:REDELIVERY_SKIP", delivery_delay_max_s=0.3),
         wrong("no copy begins the run", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, delivery_delay_max_s=5),
         wrong("no stream was lost, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600", "L:STUCK"),

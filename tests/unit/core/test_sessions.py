@@ -377,12 +377,24 @@ def test_flow_control_is_used_up_by_a_number_of_messages() -> None:
     flow.take(2, 100.0, 50.0)
     assert flow.used_up_until_t() == 60.0
     flow.extend(2, 90.0)
-    flow.extend(3, 500.0)
     assert flow.used_up_until_t() == 90.0
     flow.release(1, 15.0)
     assert flow.used_up_until_t() == 15.0  # until the acknowledgement is certainly applied
     flow.release(2, 20.0)
     assert flow.used_up_until_t() == 15.0  # there was room already
+
+
+def test_flow_control_is_used_up_by_what_is_extended_though_acknowledged() -> None:
+    flow = Flow(2, inf)
+    flow.take(1, 100.0, 60.0)
+    flow.release(1, 5.0)
+    flow.take(2, 100.0, 60.0)
+    flow.extend(1, 90.0)
+    assert flow.used_up_until_t() == 90.0
+    flow.take(3, 100.0, 70.0)  # so the first had been given back
+    assert flow.used_up_until_t() == 90.0
+    flow.release(3, 8.0)
+    assert flow.used_up_until_t() == 8.0
 
 
 def test_flow_control_is_used_up_by_a_number_of_bytes() -> None:
