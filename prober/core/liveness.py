@@ -292,7 +292,8 @@ class LivenessCheck:
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
-            if self._passed_t(position) > owed.due_t and not rules.dead_letter_max_attempts:
+            applied_t = owed.lease_end_t + rules.ack_settled_s
+            if self._passed_t(position) > applied_t and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
