@@ -48,8 +48,8 @@ from prober.core.owed import Owed, Run
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
 from prober.core.publications import Publication
-from prober.core.redelivery import DEAD_LETTER, RACING
 from prober.core.sessions import Tracks
+from prober.core.skips import DEAD_LETTER, RACING
 from prober.core.subscription import Subscription
 
 _NOTHING: Final[frozenset[str]] = frozenset()

@@ -12,7 +12,8 @@ The order of arrival is the order of sending on one session only. When several s
 after any of several others: its *possible predecessors* are those that were not certainly followed by something that certainly came
 before it. And a copy sent in between may arrive up to Delta later on another session, so a skip is then held for Delta and becomes
 indeterminate if such a copy turns up (which `holder` judges in its turn), unless that is a skip itself but for what it would explain. With
-one open session there is one predecessor and no hold.
+one open session there is one predecessor and no hold. Inside a response nothing is sent in between; but where clocks differ, a message
+may turn out to have been stored twice when its first copy arrives late, so that is waited for.
 
 What is *not* a violation:
 
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.docket import SEQS_SHOWN, Docket
 from prober.core.events import LONG_AGO
@@ -40,58 +41,26 @@ from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Session, Span, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Span, Track, Tracks
+from prober.core.skips import (
+    ACKED_BEFORE,
+    COPY,
+    DEAD_LETTER,
+    ELSEWHERE,
+    LOST,
+    NONE,
+    RACING,
+    SOUGHT,
+    TOO_MANY,
+    Predecessor,
+    Skip,
+)
 from prober.core.subscription import Subscription
-
-DEAD_LETTER: Final = "with a dead-letter policy redelivery need not be consistent"
-COPY: Final = "a copy that arrived later on another session may have been sent in between"
-SOUGHT: Final = "{} may have passed over what is missing"
-LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
-ELSEWHERE: Final = "what is missing was published in another region, and order holds within one"
-RACING: Final = "several sessions raced, so the order of what is missing is not certain"
-ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
-TOO_MANY: Final = "too many skips are on hold"
 
 HELD_MAX: Final = 256
 """Skips held per key; beyond that the oldest are filed as indeterminate."""
 PATIENCE_S: Final = 5.0
 """How often it is asked whether a pull that waited at the time of a skip has ended, in seconds."""
-
-
-class Predecessor(NamedTuple):
-    """What may have been sent immediately before a delivery, the highest of it: its position and event.
-
-    `sent_after_t`: it was not sent before that.
-    """
-
-    position: int
-    number: int
-    sent_after_t: float
-
-
-NONE: Final = Predecessor(0, 0, LONG_AGO)
-
-
-class Skip(NamedTuple):
-    """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
-
-    `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
-    `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
-    positions of the region behind `after`, whose places may yet turn out to be uncertain.
-    """
-
-    due_t: float
-    t: float
-    position: int
-    session: Session
-    sent_after_t: float
-    acked: bool
-    witnesses: tuple[int, ...]
-    facts: Facts
-    nacked: int = 0
-    leaning: int = 0
-    between: tuple[int, int] = (0, 0)
-    skipped: tuple[int, ...] = ()
 
 
 class RedeliveryCheck:
@@ -257,13 +226,19 @@ class RedeliveryCheck:
         if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
             self._file(skip, ACKED_BEFORE)
             return
-        lost = self._loss_behind(skip) or (self._doubt_place(skip.between, skip.skipped) if skip.skipped else "")
+        lost = self._loss_behind(skip) or self._place_doubt(skip)
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
         elif now == inf:
             self._file(skip, LOST)
         else:
             self._put_on_hold(skip._replace(due_t=now + PATIENCE_S))
+
+    def _place_doubt(self, skip: Skip) -> str:
+        """Whether what was taken for the only copy of a message turned out to be one of two, so that its place is not certain."""
+        if skip.skipped:
+            return self._doubt_place(skip.between, skip.skipped)
+        return self._race_doubt(*skip.between) if skip.kind is Kind.PULL_BATCH_ORDER else ""
 
     def _loss_behind(self, skip: Skip) -> str:
         return LOST if skip.acked and self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
@@ -274,6 +249,7 @@ class RedeliveryCheck:
         for skip in self.held:
             lowest = (skip.leaning or skip.position) - 1
             explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= lowest
+            explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
             elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
@@ -297,8 +273,7 @@ class RedeliveryCheck:
         return bool(skipped) and not self._doubt(arrival, before, skipped)
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP
-        self._docket.violation(kind, skip.t, skip.witnesses, skip.facts, doubt)
+        self._docket.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -312,8 +287,15 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(arrival)
-        self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
+        rules, kind = self._docket.rules, Kind.PULL_BATCH_ORDER
+        between, due_t = (arrival.own, arrival.position), arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(*between)
+        skip = Skip(due_t, arrival.t, arrival.position, arrival.track.session, arrival.t, False, witnesses, facts, kind)
+        if doubt or not rules.clock_error_s:
+            self._file(skip, doubt)
+        else:
+            region = tuple(self._of_region(arrival.own, skipped, arrival))
+            self._put_on_hold(skip._replace(between=between, skipped=region))
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
@@ -343,7 +325,8 @@ class RedeliveryCheck:
             "nacked": self._log.seq(position),
             "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
         }
-        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
+        kind = Kind.PUSH_ADVANCE_PAST_NACK
+        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, kind, position)
         if doubt or not eps:
             self._file(skip, doubt)
         else:
@@ -372,9 +355,8 @@ class RedeliveryCheck:
         (after, position), orders, log = between, self._orders, self._log
         return "" if any(in_order(orders, log, after, one) and in_order(orders, log, one, position) for one in skipped) else RACING
 
-    def _race_doubt(self, arrival: Arrival) -> str:
+    def _race_doubt(self, other: int, one: int) -> str:
         """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
-        one, other = arrival.position, arrival.own
         return (
             "" if one == other or in_order(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.core.redelivery import DEAD_LETTER
+from prober.core.skips import DEAD_LETTER
 from tests.unit.core.cases import PUSH, Case, case, only
 
 POLICY: dict[str, Any] = {"dead_letter_max_attempts": 3}

@@ -9,8 +9,8 @@ from math import inf
 import pytest
 
 from prober.core.liveness import LOST
-from prober.core.redelivery import DEAD_LETTER
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
+from prober.core.skips import DEAD_LETTER
 from prober.core.verifier import Verifier
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, say, words

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core.redelivery import ACKED_BEFORE, DEAD_LETTER
 from prober.core.rules import ONE_RECORD_PER_ID, Mode, Rules
+from prober.core.skips import ACKED_BEFORE, DEAD_LETTER
 from tests.unit.core.cases import PUSH, Case, case, findings, only
 
 REFUSED = "P1,2,3 r1<1@1 r1 nack 1@1.1"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.core import redelivery
+from prober.core import redelivery, skips
 from prober.core.events import Acked, Closed, Delivered, Event, Opened
 from prober.core.findings import Status
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
@@ -163,7 +163,7 @@ def test_a_skip_names_what_was_left_out_and_its_proof() -> None:
 
 def test_an_explained_skip_shows_the_copy() -> None:
     finding = only(f"{SKIPPED} B<3@2.3", "REDELIVERY_SKIP")
-    assert finding.doubt == redelivery.COPY
+    assert finding.doubt == skips.COPY
     assert finding.witnesses[-1] == 17  # the copy is the last event of all
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from prober.core.docket import FILTER_CHANGE, SEEK
 from prober.core.order import SOUGHT
-from prober.core.redelivery import SOUGHT as PASSED_OVER
 from prober.core.rules import Rules
+from prober.core.skips import SOUGHT as PASSED_OVER
 from prober.core.verifier import Verifier
 from tests.judging import judge
 from tests.notation import history
