@@ -5,7 +5,7 @@ Four questions are answered here, for every key alike:
 * Is anybody there to deliver to, and since when? (`waiting`, `up_since_t`)
 * May something have been sent and lost, because a stream broke or a pull ended without its answer? (`may_have_lost`)
 * Can another session of the same subscriber race this one, or another recorder's clock be ahead? (`race_s`)
-* Is another key held, which may delay this one? (`is_held_elsewhere`)
+* Is another key held, which may delay this one? (`neighbours`)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.flow import Flow, UnseenFlow
+from prober.core.neighbours import Neighbours
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
 from prober.core.waiting import WaitingTime
@@ -39,6 +40,7 @@ class Subscription:
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
     waiting         how long somebody was there to deliver to.
+    neighbours      which keys are held.
     up_since_t      since when a stream is open; for pull and push since the first session; `inf` if none is.
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
@@ -53,7 +55,6 @@ class Subscription:
     """
 
     __slots__ = (
-        "_held",
         "_losses",
         "_open_streams",
         "_over",
@@ -68,6 +69,7 @@ class Subscription:
         "losses",
         "lost_until_t",
         "name",
+        "neighbours",
         "open",
         "racing",
         "rules",
@@ -91,6 +93,7 @@ class Subscription:
         self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
+        self.neighbours = Neighbours(rules)
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
@@ -107,7 +110,6 @@ class Subscription:
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
-        self._held: dict[str, tuple[float, float]] = {}
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -321,39 +323,6 @@ class Subscription:
         if len(self._losses) > LOSSES_KEPT:
             first, second = self._losses[:2]
             self._losses[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
-
-    # --- what may delay a key ------------------------------------------------------------------------------------------------
-
-    def held(self, key: str, t: float, until_t: float) -> None:
-        """A message of a key is unacknowledged from now on, and may be leased until `until_t`."""
-        since = self._held.get(key)
-        if since is not None and since[1] >= t:
-            if until_t > since[1]:
-                self._held[key] = (since[0], until_t)
-            return
-        self._held.pop(key, None)
-        self._held[key] = (t, until_t)
-
-    def freed(self, key: str) -> None:
-        """Everything of a key is acknowledged."""
-        self._held.pop(key, None)
-
-    def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
-        """Whether another key was held all the time between two moments, by all that is known."""
-        over = []
-        found = False
-        for name, (begun_t, over_t) in self._held.items():
-            if begun_t > since_t:
-                break
-            if over_t < until_t:
-                over.append(name)
-            elif name != key:
-                found = True
-                break
-        for name in over:
-            if name != key:
-                del self._held[name]
-        return found
 
 
 def _flow_of(event: Opened) -> Flow | None:
