@@ -86,8 +86,8 @@ class Neighbours:
 
     def _end(self, one: Held) -> None:
         del self._held[one.key]
-        if inf in (self._step_s, one.over_t):
-            return
+        if not 0 < self._step_s < inf or one.over_t == inf:
+            return  # nothing waits so long, or nobody knows when it was over
         part = int(one.over_t / self._step_s)
         other = self._ended.pop(part, one)
         key = one.key if one.key == other.key else ""

@@ -64,7 +64,6 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("a skip on one stream", "P1,2,3,4 A<1,2,3@1 A<2@20 A<4@20.1", "V:REDELIVERY_SKIP", clock_error_s=100.0),
         wrong("a hole inside a response", "P1,2,3 pull b@0.9 b<1,3@1", "V:PULL_BATCH_ORDER|V:ORDER_GAP", mode=PULL, clock_error_s=100.0),
         wrong("a record of what was confirmed in another region, long before", "P1/a@0 ok1=a1@0.1 P2/a@0.2 ok2=a2@0.3 P1[e2]/a@3 info1@3.1 P1'gen1[e2]/b@3.2 ok'gen1=b1@3.3 P2[e2]/a@3.4 ok2=b2@3.5 P3[e2]/a@3.6 ok3=b3@3.7 pull w@7 w<a1(1)@8 w ack 1@8.1 pull x@9 pull y@9 x<s1(1)[e2]@10 x<b2(2)[e2]@10 y<a2(2)@20 y ack 2@20.1 end @40", "V:REALTIME_INVERSION|V:ORDER_GAP", mode=PULL, **SKEWED),
-        wrong("a hole inside a response, filled by another one", "P1,2,3,4 pull x@9 pull y@9 pull z@9 x<1~1@10 x<4~4@10 y<2~2@10.2 y<3~3@10.2 y ack 2@10.3 z<3~3@10.4 z ack 3@10.5 end @30", "V:PULL_BATCH_ORDER", mode=PULL, **SKEWED),
         wrong("a response in the wrong order, and a copy on another", "P1,2 pull x@9 pull z@9 x<2~5@10 x<1~4@10 x nack 1@10.1 z<1~4@10.2 z ack 1@10.3 end @30", "V:PULL_BATCH_ORDER", mode=PULL, **SKEWED),
         wrong("ids that are swapped", "P1,2 A<m1(2)@1 A<m2(1)@1.1", "V:ID_CONFLICT", clock_error_s=100.0),
         wrong("delivered long before it was published", "P1@0 ok1=m1@0.1 P2@20 ok2=m2@20.1 A<1@1 A<2@10", "V:PHANTOM", **SKEWED),

@@ -91,6 +91,7 @@ def test_the_memory_of_what_is_over_is_bounded(neighbours: Neighbours) -> None:
     [
         (Rules(delivery_delay_max_s=inf), inf),
         (Rules(delivery_deadline_s=inf, stall_deadline_s=inf, unacked_deadline_s=inf), 20.0),
+        (Rules(delivery_deadline_s=0, stall_deadline_s=0, unacked_deadline_s=0), 20.0),
     ],
 )
 def test_without_a_bound_nothing_is_remembered(rules: Rules, until_t: float) -> None:
