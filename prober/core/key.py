@@ -366,7 +366,7 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
-        self.subscription.held(self.docket.key, arrival.t, lease_end_t + delay_s)
+        self.subscription.neighbours.held(self.docket.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
         flow = track.session.flow
@@ -412,7 +412,7 @@ class KeyChecker:
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
-            self.subscription.freed(self.docket.key)
+            self.subscription.neighbours.freed(self.docket.key, t)
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
@@ -465,7 +465,8 @@ class KeyChecker:
         track = self._tracks.find(event.session)
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
-        self.subscription.held(self.docket.key, event.t, end_t + delay_s)  # and acknowledged before, which may have been lost
+        # also if it was acknowledged before, which may have been lost
+        self.subscription.neighbours.held(self.docket.key, event.t, end_t + delay_s)
         if not newest:
             self._liveness.keep_busy(end_t)
         for position in self.log.positions_of(newest) if newest else ():
@@ -685,7 +686,7 @@ class KeyChecker:
         self._redelivery.reset(self.log.frontier)
         self._holder.reset()
         self._liveness.reset()
-        self.subscription.freed(self.docket.key)
+        self.subscription.neighbours.forget(self.docket.key)
         self._tracks.distrust()
         self._last_position = ANCIENT
 

@@ -23,7 +23,7 @@ acknowledgement was lost. What has grown older than the retention by its deadlin
 What makes a missed deadline indeterminate:
 
 * Another key of the subscription has been held since before the clock began: "unacknowledged messages of a key can delay other keys".
-  Then the clock begins anew, until nothing was held for the whole time.
+  Then the clock begins anew; and it begins when what was held is over, if that is before the deadline (`neighbours`).
 * With a dead-letter policy consistent redelivery is not promised.
 * A stream broke or a pull was lost since a run began, and all of its tail had been acknowledged before: it may have been sent and lost.
   What is really owed shows as UNACKED_STALL.
@@ -62,7 +62,6 @@ class LivenessCheck:
     """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
 
     __slots__ = (
-        "_delayed",
         "_docket",
         "_extended_until_t",
         "_holder",
@@ -89,7 +88,6 @@ class LivenessCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._delayed = False
         self._extended_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
@@ -109,7 +107,6 @@ class LivenessCheck:
         self._last_position = position
         if self._told:
             self._told = _NOTHING
-            self._delayed = False
             self._restarted_t = LONG_AGO
         if self.run is not None:
             self._advance(self.run, max(position, self.run.reached), self.run.target)
@@ -218,6 +215,12 @@ class LivenessCheck:
             return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
         return deadline_t
 
+    def _due_t(self, now: float, since_t: float, seconds: float) -> float:
+        """The same; but a key that was held since before that moment, and is not any more, may have kept this one back until then."""
+        deadline_t = self._deadline(since_t, seconds)
+        kept_t = self._subscription.kept_until_t(self._docket.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
+        return max(deadline_t, self._deadline(kept_t, seconds)) if LONG_AGO < kept_t < deadline_t else deadline_t
+
     def _advance(self, run: Run, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
@@ -228,12 +231,12 @@ class LivenessCheck:
         run = self.run
         if run is None:
             return inf
-        deadline_t = self._deadline(quiet_since_t, self._docket.rules.stall_deadline_s)
+        deadline_t = self._due_t(now, quiet_since_t, self._docket.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
         doubt = self._doubt_of(run, deadline_t)
         excuse = doubt or self._excuse(quiet_since_t, deadline_t)
-        if excuse is None or (excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told):
+        if excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told:
             return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
         if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
             self._file_run(run, quiet_since_t, deadline_t, excuse)
@@ -264,17 +267,16 @@ class LivenessCheck:
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
-    def _excuse(self, since_t: float, deadline_t: float) -> str | None:
-        """Why a deadline that passed may have been missed legally, empty if it may not; None if that cannot be said.
+    def _is_held_elsewhere(self, since_t: float, deadline_t: float) -> bool:
+        """Whether another key was held all the time between two moments."""
+        return self._subscription.kept_until_t(self._docket.key, since_t, deadline_t) == deadline_t
 
-        While another key is held the clock begins anew; and once more when that is over, since nobody knows when it was.
-        """
-        held = self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t)
-        if not held and not self._delayed:
-            return ""
-        self._delayed = held
-        self._restarted_t = deadline_t
-        return HELD_ELSEWHERE if held else None
+    def _excuse(self, since_t: float, deadline_t: float) -> str:
+        """Why a deadline that passed may have been missed legally, empty if it may not."""
+        if self._is_held_elsewhere(since_t, deadline_t):
+            self._restarted_t = deadline_t
+            return HELD_ELSEWHERE
+        return ""
 
     # --- what is not acknowledged --------------------------------------------------------------------------------------------
 
@@ -292,8 +294,7 @@ class LivenessCheck:
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
-            applied_t = owed.lease_end_t + rules.ack_settled_s
-            if self._passed_t(position) > applied_t and not rules.dead_letter_max_attempts:
+            if self._passed_t(position) > owed.lease_end_t + rules.ack_settled_s and not rules.dead_letter_max_attempts:
                 moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
@@ -314,15 +315,15 @@ class LivenessCheck:
         if since_t == inf or told in self._told:
             return inf
         deadline_s = self._docket.rules.unacked_deadline_s
-        deadline_t = self._deadline(since_t, deadline_s)
+        deadline_t = self._due_t(now, since_t, deadline_s)
         if now <= deadline_t:
             return deadline_t
         excuse = doubt or self._excuse(since_t, deadline_t)
-        if excuse is not None and (told_so := f"{told}{excuse}") not in self._told:
+        if (told_so := f"{told}{excuse}") not in self._told:
             self._told |= {told_so}
             overdue = sorted(position for position, t in since.items() if t == since_t)
             self._file_unacked(overdue, since_t, deadline_t, excuse)
-        if excuse is None or excuse == HELD_ELSEWHERE:
+        if excuse == HELD_ELSEWHERE:
             return self._deadline(deadline_t, deadline_s)
         self._told |= {told}
         return inf
@@ -332,10 +333,10 @@ class LivenessCheck:
         coming_t = inf
         deadline_s = self._docket.rules.unacked_deadline_s
         for position, since_t in since.items():
-            deadline_t = self._deadline(since_t, deadline_s)
+            deadline_t = self._due_t(now, since_t, deadline_s)
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
-            elif self._subscription.is_held_elsewhere(self._docket.key, since_t, deadline_t):
+            elif self._is_held_elsewhere(since_t, deadline_t):
                 coming_t = min(coming_t, now + deadline_s)
             elif not self._has_expired(position, deadline_t) and position in self.owed:
                 self._file_unacked([position], since_t, deadline_t, "")
@@ -396,7 +397,7 @@ class LivenessCheck:
         deadline_s = self._docket.rules.delivery_deadline_s
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
-            deadline_t = self._deadline(since_t, deadline_s)
+            deadline_t = self._due_t(now, since_t, deadline_s)
             if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
@@ -404,10 +405,10 @@ class LivenessCheck:
             gone = self._orders.dead_letter_doubt()
             excuse = gone or self._excuse(since_t, deadline_t)
             told = epoch + excuse if excuse and not gone else epoch
-            if excuse is not None and told not in self._told:
+            if told not in self._told:
                 self._told |= {told}
                 self._file_stuck(epoch, first, undelivered, since_t, deadline_t, excuse)
-            return self._deadline(deadline_t, deadline_s) if not gone and (excuse is None or excuse) else inf
+            return self._deadline(deadline_t, deadline_s) if excuse and not gone else inf
         return inf
 
     def _file_stuck(

@@ -280,9 +280,10 @@ class OrderCheck:
         """Whether something that has not been received must come before a first record of this publication."""
         invoked_t, region = publication.origin(token, generation)
         order = self.epoch(epoch, region)
-        if order is None or (order.settled and publication.rank <= order.passed):
+        if order is None:
             return False
-        if order.settled and self._waits_inside(order, publication, self._bound_t(publication, token, generation), invoked_t):
+        ahead = order.settled and publication.rank > order.passed
+        if ahead and self._waits_inside(order, publication, self._bound_t(publication, token, generation), invoked_t):
             return True
         return any(True for _, _ in self._lost_before(order, invoked_t, LONG_AGO))
 

@@ -12,7 +12,8 @@ The order of arrival is the order of sending on one session only. When several s
 after any of several others: its *possible predecessors* are those that were not certainly followed by something that certainly came
 before it. And a copy sent in between may arrive up to Delta later on another session, so a skip is then held for Delta and becomes
 indeterminate if such a copy turns up (which `holder` judges in its turn), unless that is a skip itself but for what it would explain. With
-one open session there is one predecessor and no hold.
+one open session there is one predecessor and no hold. Inside a response nothing is sent in between; but where clocks differ, a message
+may turn out to have been stored twice when its first copy arrives late, so that is waited for.
 
 What is *not* a violation:
 
@@ -225,13 +226,19 @@ class RedeliveryCheck:
         if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
             self._file(skip, ACKED_BEFORE)
             return
-        lost = self._loss_behind(skip) or (self._doubt_place(skip.between, skip.skipped) if skip.skipped else "")
+        lost = self._loss_behind(skip) or self._place_doubt(skip)
         if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
             self._file(skip, lost)
         elif now == inf:
             self._file(skip, LOST)
         else:
             self._put_on_hold(skip._replace(due_t=now + PATIENCE_S))
+
+    def _place_doubt(self, skip: Skip) -> str:
+        """Whether what was taken for the only copy of a message turned out to be one of two, so that its place is not certain."""
+        if skip.skipped:
+            return self._doubt_place(skip.between, skip.skipped)
+        return self._race_doubt(*skip.between) if skip.kind is Kind.PULL_BATCH_ORDER else ""
 
     def _loss_behind(self, skip: Skip) -> str:
         return LOST if skip.acked and self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
@@ -242,6 +249,7 @@ class RedeliveryCheck:
         for skip in self.held:
             lowest = (skip.leaning or skip.position) - 1
             explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= lowest
+            explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
             elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
@@ -265,8 +273,7 @@ class RedeliveryCheck:
         return bool(skipped) and not self._doubt(arrival, before, skipped)
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        kind = Kind.PUSH_ADVANCE_PAST_NACK if skip.nacked else Kind.REDELIVERY_SKIP
-        self._docket.violation(kind, skip.t, skip.witnesses, skip.facts, doubt)
+        self._docket.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -281,8 +288,15 @@ class RedeliveryCheck:
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
         before = Predecessor(arrival.own, arrival.track.last_number, arrival.t)
-        doubt = self._doubt(arrival, before, skipped, in_response=True) if skipped else self._race_doubt(arrival)
-        self._docket.violation(Kind.PULL_BATCH_ORDER, arrival.t, witnesses, facts, doubt)
+        rules, kind = self._docket.rules, Kind.PULL_BATCH_ORDER
+        between, due_t = (arrival.own, arrival.position), arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        doubt = self._doubt(arrival, before, skipped, in_response=True) if skipped else self._race_doubt(*between)
+        skip = Skip(due_t, arrival.t, arrival.position, arrival.track.session, arrival.t, False, witnesses, facts, kind)
+        if doubt or not rules.clock_error_s:
+            self._file(skip, doubt)
+        else:
+            region = tuple(self._of_region(arrival.own, skipped, arrival))
+            self._put_on_hold(skip._replace(between=between, skipped=region))
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
@@ -312,7 +326,8 @@ class RedeliveryCheck:
             "nacked": self._log.seq(position),
             "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
         }
-        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, position)
+        kind = Kind.PUSH_ADVANCE_PAST_NACK
+        skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, kind, position)
         if doubt or not eps:
             self._file(skip, doubt)
         else:
@@ -347,9 +362,8 @@ class RedeliveryCheck:
         (after, position), orders, log = between, self._orders, self._log
         return "" if any(in_order(orders, log, after, one) and in_order(orders, log, one, position) for one in skipped) else RACING
 
-    def _race_doubt(self, arrival: Arrival) -> str:
+    def _race_doubt(self, other: int, one: int) -> str:
         """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
-        one, other = arrival.position, arrival.own
         return (
             "" if one == other or in_order(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
         )

@@ -1,11 +1,15 @@
-"""What a skip is judged by: what may have come right before it, and why it may be legal all the same."""
+"""What was passed over, until it is told: a skip on hold, what stood before it, and the doubts that it may be told with.
+
+What was seen of a skip may look otherwise a little later: a copy that was sent in between arrives, or a second copy of what was taken
+for the only one, so that its place is not certain any more. Until then it is on hold (`redelivery`).
+"""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts
+from prober.core.findings import Facts, Kind
 from prober.core.sessions import Session
 
 DEAD_LETTER: Final = "with a dead-letter policy redelivery need not be consistent"
@@ -35,6 +39,7 @@ NONE: Final = Predecessor(0, 0, LONG_AGO)
 class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
+    `kind`: what it is told as. Inside a pull response nothing can be sent in between; there `between` are two that followed each other.
     `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
     positions of the region behind `after`, whose places may yet turn out to be uncertain.
@@ -48,6 +53,7 @@ class Skip(NamedTuple):
     acked: bool
     witnesses: tuple[int, ...]
     facts: Facts
+    kind: Kind = Kind.REDELIVERY_SKIP
     nacked: int = 0
     leaning: int = 0
     between: tuple[int, int] = (0, 0)

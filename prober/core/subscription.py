@@ -5,7 +5,7 @@ Four questions are answered here, for every key alike:
 * Is anybody there to deliver to, and since when? (`waiting`, `up_since_t`)
 * May something have been sent and lost, because a stream broke or a pull ended without its answer? (`may_have_lost`)
 * Can another session of the same subscriber race this one, or another recorder's clock be ahead? (`race_s`)
-* Is another key held, which may delay this one? (`is_held_elsewhere`)
+* Is another key held, which may delay this one? (`neighbours`)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.flow import Flow, UnseenFlow
+from prober.core.neighbours import Neighbours
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
 from prober.core.waiting import WaitingTime
@@ -39,6 +40,7 @@ class Subscription:
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
     waiting         how long somebody was there to deliver to.
+    neighbours      which keys are held.
     up_since_t      since when a stream is open; for pull and push since the first session; `inf` if none is.
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
@@ -53,8 +55,6 @@ class Subscription:
     """
 
     __slots__ = (
-        "_held",
-        "_let_go_until_t",
         "_losses",
         "_open_streams",
         "_over",
@@ -69,6 +69,7 @@ class Subscription:
         "losses",
         "lost_until_t",
         "name",
+        "neighbours",
         "open",
         "racing",
         "rules",
@@ -92,6 +93,7 @@ class Subscription:
         self.ack_settled_s = rules.ack_settled_s
         self.open = 0
         self.up_since_t = inf
+        self.neighbours = Neighbours(rules)
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
@@ -108,8 +110,6 @@ class Subscription:
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
-        self._held: dict[str, tuple[float, float]] = {}
-        self._let_go_until_t = LONG_AGO
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -305,11 +305,14 @@ class Subscription:
         eps = self.rules.clock_error_s
         return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
 
-    def _lease_of_lost_over_t(self, since_t: float, until_t: float) -> float:
-        """When the lease of what was sent and lost between these times was over, at the latest; `since_t` if nothing was lost."""
+    def kept_until_t(self, key: str, since_t: float, until_t: float) -> float:
+        """Until when, up to `until_t`, other keys that were held since before `since_t` kept a key back; long ago if none did.
+
+        What may have been sent and lost meanwhile was to be sent again only when its lease was over: others count that were held by then.
+        """
         lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
         over = (over_t + lease_s for _, over_t in self._losses if since_t <= over_t + self.rules.clock_error_s)
-        return max([since_t, *(t for t in over if t < until_t)])
+        return self.neighbours.kept_until_t(key, max([since_t, *(t for t in over if t < until_t)]), until_t)
 
     def may_yet_have_lost(self, since_t: float, until_t: float) -> bool:
         """The same, by what may yet turn out: the answer of a pull may have been lost, and of a lost push request nobody ever hears."""
@@ -329,46 +332,6 @@ class Subscription:
         if len(self._losses) > LOSSES_KEPT:
             first, second = self._losses[:2]
             self._losses[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
-
-    # --- what may delay a key ------------------------------------------------------------------------------------------------
-
-    def held(self, key: str, t: float, until_t: float) -> None:
-        """A message of a key is unacknowledged from now on, and may be leased until `until_t`."""
-        since = self._held.get(key)
-        if since is not None and since[1] >= t:
-            if until_t > since[1]:
-                self._held[key] = (since[0], until_t)
-            return
-        self._held.pop(key, None)
-        self._held[key] = (t, until_t)
-
-    def freed(self, key: str) -> None:
-        """Everything of a key is acknowledged; if that was lost, it is held until its lease is over."""
-        _, over_t = self._held.pop(key, (LONG_AGO, LONG_AGO))
-        self._let_go_until_t = max(self._let_go_until_t, over_t)
-
-    def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
-        """Whether another key was held all the time between two moments, by all that is known.
-
-        If an acknowledgement may have been lost, or something that was sent, then from when its lease was over.
-        """
-        lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
-        since_t = max(since_t, min(self._let_go_until_t, since_t + lease_s))
-        since_t = self._lease_of_lost_over_t(since_t, until_t)
-        over = []
-        found = False
-        for name, (begun_t, over_t) in self._held.items():
-            if begun_t > since_t:
-                break
-            if over_t < until_t:
-                over.append(name)
-            elif name != key:
-                found = True
-                break
-        for name in over:
-            if name != key:
-                del self._held[name]
-        return found
 
 
 def _flow_of(event: Opened) -> Flow | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from prober.core.findings import Status
 from prober.core.rules import Mode, Rules
 from tests.unit.core.cases import PULL, Case, case, findings, only
 
@@ -50,6 +51,11 @@ def test_inside_a_response(one: Case) -> None:
 )  # fmt: skip
 def test_across_responses(one: Case) -> None:
     one.check()
+
+
+def test_what_comes_by_another_clock_fills_no_hole_inside_a_response() -> None:
+    filled = "P1,2,3,4 pull x@9 pull y@9 pull z@9 x<1@10 x<4@10 y<2@10.2 y<3@10.2 y ack 2@10.3 z<3@10.4 z ack 3@10.5 end @30"
+    assert only(filled, "PULL_BATCH_ORDER", mode=PULL, clock_error_s=1.0).status is Status.VIOLATION
 
 
 @pytest.mark.parametrize(

@@ -206,45 +206,6 @@ def test_recorders_whose_clocks_differ_race() -> None:
     assert streams.race_s(streams.session("A1", 1.0)) == 1.3
 
 
-# --- what may delay a key ----------------------------------------------------------------------------------------------------
-
-
-def test_another_key_that_is_held_all_the_time_may_delay_this_one() -> None:
-    streams = subscription()
-    streams.held("other", 10.0, 200.0)
-    between = [(9.9, 100.0), (10.0, 100.0), (50.0, 200.0), (50.0, 200.1)]
-    assert [streams.is_held_elsewhere("k", *times) for times in between[:3]] == [False, True, True]
-    assert not streams.is_held_elsewhere("other", 10.0, 100.0)  # a key does not delay itself
-    assert not streams.is_held_elsewhere("k", *between[3])
-
-
-def test_a_key_that_is_held_again_before_it_is_over_is_held_all_the_time() -> None:
-    streams = subscription()
-    streams.held("other", 10.0, 70.0)
-    streams.held("other", 60.0, 120.0)
-    streams.held("other", 61.0, 100.0)
-    assert streams.is_held_elsewhere("k", 10.0, 120.0)
-    streams.held("other", 130.0, 190.0)
-    assert not streams.is_held_elsewhere("k", 10.0, 140.0)
-    assert streams.is_held_elsewhere("k", 130.0, 140.0)
-
-
-def test_a_key_that_was_acknowledged_delays_no_other() -> None:
-    streams = subscription()
-    streams.held("other", 10.0, 200.0)
-    streams.freed("other")
-    streams.freed("never held")
-    assert not streams.is_held_elsewhere("k", 10.0, 100.0)
-
-
-def test_what_is_over_is_forgotten_when_it_is_looked_at() -> None:
-    streams = subscription()
-    for n in range(10):
-        streams.held(f"k{n}", float(n), 50.0 + n)
-    assert not streams.is_held_elsewhere("k0", 20.0, 1000.0)
-    assert list(streams._held) == ["k0"]
-
-
 # --- control operations ------------------------------------------------------------------------------------------------------
 
 
