@@ -168,9 +168,9 @@ class First(NamedTuple):
     region: str = ""
     again: bool = False
 
-    def is_far_from(self, other: First) -> bool:
-        """Whether the two came too far from each other to race."""
-        return abs(self.t - other.t) > max(self.race_s, other.race_s)
+    def is_far_before(self, other: First) -> bool:
+        """Whether this one came too long before the other to race it."""
+        return other.t - self.t > max(self.race_s, other.race_s)
 
     def precedes(self, other: First, eps: float) -> bool:
         """Whether this one certainly stands before the other in the log: by session order or in real time."""
@@ -264,15 +264,17 @@ def first_of(event: Arrival | Delivered, token: int, publication: Publication | 
 
 
 def _apart(one: tuple[str, First], other: tuple[str, First]) -> bool:
-    return one[0] == other[0] or one[1].is_far_from(other[1])
+    """Whether two came on one session, or in the order in which they were learned: what was put back is learned behind what came later."""
+    first, second = sorted((one[1], other[1]), key=lambda each: each.position)
+    return one[0] == other[0] or first.is_far_before(second)
 
 
 def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LONG_AGO) -> bool:
     """Whether what is learned first may stand behind what is learned after it.
 
-    What came up to `unsettled_until_t` did not wait for what must precede it.
+    What came up to `unsettled_until_t` did not wait for what must precede it. What was put back may be learned long after it came.
     """
-    if one.is_far_from(other) or one.precedes(other, eps):
+    if one.is_far_before(other) or one.precedes(other, eps):
         return False
     did_not_wait = one.t <= unsettled_until_t or (other.again and one.t <= other.completed_t + eps)
     return did_not_wait or not other.precedes(one, eps)
