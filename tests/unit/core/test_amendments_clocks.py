@@ -29,6 +29,7 @@ TWO = "open A1 of client A open A2 of client A P1,2,3,4"
         legal("pull", "P1,2,3 pull b@10 b<1,2@10.5 b ack 1,2@10.6 pull c@26 c<3@26.2 skew c -0.8", mode=PULL, **SKEWED),
         legal("two publishers", "P1@0 ok1=m1@0.3 P1[e2]@0.8 ok1=n1@0.9 A<n1(1)@2 A<m1(1)@2.1", **SKEWED),
         legal("a record of what was confirmed in another region, by a clock ahead", "P1/a@0 ok1=a1@0.1 P2/a@0.2 ok2=a2@0.3 P1[e2]/a@3 info1@3.1 P1'gen1[e2]/b@3.2 ok'gen1=b1@3.3 P2[e2]/a@3.4 ok2=b2@3.5 P3[e2]/a@3.6 ok3=b3@3.7 pull w@7 w<a1(1)@8 w ack 1@8.1 pull x@9 pull y@9 x<s1(1)[e2]@10 x<b2(2)[e2]@10 y<a2(2)@10.2 y ack 2@10.3 end @40", mode=PULL, **SKEWED),
+        legal("two epochs of which no baseline is known", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P1[e2]@10 ok1=n1@10.1 P1[e3]@20 ok1=o1@20.1 c<o1(1)[e3]@30 c ack 1@30.1 b<n1(1)[e2]@30.5 b ack 1@30.6", mode=PUSH, subscription_predates_first_publish=False, **SKEWED),
         # pull responses
         legal("a response of second copies, by a clock ahead", "P1,2,3,4 pull x@9 pull y@9 pull z@9 x<1~5@10 x<4~6@10 y<2~2@10.2 y<3~3@10.2 y<4~4@10.2 y ack 2,3,4@10.3 z<1~1@10.4 z ack 1@10.5 end @30", mode=PULL, **SKEWED),
         legal("a response of a message and a second copy of one before it", "P1,2 pull x@9 pull y@9 pull z@9 x<2~5@10 x<1~6@10 x nack 1@10.1 z<1~6@10.2 z ack 1@10.3 y<1~4@10.4 y<2~5@10.4 y ack 1,2@10.5 end @30", mode=PULL, **SKEWED),
@@ -67,6 +68,7 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("a record of what was confirmed in another region, long before", "P1/a@0 ok1=a1@0.1 P2/a@0.2 ok2=a2@0.3 P1[e2]/a@3 info1@3.1 P1'gen1[e2]/b@3.2 ok'gen1=b1@3.3 P2[e2]/a@3.4 ok2=b2@3.5 P3[e2]/a@3.6 ok3=b3@3.7 pull w@7 w<a1(1)@8 w ack 1@8.1 pull x@9 pull y@9 x<s1(1)[e2]@10 x<b2(2)[e2]@10 y<a2(2)@20 y ack 2@20.1 end @40", "V:REALTIME_INVERSION|V:ORDER_GAP", mode=PULL, **SKEWED),
         wrong("a response in the wrong order, and a copy on another", "P1,2 pull x@9 pull z@9 x<2~5@10 x<1~4@10 x nack 1@10.1 z<1~4@10.2 z ack 1@10.3 end @30", "V:PULL_BATCH_ORDER", mode=PULL, **SKEWED),
         wrong("what waited came after all", "P1@0 P2@0 P3@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 P1[e2]@10 ok1=n1@10.1 P2[e2]@10.2 ok2=n2@10.3 P3[e2]@10.4 ok3=n3@10.5 pull w@49 w<1@50 w ack 1@50.1 pull a@62 pull b@62 pull c@62 a<x3(3)@65 a<n3(3)[e2]@65 a ack 3@65.1 b<n2(2)[e2]@66.5 b ack 2@66.6 c<n1(1)[e2]@66.4 c ack 1@66.45 end @80", "V:ORDER_INVERSION|V:REALTIME_INVERSION|V:ORDER_GAP|V:PULL_OVERLAP", mode=PULL, message_retention_s=60, **SKEWED),
+        wrong("two epochs of which no baseline is known, long after", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P1[e2]@10 ok1=n1@10.1 P1[e3]@20 ok1=o1@20.1 c<o1(1)[e3]@30 c ack 1@30.1 b<n1(1)[e2]@40 b ack 1@40.1", "V:REALTIME_INVERSION|V:ORDER_GAP", mode=PUSH, subscription_predates_first_publish=False, **SKEWED),
         wrong("ids that are swapped", "P1,2 A<m1(2)@1 A<m2(1)@1.1", "V:ID_CONFLICT", clock_error_s=100.0),
         wrong("delivered long before it was published", "P1@0 ok1=m1@0.1 P2@20 ok2=m2@20.1 A<1@1 A<2@10", "V:PHANTOM", **SKEWED),
         wrong("never published", "P1 A<1@1 A<q7(7)@2", "V:PHANTOM", **SKEWED),
