@@ -166,6 +166,8 @@ class KeyChecker:
         certain = self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
+        elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):
+            self._drop(arrival)  # the messages of each region have their own run
         self._hold(arrival, certain, publication)
 
     def _arrive(self, event: Delivered, number: int) -> Arrival:
@@ -292,7 +294,7 @@ class KeyChecker:
             places.lose(arrival.position)
         if self._waits_beside(arrival):
             places.advance(arrival.position)
-        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)._replace(unawaited=not order.settled)
         if arrival.copies_id:
             first = first._replace(proven=False)  # nothing binds the second copy
         if publication is not None and publication.early_on(self.subscription.index):
@@ -334,14 +336,17 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        arrival.track.rewound_t = arrival.t
-        for track in self._tracks:
-            track.drop_from(arrival.position)
+        self._drop(arrival)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )
+
+    def _drop(self, arrival: Arrival) -> None:
+        arrival.track.rewound_t = arrival.t
+        for track in self._tracks:
+            track.drop_from(arrival.position)
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -467,9 +472,7 @@ class KeyChecker:
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         # also if it was acknowledged before, which may have been lost
         self.subscription.neighbours.held(self.docket.key, event.t, end_t + delay_s)
-        if not newest:
-            self._liveness.keep_busy(end_t)
-        for position in self.log.positions_of(newest) if newest else ():
+        for position in self.log.positions_of(newest) if newest else (0,):  # 0: one that was forgotten
             self._liveness.postpone(position, end_t)
             if track is not None:
                 track.shorten(position, end_t, delay_s)

@@ -154,6 +154,7 @@ class First(NamedTuple):
     """A first delivery: what is known of its place beside those of other sessions. `race_s`: by how much it may have been ahead.
 
     `again`: another record of its number came before, so nobody waited for this one until its publish was confirmed.
+    `unawaited`: nobody did, because no baseline of its epoch was known.
     """
 
     t: float
@@ -167,6 +168,7 @@ class First(NamedTuple):
     race_s: float
     region: str = ""
     again: bool = False
+    unawaited: bool = False
 
     def is_far_before(self, other: First) -> bool:
         """Whether this one came too long before the other to race it."""
@@ -276,5 +278,5 @@ def _abreast(one: First, other: First, eps: float, unsettled_until_t: float = LO
     """
     if one.is_far_before(other) or one.precedes(other, eps):
         return False
-    did_not_wait = one.t <= unsettled_until_t or (other.again and one.t <= other.completed_t + eps)
+    did_not_wait = other.unawaited or one.t <= unsettled_until_t or (other.again and one.t <= other.completed_t + eps)
     return did_not_wait or not other.precedes(one, eps)

@@ -101,6 +101,10 @@ class RedeliveryCheck:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
 
+    def changes_region(self, arrival: Arrival) -> bool:
+        """Whether what came before it on its session was published in another region."""
+        return self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position)
+
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
         if self.held:
@@ -280,7 +284,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position):
+        if self.changes_region(arrival):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
