@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Final
 
 from cronsim import CronSim, CronSimError
@@ -24,9 +23,9 @@ _FIELDS: Final = (
     ("month", "1 to 12 or jan to dec"),
     ("day of the week", "0 to 7 or sun to sat"),
 )
-_START: Final = datetime(1999, 12, 31, 23, 59, tzinfo=UTC)
+_START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _RANGE_OF_ONE: Final = re.compile(r"\b(\w+)-\1/[1-9]\d*")  # cronsim reads 5-5/10 like 5/10, which goes on after 5
-_EIGHT_YEARS: Final = timedelta(days=8 * 366 + 1)  # February 29th may be so far away
+_EIGHT_YEARS: Final = 8 * 366 + 1  # days; February 29th may be so far away
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,16 @@ class Cron:
 
     def longest_gap(self) -> timedelta:
         """The longest time between two neighbouring points, over eight years. `timedelta.max` if there is at most one."""
-        return _longest_gap(self.text)
+        times = CronSim(self.text, _START)
+        minutes = [hour * 60 + minute for hour in sorted(times.hours) for minute in sorted(times.minutes)]
+        days = [
+            n for n in range(_EIGHT_YEARS) if (day := _START + timedelta(days=n)).month in times.months and times.match_day(day)
+        ]
+        inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
+        apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
+        if apart is None:
+            return timedelta.max
+        return timedelta(minutes=max(inside, apart * 24 * 60 - minutes[-1] + minutes[0]))
 
 
 def parse_cron(text: str) -> Cron:
@@ -73,15 +81,3 @@ def _comes(line: str) -> bool:
         return next(CronSim(line, _START), None) is not None
     except CronSimError:
         return False
-
-
-@lru_cache(maxsize=128)  # of hundreds of sites, many run at the same times
-def _longest_gap(line: str) -> timedelta:
-    times = CronSim(line, _START)
-    minutes = [hour * 60 + minute for hour in sorted(times.hours) for minute in sorted(times.minutes)]
-    days = takewhile(lambda day: day - _START < _EIGHT_YEARS, CronSim(" ".join(["0 0", *line.split()[2:]]), _START))
-    inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
-    apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
-    if apart is None:
-        return timedelta.max
-    return max(timedelta(minutes=inside), apart + timedelta(minutes=minutes[0] - minutes[-1]))

@@ -93,7 +93,7 @@ def test_points_are_in_utc_whatever_the_zone_of_the_question(zone: tzinfo) -> No
     assert cron.following(at.astimezone(zone)) == at + timedelta(days=1)
 
 
-@pytest.mark.parametrize("line", ["* * * * *", "0 0 29 2 *", "0 0 29 2 */7"])
+@pytest.mark.parametrize("line", ["* * * * *", "0 0 29 2 *", "0 0 29 2 */7", "6 19 10 1 */7"])
 def test_a_point_may_be_many_years_away(line: str) -> None:
     cron = parse_cron(line)
     at = datetime(2096, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)  # 2100 has no February 29th
