@@ -92,17 +92,16 @@ class _Crontab(BaseTrigger):  # type: ignore[misc]
         self._cron = cron
         self._counted: datetime  # known from the first question on
 
-    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """The point after `previous`; of several that have passed by now, the last."""
         if previous is None:
             previous = self._counted = now
-        following = self._cron.following(previous)
-        return self._cron.latest(now) if following is not None and following <= now else following
+        return max(self._cron.following(previous), self._cron.latest(now))
 
     def come(self, until: datetime) -> int:
         """How many points have come since this was last asked, up to and including the point `until`; stops beyond the bound."""
         count, point = 0, self._cron.following(self._counted)
-        while point is not None and point <= until and count <= MISSED_COUNTED_MAX:
+        while point <= until and count <= MISSED_COUNTED_MAX:
             count, point = count + 1, self._cron.following(point)
         self._counted = until
         return count

@@ -1,136 +1,83 @@
 """Points in time as crontab(5) writes them: five fields, minute hour day-of-month month day-of-week, in UTC.
 
 A field is `*`, a number, a range `a-b`, a step `*/n` or `a-b/n`, or several of these separated by commas. Sunday is 0 and 7, and names
-(`mon`, `jan`) are allowed. As in every cron, when both days are restricted, either of them suffices. Note for schedulers: some count
-weekdays from Monday as 0; they are to be given the sets below, not the text.
+(`mon`, `jan`) are allowed. As in every cron, when both days are restricted, either of them suffices. `L` is the last day of a month,
+`fri#2` its second Friday, `5L` its last. Note for schedulers: some count weekdays from Monday as 0; they are to ask for points, not to
+read the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-_DAYS_SEARCHED: Final = 8 * 366 + 1  # February 29th may be eight years away
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_PART = re.compile(r"(?P<any>\*)|(?P<first>[0-9a-z]+)(-(?P<last>[0-9a-z]+))?")
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """One of the five: its name, its range, and the names that stand for numbers."""
-
-    name: str
-    first: int
-    last: int
-    names: tuple[str, ...] = ()
-
-    def read(self, text: str) -> frozenset[int]:
-        return frozenset(number for part in text.split(",") for number in self._range(part))
-
-    def _range(self, part: str) -> range:
-        written, slash, step = part.partition("/")
-        found = _PART.fullmatch(written)
-        if found is None or (slash and (not step.isdecimal() or int(step) == 0)):
-            raise ValueError(f"{part!r} is no {self.name}: write *, a number, a-b, */n, or several separated by commas")
-        first = self.first if found["any"] else self._number(found["first"])
-        last = self.last if found["any"] or (slash and not found["last"]) else self._number(found["last"] or found["first"])
-        if first > last:
-            raise ValueError(f"{part!r} runs backwards: the {self.name} must rise from left to right")
-        return range(first, last + 1, int(step or 1))
-
-    def _number(self, text: str) -> int:
-        if text in self.names:
-            return self.first + self.names.index(text)
-        if not text.isdecimal() or not self.first <= int(text) <= self.last:
-            raise ValueError(f"{text!r} is no {self.name}: it lies between {self.first} and {self.last}")
-        return int(text)
-
+from cronsim import CronSim, CronSimError
 
 _FIELDS: Final = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31),
-    _Field("month", 1, 12, _MONTHS),
-    _Field("day of the week", 0, 7, _WEEKDAYS),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31"),
+    ("month", "1 to 12 or jan to dec"),
+    ("day of the week", "0 to 7 or sun to sat"),
 )
+_START: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_RANGE_OF_ONE: Final = re.compile(r"\b(\w+)-\1/[1-9]\d*")  # cronsim reads 5-5/10 like 5/10, which goes on after 5
+_EIGHT_YEARS: Final = 8 * 366 + 1  # days; February 29th may be so far away
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The points in time of one crontab line. `weekdays` holds 0 (Sunday) to 6."""
+    """The points in time of one crontab line, which `parse_cron` has found to be one."""
 
     text: str
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    either_day: bool
 
     def __str__(self) -> str:
         return self.text
 
-    def latest(self, at: datetime) -> datetime | None:
-        """The last point at or before a time; None if there never was one."""
-        day = at.astimezone(UTC).replace(second=0, microsecond=0)
-        before = day.hour * 60 + day.minute
-        for distance in range(_DAYS_SEARCHED):
-            midnight = day.replace(hour=0, minute=0) - timedelta(days=distance)
-            if self._on(midnight):
-                passed = [minute for minute in self._minutes_of_a_day() if distance or minute <= before]
-                if passed:
-                    return midnight + timedelta(minutes=passed[-1])
-        return None
+    def latest(self, at: datetime) -> datetime:
+        """The last point at or before a time."""
+        minute = at.astimezone(UTC).replace(second=0, microsecond=0)
+        return next(CronSim(self.text, minute + timedelta(minutes=1), reverse=True))
 
-    def following(self, at: datetime) -> datetime | None:
-        """The first point after a time; None if there will never be one."""
-        day = at.astimezone(UTC).replace(second=0, microsecond=0)
-        before = day.hour * 60 + day.minute
-        for distance in range(_DAYS_SEARCHED):
-            midnight = day.replace(hour=0, minute=0) + timedelta(days=distance)
-            if self._on(midnight):
-                coming = [minute for minute in self._minutes_of_a_day() if distance or minute > before]
-                if coming:
-                    return midnight + timedelta(minutes=coming[0])
-        return None
+    def following(self, at: datetime) -> datetime:
+        """The first point after a time."""
+        return next(CronSim(self.text, at.astimezone(UTC)))
 
     def longest_gap(self) -> timedelta:
         """The longest time between two neighbouring points, over eight years. `timedelta.max` if there is at most one."""
-        minutes = self._minutes_of_a_day()
+        times = CronSim(self.text, _START)
+        minutes = [hour * 60 + minute for hour in sorted(times.hours) for minute in sorted(times.minutes)]
+        days = [
+            n for n in range(_EIGHT_YEARS) if (day := _START + timedelta(days=n)).month in times.months and times.match_day(day)
+        ]
         inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
-        days = list(self._days())
-        apart = max((later - earlier for earlier, later in pairwise(days)), default=0)
-        if apart == 0:
+        apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
+        if apart is None:
             return timedelta.max
         return timedelta(minutes=max(inside, apart * 24 * 60 - minutes[-1] + minutes[0]))
 
-    def _minutes_of_a_day(self) -> list[int]:
-        return [hour * 60 + minute for hour in sorted(self.hours) for minute in sorted(self.minutes)]
-
-    def _days(self) -> Iterator[int]:
-        start = datetime(2000, 1, 1, tzinfo=UTC)
-        return (distance for distance in range(_DAYS_SEARCHED) if self._on(start + timedelta(days=distance)))
-
-    def _on(self, day: datetime) -> bool:
-        if day.month not in self.months:
-            return False
-        by_month, by_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
-        return by_month or by_week if self.either_day else by_month and by_week
-
 
 def parse_cron(text: str) -> Cron:
-    """Reads a crontab line; raises ValueError that says which part is wrong."""
-    words = text.lower().split()
+    """Reads a crontab line; raises ValueError that says which field is wrong and what to write."""
+    words = _RANGE_OF_ONE.sub(r"\1", text.lower()).split()
     if len(words) != len(_FIELDS):
         raise ValueError(f"{text!r} has {len(words)} fields and not five: minute hour day-of-month month day-of-week")
-    minutes, hours, days, months, weekdays = (field.read(word) for field, word in zip(_FIELDS, words, strict=True))
-    either_day = not words[2].startswith("*") and not words[4].startswith("*")
-    cron = Cron(" ".join(words), minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either_day)
-    if next(cron._days(), None) is None:
+    for place, (word, (name, numbers)) in enumerate(zip(words, _FIELDS, strict=True)):
+        alone = ["*"] * place + [word] + ["*"] * (len(_FIELDS) - place - 1)
+        if not _comes(" ".join(alone)):
+            raise ValueError(f"{word!r} is no {name}: write *, {numbers}, a rising range a-b, */n, or several separated by commas")
+    cron = Cron(" ".join(words))
+    if not _comes(cron.text):
         raise ValueError(f"{text!r} never comes: no such day exists")
     return cron
+
+
+def _comes(line: str) -> bool:
+    """Whether it can be read and has a point; what has one has another within 50 years, which is how far it is looked for."""
+    try:
+        return next(CronSim(line, _START), None) is not None
+    except CronSimError:
+        return False

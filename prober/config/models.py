@@ -312,8 +312,7 @@ class Maintenance(Section):
             return False
         if self.starts is not None and self.ends is not None:
             return self.starts <= at < self.ends
-        began = self.cron.latest(at) if self.cron is not None else None
-        return began is not None and self.duration is not None and at < began + self.duration
+        return self.cron is not None and self.duration is not None and at < self.cron.latest(at) + self.duration
 
 
 class Sharding(Section):

@@ -18,6 +18,7 @@ HOMES = {
     "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pusher"),
     "alembic": ("prober.status",),
     "apscheduler": ("prober.scheduler",),
+    "cronsim": ("prober.config.cron",),
     "fastapi": ("api", "prober.brokers.push"),
     "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),

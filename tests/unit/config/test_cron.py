@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -49,8 +50,6 @@ def matches(line: str, at: datetime) -> bool:
 def test_the_next_and_the_last_point(line: str, at: datetime) -> None:
     cron = parse_cron(line)
     following, latest = cron.following(at), cron.latest(at)
-    assert following is not None
-    assert latest is not None
     assert latest <= at < following
     assert matches(line, following)
     assert matches(line, latest)
@@ -72,6 +71,9 @@ def test_the_next_and_the_last_point(line: str, at: datetime) -> None:
         ("0 0 13 * fri", "2026-11-21T10:00", "2026-11-27T00:00"),  # either day
         ("0 0 29 2 *", "2026-11-21T10:00", "2028-02-29T00:00"),
         ("5/20 1 * * *", "2026-11-21T01:26", "2026-11-21T01:45"),
+        ("5-5/20 1 * * *", "2026-11-21T01:05", "2026-11-22T01:05"),
+        ("30 23 L * *", "2026-11-21T10:00", "2026-11-30T23:30"),
+        ("0 12 * * fri#2", "2026-11-21T10:00", "2026-12-11T12:00"),
     ],
 )
 def test_examples(line: str, at: str, following: str) -> None:
@@ -81,14 +83,29 @@ def test_examples(line: str, at: str, following: str) -> None:
     assert parse_cron(line).following(moment(at)) == moment(following)
 
 
+@pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Berlin")])
+def test_points_are_in_utc_whatever_the_zone_of_the_question(zone: tzinfo) -> None:
+    """The hour that Berlin skips on this day is a point like any other."""
+    cron, at = parse_cron("30 1 * * *"), datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    assert cron.following((at - timedelta(hours=1)).astimezone(zone)) == at
+    assert cron.latest((at + timedelta(seconds=1)).astimezone(zone)) == at
+    assert cron.latest(at.astimezone(zone)) == at
+    assert cron.following(at.astimezone(zone)) == at + timedelta(days=1)
+
+
+@pytest.mark.parametrize("line", ["* * * * *", "0 0 29 2 *", "0 0 29 2 */7", "6 19 10 1 */7"])
+def test_a_point_may_be_many_years_away(line: str) -> None:
+    cron = parse_cron(line)
+    at = datetime(2096, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)  # 2100 has no February 29th
+    assert cron.latest(at) <= at < cron.following(at)
+
+
 def points(cron: Cron, days: int) -> list[datetime]:
     start = at = datetime(2026, 1, 1, tzinfo=UTC)
     found = []
     while at < start + timedelta(days=days):
         found.append(at)
-        coming = cron.following(at)
-        assert coming is not None
-        at = coming
+        at = cron.following(at)
     return found[1:]
 
 
@@ -104,13 +121,16 @@ def test_the_longest_gap_is_the_longest_there_is(line: str, days: int) -> None:
     ("line", "why"),
     [
         ("* * * *", "has 4 fields and not five"),
-        ("60 * * * *", "'60' is no minute: it lies between 0 and 59"),
+        ("60 * * * *", r"'60' is no minute: write \*, 0 to 59, a rising range a-b, \*/n, or several separated by commas"),
+        ("* 1,24 * * *", "'1,24' is no hour: write .* 0 to 23"),
         ("* * 0 * *", "'0' is no day of the month"),
-        ("* * * foo *", "'foo' is no month"),
+        ("* * * foo *", "'foo' is no month: write .* jan to dec"),
+        ("* * * * 8", "'8' is no day of the week"),
         ("*/0 * * * *", "is no minute: write"),
-        ("5-1 * * * *", "runs backwards"),
+        ("5-1 * * * *", "'5-1' is no minute: .* a rising range"),
         ("0 0 31 4 *", "never comes"),
         ("a-b-c * * * *", "is no minute"),
+        ("0 * * * * *", "has 6 fields and not five"),
     ],
 )
 def test_what_is_no_crontab_line(line: str, why: str) -> None:

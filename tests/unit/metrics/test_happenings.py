@@ -190,10 +190,11 @@ def test_a_negative_age_is_0_and_counted() -> None:
         ("text/html,application/xhtml+xml,*/*;q=0.8", False),
         ("application/openmetrics-text", True),
         (PROMETHEUS, True),
-        ("text/plain;q=1,application/openmetrics-text;q=0.5", False),
-        ("application/openmetrics-text;q=0", False),
-        ("application/openmetrics-text;q=nonsense", False),
-        ("Application/OpenMetrics-Text; Version=1.0.0", True),
+        ("text/plain;version=0.0.4;q=0.6,*/*;q=0.5", False),
+        ("application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.3", False),
+        ("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.6,text/plain;version=1.0.0;q=0.5", True),
+        ("application/openmetrics-text;version=nonsense", False),
+        ("text/plain;version=,application/openmetrics-text;version=1.x", False),
         (";;,,;q=", False),
     ],
 )
@@ -202,6 +203,12 @@ def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, target: Targe
     assert content_type.startswith("application/openmetrics-text; version=1.0.0" if openmetrics else "text/plain; version=0.0.4")
     assert body.endswith(b"# EOF\n") is openmetrics
     assert target.subscriptions == ("s",)
+
+
+def test_the_newer_text_format_is_there_too(metrics: Metrics) -> None:
+    content_type, body = metrics.expose("text/plain;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=1.0.0")
+    assert content_type == "text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8"
+    assert body.startswith(b"# HELP ")
 
 
 def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target: TargetMetrics) -> None:
