@@ -19,7 +19,7 @@ from api.server import serve_until, stop_signals
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.metrics import Component, Metrics
+from prober.metrics import Component, Metrics, Scrapes
 from prober.service import own_name
 from prober.snapshot import Readiness, SiteKey, Snapshot
 from prober.status.database import Database, StoreUnavailable
@@ -51,6 +51,7 @@ class Alone:
         self._instance = config.instance or own_name(socket.gethostname())
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
+        self._scrapes = Scrapes(self._metrics)
         self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
         self._is_prepared = False
@@ -75,9 +76,9 @@ class Alone:
         """Nothing is probed here."""
         raise KeyError(site)
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape gets."""
-        return self._metrics.expose(accept)
+        return await self._scrapes.page(accept)
 
     def readiness(self) -> Readiness:
         """Whether the store answers."""

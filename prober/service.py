@@ -32,7 +32,7 @@ from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
 from prober.history.writer import HistoryWriter
-from prober.metrics import Component, Health, Metrics
+from prober.metrics import Component, Health, Metrics, Scrapes
 from prober.nightly import NightlyReports
 from prober.roster import Roster
 from prober.rounds import Audience, Post
@@ -59,12 +59,13 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All of it; see the head of this file. Its methods answer at once, from memory, on the event loop."""
+    """All of it; see the head of this file. Its methods answer from memory, on the event loop."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
         self._config, self._environ, self._version = config, environ, version
         self._instance = config.instance or own_name(socket.gethostname())
         self._metrics = Metrics(config.objectives, version)
+        self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = Tracing(config.telemetry, version)
         self._resources = AsyncExitStack()
@@ -98,9 +99,9 @@ class Service:
                 self._board.counted(target, objective, total)
         return self._board.snapshot(wall_s(), self._troubles())
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape with this Accept header gets: content type and body."""
-        return self._metrics.expose(accept)
+        return await self._scrapes.page(accept)
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""

@@ -91,11 +91,13 @@ def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:
         database = Database(f"sqlite:///{folder}/status.db")
         async with Alone(load(None, {}), database, "1") as view:
             assert view.readiness().problems == ("the status store cannot be reached",)
-            assert b"pubsub_prober_status_store_up 0.0" in view.metrics("")[1]
+            assert b"pubsub_prober_status_store_up 0.0" in (await view.metrics(""))[1]
             folder.mkdir()
             await view._ask()
             assert view.readiness().ready
-            assert b"pubsub_prober_status_store_up 1.0" in view.metrics("")[1]
+            async with asyncio.timeout(WAIT_S):  # the page from before is given again for a moment
+                while b"pubsub_prober_status_store_up 1.0" not in (await view.metrics(""))[1]:
+                    await asyncio.sleep(0.05)
             assert view.alive()
 
     asyncio.run(looking())

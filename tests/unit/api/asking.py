@@ -98,7 +98,7 @@ class StubView:
         self.begun.append(site)
         return True
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)
         return "text/plain; version=0.0.4; charset=utf-8", b"up 1\n"
 

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.metrics import DrillMetrics, Metrics
+from tests.unit.metrics.scraping import page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
 
@@ -20,7 +21,7 @@ def drilling() -> tuple[DrillMetrics, Metrics]:
 
 def series(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
     """The values of a family, by those of its labels."""
-    families = text_string_to_metric_families(metrics.expose()[1].decode())
+    families = text_string_to_metric_families(page(metrics)[1].decode())
     samples = [sample for family in families for sample in family.samples if sample.name == f"pubsub_prober_{name}"]
     return {tuple(sample.labels.values()): sample.value for sample in samples}
 
