@@ -55,7 +55,7 @@ class Roster:
         """Begins to work at a site: its runs are scheduled from now on."""
         post = self._posts[name]
         rounds = self._rounds[name] = Rounds(self._config, post, self._audiences[post.site.target.name])
-        self._board.watched(post.shown, wall_s())
+        self._board.watched(rounds.shown, wall_s())
         settings = post.site.settings
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
 

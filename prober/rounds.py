@@ -70,7 +70,7 @@ class Post:
 
     @property
     def shown(self) -> snapshot.Site:
-        """The site as the board shows it."""
+        """The site as the board shows it, before anything is made there."""
         site, target, schedule = self.site, self.site.target, self.site.settings.schedule
         return snapshot.Site(
             target=target.name,
@@ -105,6 +105,12 @@ class Rounds:
     def name(self) -> str:
         """What its topics and subscriptions are called in metrics: their names without the part that changes."""
         return self._ground.name
+
+    @property
+    def shown(self) -> snapshot.Site:
+        """The site as the board shows it, with the topic and subscription of the run under way, or else of the next one."""
+        place = self._ground.place
+        return replace(self.post.shown, topic=place.topic, subscription=place.subscription)
 
     def backlog(self) -> Backlog:
         """What is owed right now."""
@@ -148,7 +154,7 @@ class Rounds:
     async def _carry_out(self, run: Run, seed: int) -> RunResult:
         """The run itself; recorded in the history, if there is one."""
         self._running_since_t, started_at = monotonic_s(), wall_s()
-        self._audience.board.started(self.post.shown, started_at)
+        self._audience.board.started(self.shown, started_at)
         log = self._begin_log(run, seed, started_at)
         try:
             result = await run.carry_out()

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from api.app import create_app
+from api.archive import Archive
 from prober.config.loading import load
+from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
 from prober.service import Service, own_name
+from tests.unit.api.asking import client_of
 
 PATIENCE_S = 60.0
 
@@ -98,6 +102,20 @@ history: {{location: "{blocked}"}}
             await until_scraped(running, "history_failures_total")
             await until(lambda: any("the history cannot be written" in trouble for trouble in running.snapshot().troubles))
             assert running.snapshot().verdict is Verdict.PASS
+
+    asyncio.run(scenario())
+
+
+def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
+    async def scenario() -> None:
+        async with service({}, "{}", tmp_path) as running:
+            app = create_app(running, Archive(running.queries, ()), Api())
+            async with client_of(app) as client:
+                items = (await client.get("/api/v1/subscriptions")).json()["items"]
+            shown = running.snapshot().sites
+            assert [item["subscription"] for item in items] == sorted(site.site.subscription for site in shown)
+            assert sorted(site["probe"] for item in items for site in item["sites"]) == sorted(site.site.probe for site in shown)
+            assert all(item["topic"].partition("/topics/")[2] == item["subscription"].rpartition("/")[2] for item in items)
 
     asyncio.run(scenario())
 
