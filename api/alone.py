@@ -21,7 +21,7 @@ from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.metrics import Component, Metrics, Scrapes
 from prober.service import own_name
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 from prober.status.database import Database, StoreUnavailable
 from prober.status.queries import StatusQueries
 from prober.status.store import StatusStore
@@ -72,7 +72,7 @@ class Alone:
         at, since = wall_s(), self._started_at
         return Snapshot(at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=())
 
-    def run_now(self, site: SiteKey) -> bool:
+    def run_now(self, site: SiteKey) -> RunOrdered:
         """Nothing is probed here."""
         raise KeyError(site)
 

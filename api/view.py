@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 
 
 class View(Protocol):
@@ -14,8 +14,8 @@ class View(Protocol):
         """How everything stands now, as far as this process knows by itself; one that does not probe knows of no site."""
         ...
 
-    def run_now(self, site: SiteKey) -> bool:
-        """Begins a run at a site beyond its schedule. False: one is under way. KeyError: this process has no such site."""
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run at a site beyond its schedule, or says why none begins. KeyError: this process has no such site."""
         ...
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:

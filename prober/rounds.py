@@ -126,14 +126,22 @@ class Rounds:
         longest_s = self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
         return self._running_since_t is not None and monotonic_s() - self._running_since_t > longest_s
 
-    async def go(self) -> None:
-        """One run, unless the target is under maintenance; one that ends under maintenance is not counted."""
+    def maintenance(self) -> str | None:
+        """Why the target is under maintenance now, which may be empty; None: it is not. The board hears of it."""
+        now = wall_s()
+        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
+        reason = None if window is None else window.reason
+        self._audience.board.under_maintenance(self.post.shown, reason, now)
+        return reason
+
+    async def go(self, run_id: str = "") -> None:
+        """One run, of that id if it has one already, unless the target is under maintenance; one that ends so is not counted."""
         post, audience = self.post, self._audience
-        if self._under_maintenance():
+        if self.maintenance() is not None:
             audience.metrics.skipped(post.site.probe, Skip.MAINTENANCE)
             return
         seed = secrets.randbits(32)
-        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed)
+        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed, run_id)
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
         measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar, post.site.probe)
         run.listen(measurements.listen)
@@ -144,12 +152,14 @@ class Rounds:
             self.age()
         finally:
             self._measurements = None
-        if not self._under_maintenance():
-            measurements.ended(result)
-            result = replace(result, durations=measurements.durations())
-            self._tell(result)
-            audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
-            await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
+        if self.maintenance() is not None:
+            _log.info("%s: run %s ended under maintenance and does not count", post.site.name, run.run_id)
+            return
+        measurements.ended(result)
+        result = replace(result, durations=measurements.durations())
+        self._tell(result)
+        audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
+        await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
 
     async def _carry_out(self, run: Run, seed: int) -> RunResult:
         """The run itself; recorded in the history, if there is one."""
@@ -163,6 +173,7 @@ class Rounds:
             return result
         finally:
             self._running_since_t = None
+            self._audience.board.over(self.post.shown)
             if log is not None:
                 log.release()
 
@@ -194,12 +205,6 @@ class Rounds:
     def _administered(self, operation: Operation, latency_s: float) -> None:
         self._audience.metrics.administered(operation, latency_s)
         self._audience.tallies.took(Indicator.CONTROL_PLANE_LATENCY, latency_s)
-
-    def _under_maintenance(self) -> bool:
-        now = wall_s()
-        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
-        self._audience.board.under_maintenance(self.post.shown, None if window is None else window.reason, now)
-        return window is not None
 
     def _tell(self, result: RunResult) -> None:
         ended_at = wall_s()

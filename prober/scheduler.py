@@ -197,9 +197,13 @@ class Scheduler:
         """Whether a run is under way, its random wait included."""
         return self._jobs[name].running
 
-    def run_now(self, name: str) -> bool:
-        """Begins a run that the schedule did not ask for. False if one is under way, before `start` and after `stop`."""
-        return self._begin(self._jobs[name], 0.0)
+    def run_now(self, name: str, action: Action | None = None) -> bool:
+        """Begins a run that the schedule did not ask for; `action` takes the place of the usual one in it.
+
+        False if one is under way, before `start` and after `stop`.
+        """
+        job = self._jobs[name]
+        return self._begin(job, 0.0, action or job.action)
 
     def alive(self, within_s: float) -> bool:
         """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
@@ -231,7 +235,7 @@ class Scheduler:
         """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
         delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
-        if not self._begin(job, delay_s):
+        if not self._begin(job, delay_s, job.action):
             self._listener.skipped(job.name, Skip.OVERLAP)
 
     async def _beat(self) -> None:
@@ -239,18 +243,18 @@ class Scheduler:
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
-    def _begin(self, job: _Job, delay_s: float) -> bool:
+    def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
         if job.running or self._stopping or not self._timer.running:
             return False
         job.acting = False
-        job.task = asyncio.create_task(self._run(job, delay_s), name=job.name)
+        job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
         return True
 
-    async def _run(self, job: _Job, delay_s: float) -> None:
+    async def _run(self, job: _Job, delay_s: float, action: Action) -> None:
         try:
             await asyncio.sleep(delay_s)
             job.acting = True
-            await job.action()
+            await action()
         except asyncio.CancelledError as error:
             if not self._stopping:  # it came from within the action
                 self._listener.failed(job.name, error)

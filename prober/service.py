@@ -38,7 +38,7 @@ from prober.roster import Roster
 from prober.rounds import Audience, Post
 from prober.sharing import LEASE_S, Sharing
 from prober.sites import is_embedded, sites_of
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 from prober.status.database import Database, StatusError
 from prober.status.dossiers import Prober
 from prober.status.leases import Leases
@@ -132,8 +132,8 @@ class Service:
         """How the fire drills stand."""
         return self._drills.report
 
-    def run_now(self, site: SiteKey) -> bool:
-        """Begins a run at a site beyond its schedule; False if one is under way. KeyError: there is no such site."""
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
         return self._roster.run_now(site)
 
     def _troubles(self) -> tuple[str, ...]:

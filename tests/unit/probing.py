@@ -56,7 +56,7 @@ class Work:
         """The results that the status store was told."""
         known = load(None, VARIABLES)
         (target,) = known.targets
-        site = sites_of(target)[0]
+        site = next(iter(sites_of(target)))
         config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
         broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None)
         status: Any = SimpleNamespace(ended=lambda _site, result, _at, _recorded: self.told.append(result))
