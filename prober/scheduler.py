@@ -110,7 +110,7 @@ class _Crontab(BaseTrigger):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class _Job:
-    """What is run under a name. `acting`: its current run is past the random wait."""
+    """What is run under a name. `acting`: its current run is past the random wait; `leaving`: none begins any more."""
 
     name: str
     points: _Every | _Crontab
@@ -119,6 +119,7 @@ class _Job:
     punctual: bool
     task: asyncio.Task[None] | None = None
     acting: bool = False
+    leaving: bool = False
 
     @property
     def running(self) -> bool:
@@ -165,9 +166,11 @@ class Scheduler:
         )
 
     async def drop(self, name: str) -> None:
-        """Takes a name off the schedule, and waits until its run has ended. It may be added again after that."""
+        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that."""
         job = self._jobs[name]
+        job.leaving = True
         self._timer.remove_job(name)
+        await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
         if job.task is not None:
             await asyncio.wait((job.task,))
         del self._jobs[name]
@@ -200,7 +203,7 @@ class Scheduler:
     def run_now(self, name: str, action: Action | None = None) -> bool:
         """Begins a run that the schedule did not ask for; `action` takes the place of the usual one in it.
 
-        False if one is under way, before `start` and after `stop`.
+        False if one is under way, while the name is dropped, before `start` and after `stop`.
         """
         job = self._jobs[name]
         return self._begin(job, 0.0, action or job.action)
@@ -244,7 +247,7 @@ class Scheduler:
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
-        if job.running or self._stopping or not self._timer.running:
+        if job.running or job.leaving or self._stopping or not self._timer.running:
             return False
         job.acting = False
         job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
