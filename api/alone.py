@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -20,7 +19,6 @@ from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.metrics import Component, Metrics, Scrapes
-from prober.service import own_name
 from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 from prober.status.database import Database, StoreUnavailable
 from prober.status.queries import StatusQueries
@@ -48,7 +46,7 @@ class Alone:
     """What the API knows of a service that it is not: nothing but whether the store answers, which is asked every few seconds."""
 
     def __init__(self, config: Config, database: Database, version: str) -> None:
-        self._instance = config.instance or own_name(socket.gethostname())
+        self._instance = config.name
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
         self._scrapes = Scrapes(self._metrics)

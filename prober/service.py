@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -28,6 +26,7 @@ from prober.config.models import Config, TargetSettings
 from prober.core.indicators import SLICE_S
 from prober.drills.results import DrillReport
 from prober.drills.schedule import FireDrills, drills_of
+from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
@@ -53,7 +52,6 @@ BEAT_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 TELL_S: Final = 5.0
-INSTANCE_LENGTH_MAX: Final = 63
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ class Service:
 
     def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
         self._config, self._environ, self._version = config, environ, version
-        self._instance = config.instance or own_name(socket.gethostname())
+        self._instance = config.name
         self._metrics = Metrics(config.objectives, version)
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
@@ -219,7 +217,9 @@ class Service:
         if self._server is None:
             settings = self._config.embedded
             try:
-                self._server = await self._resources.enter_async_context(EmbeddedServer(settings.port, settings.faults))
+                self._server = await self._resources.enter_async_context(
+                    EmbeddedServer(settings.port, map(parse_fault, settings.faults))
+                )
             except OSError as error:
                 raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
             _log.info("embedded Pub/Sub server on %s", self._server.address)
@@ -299,8 +299,3 @@ class _Regular:
         if now >= self._due_t:
             self._due_t = max(now, self._due_t + self._every_s)
             self._action()
-
-
-def own_name(host: str) -> str:
-    """A host's name as it may stand in the names of topics and in labels: small letters, digits, hyphens."""
-    return re.sub("[^a-z0-9]+", "-", host.lower()).strip("-")[:INSTANCE_LENGTH_MAX].rstrip("-") or "prober"

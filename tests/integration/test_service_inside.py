@@ -13,7 +13,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.service import Service, own_name
+from prober.service import Service
 from tests.unit.api.asking import client_of
 
 PATIENCE_S = 60.0
@@ -135,10 +135,3 @@ def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_
             assert not server.state.admin.feeds
 
     asyncio.run(scenario())
-
-
-@pytest.mark.parametrize(
-    ("host", "name"), [("web-1", "web-1"), ("Web_1.example.com", "web-1-example-com"), ("...", "prober"), ("x" * 99, "x" * 63)]
-)
-def test_a_host_gives_its_name(host: str, name: str) -> None:
-    assert own_name(host) == name

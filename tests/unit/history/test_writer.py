@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from prober.core.verdict import Verdict
 from prober.history import run_log, writer
 from prober.history.arrow import ROW_GROUP_ROWS
 from prober.history.reader import HistoryReader
-from prober.history.spool import Spool, bytes_below
+from prober.history.spool import Spool
 from prober.history.store import HistoryError, Store
 from prober.history.trace import read_trace
 from prober.history.writer import HistoryWriter, spool_root
@@ -376,33 +375,6 @@ def test_a_closed_writer_has_written_everything(tmp_path: Path) -> None:
     assert (state.waiting, state.spool_bytes, state.store_error) == (0, 0, "")
     assert len(list(numbered(tmp_path))) == len(history(GAP))
     assert not list((tmp_path / "_spool").iterdir())
-
-
-def test_who_asks_for_the_state_does_not_look_at_the_spool(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder.record([*history(GAP)])
-    recorder.writer.flush()
-    recorder.writer.measure()
-    waiting = bytes_below(recorder.location / "_spool")
-    monkeypatch.setattr(Path, "rglob", refuse)
-    assert recorder.writer.state().spool_bytes == waiting > 0
-    recorder.writer.measure()  # the disk does not answer: nothing new is known
-    assert recorder.writer.state().spool_bytes == waiting
-
-
-def test_a_thread_looks_at_the_spool_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(tmp_path)
-    looked, known = threading.Event(), recorder.writer.measure
-
-    def look() -> None:
-        known()
-        looked.set()
-
-    monkeypatch.setattr(recorder.writer, "measure", look)
-    recorder.record([*history(GAP)])
-    recorder.writer.start()
-    assert looked.wait(30.0)
-    assert recorder.writer.state().spool_bytes > 0
-    recorder.writer.close()
 
 
 def test_processes_have_names_of_their_own() -> None:
