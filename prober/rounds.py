@@ -17,7 +17,6 @@ from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config
 from prober.config.values import write_duration
-from prober.core.indicators import Indicator
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.ground import Ground
@@ -204,7 +203,6 @@ class Rounds:
 
     def _administered(self, operation: Operation, latency_s: float) -> None:
         self._audience.metrics.administered(operation, latency_s)
-        self._audience.tallies.took(Indicator.CONTROL_PLANE_LATENCY, latency_s)
 
     def _tell(self, result: RunResult) -> None:
         ended_at = wall_s()
