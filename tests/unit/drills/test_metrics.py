@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import isnan
 
+import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.metrics import DrillMetrics, Metrics
-from tests.unit.metrics.scraping import page
+from prober.metrics import DrillMetrics, Metrics, exposition
+from tests.unit.metrics.scraping import embedded, page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
 
@@ -61,3 +64,20 @@ def test_what_a_scrape_shows_is_read_by_drill_and_status() -> None:
     drills.found("control", Kind.ORDER_GAP, Status.VIOLATION)
     assert drills.scraped("drop", ACCUSING) == 3.0
     assert drills.scraped("control", ACCUSING) == 1.0
+
+
+def test_to_read_what_a_scrape_shows_of_drills_nothing_else_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    drills, metrics = drilling()
+    metrics.watch(embedded(), ["t"], ["s"])
+    texts: list[bytes] = []
+
+    def written(registry: Collector) -> bytes:
+        texts.append(generate_latest(registry))
+        return texts[-1]
+
+    monkeypatch.setattr(exposition, "as_text", written)
+    drills.scraped("drop", ACCUSING)
+    (text,) = texts
+    assert {line.partition("{")[0] for line in text.decode().splitlines() if line[0] != "#"} == {
+        "pubsub_prober_drill_findings_total"
+    }

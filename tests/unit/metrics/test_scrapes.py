@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from prober.config import load
-from prober.metrics import Backlog, Metrics, Scrapes, scrapes
+from prober.metrics import Backlog, DeliveryKind, Metrics, Scrapes, exposition, scrapes
 from prober.service import Service
 from tests.unit.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded
 
@@ -124,3 +126,23 @@ def test_what_is_owed_is_asked_on_the_loop_alone(renderings: Renderings) -> None
     run(scenario())
     assert set(asked) == {threading.get_ident()}
     assert set(renderings.threads).isdisjoint(asked)
+
+
+def test_pages_are_whole_while_series_come_and_are_counted() -> None:
+    metrics = Metrics()
+    target = metrics.watch(embedded())
+    pages: list[bytes] = []
+
+    def render() -> None:
+        while b'subscription="s19"' not in (pages[-1] if pages else b""):
+            pages.append(metrics.render(exposition.TEXT_TYPE))
+
+    with ThreadPoolExecutor(1) as thread:
+        rendering = thread.submit(render)
+        for number in range(20):
+            target.subscription(f"s{number}").delivered(DeliveryKind.FIRST, 0.1)
+            metrics.look()
+        rendering.result(PATIENCE_S)
+    for page in pages:
+        for family in text_string_to_metric_families(page.decode()):
+            assert family.type != "unknown"
