@@ -17,7 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.problems import problem
 from prober.config.models import Api, Reads
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
+METRICS_PATH: Final = "/metrics"
+OPEN_PATHS: Final = HEALTH_PATHS | {METRICS_PATH}
 VARIABLE: Final = "ORDERING_PROBER_API__TOKEN"
 BEARER: Final = 'Bearer realm="ordering-prober"'
 BASIC: Final = 'Basic realm="ordering-prober", charset="UTF-8"'

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -19,9 +18,8 @@ from api.server import serve_until, stop_signals
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.metrics import Component, Metrics
-from prober.service import own_name
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.metrics import Component, Metrics, Scrapes
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 from prober.status.database import Database, StoreUnavailable
 from prober.status.queries import StatusQueries
 from prober.status.store import StatusStore
@@ -48,9 +46,10 @@ class Alone:
     """What the API knows of a service that it is not: nothing but whether the store answers, which is asked every few seconds."""
 
     def __init__(self, config: Config, database: Database, version: str) -> None:
-        self._instance = config.instance or own_name(socket.gethostname())
+        self._instance = config.name
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
+        self._scrapes = Scrapes(self._metrics)
         self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
         self._is_prepared = False
@@ -71,13 +70,13 @@ class Alone:
         at, since = wall_s(), self._started_at
         return Snapshot(at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=())
 
-    def run_now(self, site: SiteKey) -> bool:
+    def run_now(self, site: SiteKey) -> RunOrdered:
         """Nothing is probed here."""
         raise KeyError(site)
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape gets."""
-        return self._metrics.expose(accept)
+        return await self._scrapes.page(accept)
 
     def readiness(self) -> Readiness:
         """Whether the store answers."""

@@ -2,7 +2,8 @@
 
 The rate is a token bucket per client address: a full bucket lets a page load all its parts at once, and it fills up again with a steady
 rate. Whoever is behind the same proxy shares one, so the rate is generous; it stops a loop that went wrong, not an attacker with many
-addresses. What an orchestrator and Prometheus ask is exempt, since it must not fail because of others.
+addresses. What an orchestrator asks is exempt, since it must not fail because of others; scrapes have buckets of their own for the same
+reason.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access import OPEN_PATHS
+from api.access import HEALTH_PATHS, METRICS_PATH
 from api.problems import problem
 from prober.clock import monotonic_s
 
@@ -67,7 +68,7 @@ class Limits:
 
     def __init__(self, app: ASGIApp, rate: Rate) -> None:
         self._app = app
-        self._buckets = Buckets(rate)
+        self._buckets, self._scrapes = Buckets(rate), Buckets(rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or refuses it."""
@@ -84,10 +85,16 @@ class Limits:
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length[:20]) > BODY_BYTES_MAX:
             return 413, f"a body may have {BODY_BYTES_MAX:,} bytes", {"Connection": "close"}
-        wait_s = 0.0 if scope["path"] in OPEN_PATHS else self._buckets.wait_s(_client(scope))
+        wait_s = self._wait_s(scope)
         if wait_s > 0.0:
             return 429, "too many requests; ask less often", {"Retry-After": str(ceil(wait_s))}
         return None
+
+    def _wait_s(self, scope: Scope) -> float:
+        if scope["path"] in HEALTH_PATHS:
+            return 0.0
+        buckets = self._scrapes if scope["path"] == METRICS_PATH else self._buckets
+        return buckets.wait_s(_client(scope))
 
 
 def _bounded(receive: Receive) -> Receive:

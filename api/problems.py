@@ -41,12 +41,12 @@ class Problem(BaseModel):
     instance: str = Field(default="", description="The path of the request.", examples=["/api/v1/nonsense"])
 
 
-DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {
-    "default": {
-        "description": "An error, as problem details (RFC 9457).",
-        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
-    }
-}
+def documented(description: str) -> dict[str, Any]:
+    """The entry of an error in the OpenAPI document."""
+    return {"description": description, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
+
+
+DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {"default": documented("An error, as problem details (RFC 9457).")}
 """The entry of every operation in the OpenAPI document."""
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 
 
 class View(Protocol):
-    """The service, as the API sees it. Every method answers at once, from memory, on the event loop."""
+    """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once."""
 
     def snapshot(self) -> Snapshot:
         """How everything stands now, as far as this process knows by itself; one that does not probe knows of no site."""
         ...
 
-    def run_now(self, site: SiteKey) -> bool:
-        """Begins a run at a site beyond its schedule. False: one is under way. KeyError: this process has no such site."""
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run at a site beyond its schedule, or says why none begins. KeyError: this process has no such site."""
         ...
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
-        """What a scrape with this Accept header gets: content type and body."""
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
+        """What a scrape with this Accept header gets: content type and body. Written beside the loop, at most once a second."""
         ...
 
     def readiness(self) -> Readiness:

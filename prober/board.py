@@ -80,8 +80,13 @@ class Board:
         self._records[site.key].skip(SkippedRun(reason, at))
 
     def started(self, site: Site, at: float) -> None:
-        """A run began."""
-        self._records[site.key].running_since = at
+        """A run began, on the topic and subscription that the site names."""
+        record = self._records[site.key]
+        record.site, record.running_since = site, at
+
+    def over(self, site: Site) -> None:
+        """No run is under way any more. What came of it, if it counts, is told by `ended`."""
+        self._records[site.key].running_since = None
 
     def ended(self, site: Site, result: RunResult, at: float) -> None:
         """A run ended. Its checks count for the objectives of its target."""

@@ -19,6 +19,7 @@ from prober.config.models import Config, TargetSettings
 from prober.core.explain import explain
 from prober.core.findings import Status
 from prober.core.verdict import Verdict, worst
+from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.ground import Ground
 from prober.results import RunResult
@@ -127,7 +128,7 @@ def _row(result: RunResult) -> dict[str, object]:
 async def _endpoint(config: Config, settings: TargetSettings, order: Order, environ: Mapping[str, str]) -> AsyncIterator[Endpoint]:
     """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started."""
     if is_embedded(settings, environ, order.endpoint):
-        async with EmbeddedServer(config.embedded.port, config.embedded.faults) as server:
+        async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
             yield Endpoint(server.address, secure=False)
     else:
         yield resolve_endpoint(settings.endpoint, environ, order.endpoint)

@@ -30,7 +30,9 @@ ABANDONED_AFTER_S: Final = 24 * 3600.0
 Administered = Callable[[Operation, float], None]
 """Told how long each administration call took that succeeded, in seconds."""
 
-_NAME: Final = re.compile(r"projects/[^/]+/(?:topics|subscriptions)/okp-.*-([0-9a-f]{8})-[0-9a-f]{6}")
+_CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
+_NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{_CHANGING}")
+_SHORT_NAME: Final = re.compile(rf"(okp-.*){_CHANGING}")
 
 
 class Ground:
@@ -121,6 +123,12 @@ class Ground:
         began_t = monotonic_s()
         yield
         self._administered(operation, monotonic_s() - began_t)
+
+
+def steady_name(name: str) -> str | None:
+    """A short name of a topic or subscription of ours without the part that changes, as metrics have it; None for any other name."""
+    found = _SHORT_NAME.fullmatch(name)
+    return None if found is None else found[1]
 
 
 async def sweep(admin: Admin, project: str, now: float) -> int:

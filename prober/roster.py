@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from prober.board import Board
@@ -15,12 +16,16 @@ from prober.config.models import Config
 from prober.core.indicators import Indicator
 from prober.metrics import Backlog, Component, Skip
 from prober.rounds import Audience, Post, Rounds
+from prober.runner import new_run_id
 from prober.scheduler import Scheduler
-from prober.snapshot import SiteKey
+from prober.snapshot import RunOrdered, SiteKey
 
 STOP_GRACE_S: Final = 5.0
 LEAVE_TIMEOUT_S: Final = 5.0
 SCHEDULER_SILENT_MAX_S: Final = 10.0
+
+UNDER_WAY: Final = "a run is under way"
+NO_MORE: Final = "this prober begins no runs now: it starts, stops, or gives the probe up to another"
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +60,7 @@ class Roster:
         """Begins to work at a site: its runs are scheduled from now on."""
         post = self._posts[name]
         rounds = self._rounds[name] = Rounds(self._config, post, self._audiences[post.site.target.name])
-        self._board.watched(post.shown, wall_s())
+        self._board.watched(rounds.shown, wall_s())
         settings = post.site.settings
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
 
@@ -80,9 +85,20 @@ class Roster:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
                 await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
 
-    def run_now(self, site: SiteKey) -> bool:
-        """Begins a run beyond the schedule; False if one is under way. KeyError: this prober does not work there."""
-        return self._scheduler.run_now(self._rounds[self._names[site]].post.site.name)
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
+
+        KeyError: this prober does not work there.
+        """
+        name = self._names[site]
+        rounds = self._rounds[name]
+        maintenance = rounds.maintenance()
+        if maintenance is not None:
+            return RunOrdered(None, f"under maintenance: {maintenance}" if maintenance else "under maintenance")
+        run_id = new_run_id(rounds.post.site.probe)
+        if self._scheduler.run_now(name, partial(rounds.go, run_id)):
+            return RunOrdered(run_id)
+        return RunOrdered(None, UNDER_WAY if self._scheduler.running(name) else NO_MORE)
 
     # --- how it goes ---------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config
 from prober.config.values import write_duration
-from prober.core.indicators import Indicator
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.ground import Ground
@@ -70,7 +69,7 @@ class Post:
 
     @property
     def shown(self) -> snapshot.Site:
-        """The site as the board shows it."""
+        """The site as the board shows it, before anything is made there."""
         site, target, schedule = self.site, self.site.target, self.site.settings.schedule
         return snapshot.Site(
             target=target.name,
@@ -106,6 +105,12 @@ class Rounds:
         """What its topics and subscriptions are called in metrics: their names without the part that changes."""
         return self._ground.name
 
+    @property
+    def shown(self) -> snapshot.Site:
+        """The site as the board shows it, with the topic and subscription of the run under way, or else of the next one."""
+        place = self._ground.place
+        return replace(self.post.shown, topic=place.topic, subscription=place.subscription)
+
     def backlog(self) -> Backlog:
         """What is owed right now."""
         return self._ground.ledger.backlog(monotonic_s())
@@ -120,14 +125,22 @@ class Rounds:
         longest_s = self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
         return self._running_since_t is not None and monotonic_s() - self._running_since_t > longest_s
 
-    async def go(self) -> None:
-        """One run, unless the target is under maintenance; one that ends under maintenance is not counted."""
+    def maintenance(self) -> str | None:
+        """Why the target is under maintenance now, which may be empty; None: it is not. The board hears of it."""
+        now = wall_s()
+        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
+        reason = None if window is None else window.reason
+        self._audience.board.under_maintenance(self.post.shown, reason, now)
+        return reason
+
+    async def go(self, run_id: str = "") -> None:
+        """One run, of that id if it has one already, unless the target is under maintenance; one that ends so is not counted."""
         post, audience = self.post, self._audience
-        if self._under_maintenance():
+        if self.maintenance() is not None:
             audience.metrics.skipped(post.site.probe, Skip.MAINTENANCE)
             return
         seed = secrets.randbits(32)
-        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed)
+        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed, run_id)
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
         measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar, post.site.probe)
         run.listen(measurements.listen)
@@ -138,17 +151,19 @@ class Rounds:
             self.age()
         finally:
             self._measurements = None
-        if not self._under_maintenance():
-            measurements.ended(result)
-            result = replace(result, durations=measurements.durations())
-            self._tell(result)
-            audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
-            await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
+        if self.maintenance() is not None:
+            _log.info("%s: run %s ended under maintenance and does not count", post.site.name, run.run_id)
+            return
+        measurements.ended(result)
+        result = replace(result, durations=measurements.durations())
+        self._tell(result)
+        audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
+        await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
 
     async def _carry_out(self, run: Run, seed: int) -> RunResult:
         """The run itself; recorded in the history, if there is one."""
         self._running_since_t, started_at = monotonic_s(), wall_s()
-        self._audience.board.started(self.post.shown, started_at)
+        self._audience.board.started(self.shown, started_at)
         log = self._begin_log(run, seed, started_at)
         try:
             result = await run.carry_out()
@@ -157,6 +172,7 @@ class Rounds:
             return result
         finally:
             self._running_since_t = None
+            self._audience.board.over(self.post.shown)
             if log is not None:
                 log.release()
 
@@ -187,13 +203,6 @@ class Rounds:
 
     def _administered(self, operation: Operation, latency_s: float) -> None:
         self._audience.metrics.administered(operation, latency_s)
-        self._audience.tallies.took(Indicator.CONTROL_PLANE_LATENCY, latency_s)
-
-    def _under_maintenance(self) -> bool:
-        now = wall_s()
-        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
-        self._audience.board.under_maintenance(self.post.shown, None if window is None else window.reason, now)
-        return window is not None
 
     def _tell(self, result: RunResult) -> None:
         ended_at = wall_s()

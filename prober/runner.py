@@ -45,13 +45,20 @@ class Run:
     """One run of a probe on a target.
 
     ground   where it takes place; used by one run at a time.
-    run_id   unique; also the epoch of its messages.
+    run_id   unique; also the epoch of its messages. By default it is made here.
     """
 
     def __init__(
-        self, probe: Probe, broker: Broker, target: Target, ground: Ground, workload: Workload | None = None, seed: int = 0
+        self,
+        probe: Probe,
+        broker: Broker,
+        target: Target,
+        ground: Ground,
+        workload: Workload | None = None,
+        seed: int = 0,
+        run_id: str = "",
     ) -> None:
-        self.run_id = f"{probe.name}-{token_hex(6)}"
+        self.run_id = run_id or new_run_id(probe.name)
         self._probe, self._broker, self._target, self._ground = probe, broker, target, ground
         self._workload, self._seed = workload or probe.workload, seed
         self._place = ground.place
@@ -160,6 +167,11 @@ class Run:
             part=self._target.part,
             clock_offset_s=started_at - started_t,
         )
+
+
+def new_run_id(probe: str) -> str:
+    """A name for a run that no other run of any prober has."""
+    return f"{probe}-{token_hex(6)}"
 
 
 def _vacuous(probe: Probe, counters: Mapping[str, int]) -> str:

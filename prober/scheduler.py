@@ -109,7 +109,7 @@ class _Crontab(BaseTrigger):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class _Job:
-    """What is run under a name. `acting`: its current run is past the random wait."""
+    """What is run under a name. `acting`: its current run is past the random wait; `leaving`: none begins any more."""
 
     name: str
     points: _Every | _Crontab
@@ -118,6 +118,7 @@ class _Job:
     punctual: bool
     task: asyncio.Task[None] | None = None
     acting: bool = False
+    leaving: bool = False
 
     @property
     def running(self) -> bool:
@@ -164,9 +165,11 @@ class Scheduler:
         )
 
     async def drop(self, name: str) -> None:
-        """Takes a name off the schedule, and waits until its run has ended. It may be added again after that."""
+        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that."""
         job = self._jobs[name]
+        job.leaving = True
         self._timer.remove_job(name)
+        await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
         if job.task is not None:
             await asyncio.wait((job.task,))
         del self._jobs[name]
@@ -196,9 +199,13 @@ class Scheduler:
         """Whether a run is under way, its random wait included."""
         return self._jobs[name].running
 
-    def run_now(self, name: str) -> bool:
-        """Begins a run that the schedule did not ask for. False if one is under way, before `start` and after `stop`."""
-        return self._begin(self._jobs[name], 0.0)
+    def run_now(self, name: str, action: Action | None = None) -> bool:
+        """Begins a run that the schedule did not ask for; `action` takes the place of the usual one in it.
+
+        False if one is under way, while the name is dropped, before `start` and after `stop`.
+        """
+        job = self._jobs[name]
+        return self._begin(job, 0.0, action or job.action)
 
     def alive(self, within_s: float) -> bool:
         """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
@@ -230,7 +237,7 @@ class Scheduler:
         """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
         delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
-        if not self._begin(job, delay_s):
+        if not self._begin(job, delay_s, job.action):
             self._listener.skipped(job.name, Skip.OVERLAP)
 
     async def _beat(self) -> None:
@@ -238,18 +245,18 @@ class Scheduler:
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
-    def _begin(self, job: _Job, delay_s: float) -> bool:
-        if job.running or self._stopping or not self._timer.running:
+    def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
+        if job.running or job.leaving or self._stopping or not self._timer.running:
             return False
         job.acting = False
-        job.task = asyncio.create_task(self._run(job, delay_s), name=job.name)
+        job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
         return True
 
-    async def _run(self, job: _Job, delay_s: float) -> None:
+    async def _run(self, job: _Job, delay_s: float, action: Action) -> None:
         try:
             await asyncio.sleep(delay_s)
             job.acting = True
-            await job.action()
+            await action()
         except asyncio.CancelledError as error:
             if not self._stopping:  # it came from within the action
                 self._listener.failed(job.name, error)

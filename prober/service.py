@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -28,17 +26,18 @@ from prober.config.models import Config, TargetSettings
 from prober.core.indicators import SLICE_S
 from prober.drills.results import DrillReport
 from prober.drills.schedule import FireDrills, drills_of
+from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.ground import RENEWED_AFTER_S, sweep
 from prober.history.writer import HistoryWriter
-from prober.metrics import Component, Health, Metrics
+from prober.metrics import Component, Health, Metrics, Scrapes
 from prober.nightly import NightlyReports
 from prober.roster import Roster
 from prober.rounds import Audience, Post
 from prober.sharing import LEASE_S, Sharing
 from prober.sites import is_embedded, sites_of
-from prober.snapshot import Readiness, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 from prober.status.database import Database, StatusError
 from prober.status.dossiers import Prober
 from prober.status.leases import Leases
@@ -53,18 +52,18 @@ BEAT_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 TELL_S: Final = 5.0
-INSTANCE_LENGTH_MAX: Final = 63
 
 _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All of it; see the head of this file. Its methods answer at once, from memory, on the event loop."""
+    """All of it; see the head of this file. Its methods answer from memory, on the event loop."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
         self._config, self._environ, self._version = config, environ, version
-        self._instance = config.instance or own_name(socket.gethostname())
+        self._instance = config.name
         self._metrics = Metrics(config.objectives, version)
+        self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = Tracing(config.telemetry, version)
         self._resources = AsyncExitStack()
@@ -98,9 +97,9 @@ class Service:
                 self._board.counted(target, objective, total)
         return self._board.snapshot(wall_s(), self._troubles())
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape with this Accept header gets: content type and body."""
-        return self._metrics.expose(accept)
+        return await self._scrapes.page(accept)
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
@@ -131,8 +130,8 @@ class Service:
         """How the fire drills stand."""
         return self._drills.report
 
-    def run_now(self, site: SiteKey) -> bool:
-        """Begins a run at a site beyond its schedule; False if one is under way. KeyError: there is no such site."""
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
         return self._roster.run_now(site)
 
     def _troubles(self) -> tuple[str, ...]:
@@ -218,7 +217,9 @@ class Service:
         if self._server is None:
             settings = self._config.embedded
             try:
-                self._server = await self._resources.enter_async_context(EmbeddedServer(settings.port, settings.faults))
+                self._server = await self._resources.enter_async_context(
+                    EmbeddedServer(settings.port, map(parse_fault, settings.faults))
+                )
             except OSError as error:
                 raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
             _log.info("embedded Pub/Sub server on %s", self._server.address)
@@ -298,8 +299,3 @@ class _Regular:
         if now >= self._due_t:
             self._due_t = max(now, self._due_t + self._every_s)
             self._action()
-
-
-def own_name(host: str) -> str:
-    """A host's name as it may stand in the names of topics and in labels: small letters, digits, hyphens."""
-    return re.sub("[^a-z0-9]+", "-", host.lower()).strip("-")[:INSTANCE_LENGTH_MAX].rstrip("-") or "prober"

@@ -128,6 +128,14 @@ class FailingFinding:
     finding_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RunOrdered:
+    """What became of the wish for a run at a site. `run_id`: the run that begins now; None: none does, and `reason` says why."""
+
+    run_id: str | None
+    reason: str = ""
+
+
 class SkippedRun(NamedTuple):
     """A run that the schedule asked for and that did not start."""
 

@@ -3,7 +3,8 @@
 One trace per run. Its root is the run, with the verdict, the counts, and the findings as events. Below it lie the publishes and the
 deliveries (`episodes`); a delivery links to the publish that it came from. Names and attributes are those of the semantic conventions
 for messaging and Google Cloud Pub/Sub (in development; opentelemetry.io/docs/specs/semconv/messaging), and `prober.*` for what they
-have no name for. Payloads are not in it.
+have no name for. Payloads are not in it. The names of spans are `run PROBE`, `publish` and `process`, no others: what differs from run to
+run stands in attributes, the run's id in those of every span.
 
 A run that did not pass is always traced, of the others the configured share. Since that is decided at the end, while measurements want
 to refer to the trace earlier, its id follows from the run's: `trace_id_of`.
@@ -35,6 +36,7 @@ from prober.core.explain import explain
 from prober.core.verdict import Verdict
 from prober.episodes import Episode, Identity, episodes_of, publish_identity
 from prober.errors import ConfigError
+from prober.ground import steady_name
 from prober.judgement import FAILING, Made
 from prober.metrics.labels import PublishOutcome
 from prober.results import RunResult
@@ -45,6 +47,8 @@ FINDINGS_MAX: Final = 100
 """Findings per trace; the rest is counted."""
 QUEUE_MAX: Final = 4 * (SPANS_MAX + 1)
 """Spans that wait for the collector. Beyond that the oldest are dropped, which is logged."""
+PUBLISH: Final = "publish"
+PROCESS: Final = "process"
 TEXT_MAX: Final = 4096
 """Characters of an attribute."""
 EXPORTER: Final = "opentelemetry.exporter.otlp.proto.grpc.exporter"
@@ -129,7 +133,7 @@ class Tracing:
             began = episode.began
             origin = publishes.get(publish_identity(began)) if isinstance(began, Delivered) else None
             span = self._tracer.start_span(
-                run.name_of(episode),
+                PROCESS if isinstance(began, Delivered) else PUBLISH,
                 inside,
                 SpanKind.CONSUMER if isinstance(began, Delivered) else SpanKind.PRODUCER,
                 run.attributes_of(episode),
@@ -165,8 +169,8 @@ class _RunTrace:
     def __init__(self, result: RunResult, offset_s: float) -> None:
         self._result = result
         self._offset_s = offset_s
-        self._topic = _ResourceName(result.topic, result.run_id)
-        self._subscription = _ResourceName(result.subscription, result.run_id)
+        self._topic = _ResourceName(result.topic)
+        self._subscription = _ResourceName(result.subscription)
         self.started_ns = _ns(result.started_at)
         self.ended_ns = _ns(result.started_at + result.duration_s)
 
@@ -209,12 +213,6 @@ class _RunTrace:
             root.add_event(finding.kind, attributes, self.ns(finding.t))
         root.set_attribute("prober.findings_omitted", sum(self._result.counts.values()) - len(shown))
 
-    def name_of(self, episode: Episode) -> str:
-        """The operation and what it is done on."""
-        if isinstance(episode.began, Delivered):
-            return f"process {self._subscription.template}"
-        return f"publish {self._topic.template}"
-
     def attributes_of(self, episode: Episode) -> Attributes:
         """Those of a publish or a delivery. What is empty is left out."""
         began = episode.began
@@ -224,19 +222,20 @@ class _RunTrace:
             "gcp.project_id": self._topic.project,
             "messaging.gcp_pubsub.message.ordering_key": began.key,
             "messaging.message.id": episode.message_id,
+            "prober.run_id": self._result.run_id,
             "prober.epoch": began.epoch,
             "prober.seq": began.seq,
             "prober.generation": began.generation,
             "prober.outcome": episode.outcome,
         }
-        if self._topic.template != self._topic.name:
+        if self._topic.template is not None:
             attributes |= {"messaging.destination.template": self._topic.template, "messaging.destination.temporary": True}
         attributes |= self._of_delivery(episode, began) if isinstance(began, Delivered) else _of_publish(episode, began)
         return {name: value for name, value in attributes.items() if value != ""}
 
     def _of_delivery(self, episode: Episode, began: Delivered) -> Attributes:
         attributes: Attributes = {
-            "messaging.operation.name": "process",
+            "messaging.operation.name": PROCESS,
             "messaging.operation.type": "process",
             "messaging.destination.subscription.name": self._subscription.name,
             "messaging.client.id": episode.subscriber,
@@ -249,7 +248,7 @@ class _RunTrace:
 
 
 def _of_publish(episode: Episode, began: PublishInvoked) -> Attributes:
-    attributes: Attributes = {"messaging.operation.name": "publish", "messaging.operation.type": "send"}
+    attributes: Attributes = {"messaging.operation.name": PUBLISH, "messaging.operation.type": "send"}
     if began.size:
         attributes["messaging.message.body.size"] = began.size
     if episode.outcome is PublishOutcome.REJECTED:
@@ -262,12 +261,13 @@ def _ns(seconds: float) -> int:
 
 
 class _ResourceName:
-    """A topic or subscription by its parts. `template` is the same in all runs, as names of spans should be."""
+    """A topic or subscription by its parts. `template` is the same for all that one site uses in turn; None: it is not of ours."""
 
-    def __init__(self, full_name: str, run_id: str) -> None:
+    def __init__(self, full_name: str) -> None:
         self.project = full_name.removeprefix("projects/").partition("/")[0]
         self.name = full_name.rpartition("/")[2]
-        self.template = self.name.replace(run_id, "{run_id}")
+        steady = steady_name(self.name)
+        self.template = None if steady is None else f"{steady}-{{made}}"
 
 
 # --- to the collector --------------------------------------------------------------------------------------------------------

@@ -59,7 +59,11 @@ class Begun(Answer):
     part: Part
     """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     begun: bool
-    """True: a run has begun. False: one was under way."""
+    """Whether a run has begun."""
+    run_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02b7d4"])]
+    """The run that has begun; null: none has."""
+    reason: Annotated[str, Field(examples=["a run is under way"])]
+    """Why none has begun, such as maintenance; empty if one has."""
 
 
 class RunsBegun(Answer):

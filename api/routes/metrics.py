@@ -15,7 +15,7 @@ def router(view: View) -> APIRouter:
     @routes.get("/metrics", response_class=PlainTextResponse, response_description="The metrics.")
     async def metrics(request: Request) -> Response:
         """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
-        content_type, body = view.metrics(request.headers.get("accept", ""))
+        content_type, body = await view.metrics(request.headers.get("accept", ""))
         return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
     return routes

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
+from api import problems
 from api.answering import Answering
 from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
 from api.models.sites import Site, SiteState
@@ -17,9 +18,10 @@ from api.standing import Standing
 from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
-from prober.snapshot import SiteSnapshot, Snapshot
+from prober.snapshot import RunOrdered, SiteKey, SiteSnapshot, Snapshot
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
+REASONS_SHOWN_MAX: Final = 10
 TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api.access` looks at it before anything is done.")
 
 ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
@@ -43,23 +45,29 @@ def router(answering: Answering, standing: Standing, view: View) -> APIRouter:
             raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
         return await answering.answer(request, lambda: _detail(snapshot, name))
 
-    @routes.post("/probes/{name}/runs", status_code=202, response_description="What became of it.", dependencies=[Security(TOKEN)])
+    @routes.post(
+        "/probes/{name}/runs",
+        status_code=202,
+        response_description="A run has begun at one site at least.",
+        responses={409: problems.documented("No run has begun anywhere; why, site by site. Or another prober has these sites.")},
+        dependencies=[Security(TOKEN)],
+    )
     async def run_now(
         name: ProbeName, _: Annotated[Question, Query()], order: Annotated[RunOrder | None, WHOLE_BODY] = None
     ) -> RunsBegun:
-        """Begins a run at each site of a probe that this process probes, beyond the schedule, unless one is under way there.
+        """Begins a run at each site of a probe that this process probes, beyond the schedule, where one can begin.
 
-        Needs the token: `Authorization: Bearer TOKEN`. The runs appear in `/api/v1/runs` when they have ended.
+        None begins where one is under way, nor under maintenance. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
+        under their ids in `/api/v1/runs` when they have ended; those that end under maintenance do not count, and do not appear.
         """
         order = order or RunOrder()
         mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
         if not mine:
             raise _nobody_runs(name, order, await standing.snapshot())
-        begun = tuple(
-            Begun(target=key.target, vantage=key.vantage, part=key.part, begun=view.run_now(key))
-            for key in (site.site.key for site in mine)
-        )
-        return RunsBegun(probe=name, sites=begun)
+        sites = tuple(_begun(key, view.run_now(key)) for key in (site.site.key for site in mine))
+        if not any(site.begun for site in sites):
+            raise _none_begun(sites)
+        return RunsBegun(probe=name, sites=sites)
 
     return routes
 
@@ -101,6 +109,24 @@ def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
 
 def _names(snapshot: Snapshot) -> str:
     return ", ".join(dict.fromkeys(site.site.probe for site in snapshot.sites)) or "none"
+
+
+def _begun(key: SiteKey, ordered: RunOrdered) -> Begun:
+    return Begun(
+        target=key.target,
+        vantage=key.vantage,
+        part=key.part,
+        begun=ordered.run_id is not None,
+        run_id=ordered.run_id,
+        reason=ordered.reason,
+    )
+
+
+def _none_begun(sites: Sequence[Begun]) -> HTTPException:
+    """Why no run has begun anywhere; so many sites are named."""
+    why = [f"{'/'.join(filter(None, (site.target, site.vantage, site.part)))}: {site.reason}" for site in sites[:REASONS_SHOWN_MAX]]
+    more = [f"and {len(sites) - REASONS_SHOWN_MAX} more"] if len(sites) > REASONS_SHOWN_MAX else []
+    return HTTPException(409, f"no run has begun: {'; '.join(why + more)}")
 
 
 def _nobody_runs(name: str, order: RunOrder, snapshot: Snapshot) -> HTTPException:

@@ -36,7 +36,9 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
         def make() -> RunDetail:
             record = archive.queries.run(run_id)
             if record is None:
-                raise HTTPException(404, f"no run is called {run_id}; it may not have ended, or not be kept any more")
+                raise HTTPException(
+                    404, f"no run is called {run_id}; it may not have ended, have ended under maintenance, or not be kept any more"
+                )
             return RunDetail.of(record)
 
         return await answering.answer(request, make)

@@ -37,9 +37,7 @@ def _calls() -> Panel:
 
 
 def _by_operation(limits: Limits) -> Panel:
-    words = Words(
-        "99 % by operation", "The 99 % quantile of the duration, by operation. The dashed line is the objective's threshold."
-    )
+    words = Words("99 % by operation", "The 99 % quantile of the duration, by operation.")
     look = Look(SECONDS, limits.duration(Indicator.CONTROL_PLANE_LATENCY))
     return graph(words, look, Query(quantile(0.99, families.CONTROL_PLANE_LATENCY, "operation")))
 

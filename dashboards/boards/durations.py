@@ -26,9 +26,9 @@ def quantiles(durations: Durations, limits: Limits, width: int) -> Panel:
     """Median, 95 % and 99 %, with single runs as dots."""
     words = Words(
         f"{durations.name}: quantiles",
-        f"{durations.meaning} Estimated from buckets; the dashed line is the objective's threshold. Dots are single messages or calls: "
+        f"{durations.meaning} Estimated from buckets{_line(durations, limits)}. Dots are single messages or calls: "
         "they name the run and, if traces are collected, lead to its trace.",
-        durations.runbooks,
+        _runbooks(durations, limits),
     )
     asked = [
         Query(quantile(at, durations.family), name, exemplars=at == 0.99)
@@ -37,12 +37,12 @@ def quantiles(durations: Durations, limits: Limits, width: int) -> Panel:
     return graph(words, Look(SECONDS, limits.duration(durations.indicator), width=width), *asked)
 
 
-def distribution(durations: Durations, width: int) -> Panel:
+def distribution(durations: Durations, limits: Limits, width: int) -> Panel:
     """The heatmap."""
     words = Words(
         f"{durations.name}: distribution",
         f"{durations.meaning} How many fell into each bucket. Two bands mean that two different things happen.",
-        durations.runbooks,
+        _runbooks(durations, limits),
     )
     asked = Query(total(increase(select(durations.family, "_bucket")), "le"), "{{le}}", exemplars=True)
     return buckets(words, Look(SECONDS, width=width), asked)
@@ -53,7 +53,7 @@ def broken_down(durations: Durations, limits: Limits, width: int) -> Panel:
     words = Words(
         f"{durations.name}: 99 % by choice",
         f"{durations.meaning} The 99 % quantile, broken down by what is chosen above.",
-        durations.runbooks,
+        _runbooks(durations, limits),
     )
     return graph(
         words, Look(SECONDS, limits.duration(durations.indicator), width=width), Query(quantile(0.99, durations.family, BY))
@@ -79,4 +79,18 @@ def everything(durations: Durations, limits: Limits) -> tuple[Panel, ...]:
     """All of the above: two lines of two, or without an objective one of three."""
     slow = too_slow(durations, limits)
     width = 12 if slow else 8
-    return (quantiles(durations, limits, width), distribution(durations, width), broken_down(durations, limits, width), *slow)
+    return (
+        quantiles(durations, limits, width),
+        distribution(durations, limits, width),
+        broken_down(durations, limits, width),
+        *slow,
+    )
+
+
+def _line(durations: Durations, limits: Limits) -> str:
+    return "" if limits.threshold_s(durations.indicator) is None else "; the dashed line is the objective's threshold"
+
+
+def _runbooks(durations: Durations, limits: Limits) -> tuple[str, ...]:
+    """Those about the objective, if there is one."""
+    return () if limits.threshold_s(durations.indicator) is None else durations.runbooks

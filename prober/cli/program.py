@@ -6,47 +6,63 @@ Every error that a user can cause is one line on standard error; the exit codes 
 
 from __future__ import annotations
 
-import asyncio
 import io
-import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, Final
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
-from prober.brokers.base import Vantage
-from prober.check import Order, as_json, exit_code
-from prober.check import check as run_check
-from prober.cli.alerts import alerts
-from prober.cli.api import api
-from prober.cli.bars import while_probing, while_reading
-from prober.cli.drill import drill
-from prober.cli.history import Since, Until, history_app, span_of
 from prober.cli.version import own_version
-from prober.config.loading import load, show
-from prober.config.values import duration_s
-from prober.embedded.command import describe_faults, read_faults, serve
-from prober.embedded.faults import FaultError
-from prober.errors import BrokerError, ConfigError
+from prober.errors import BrokerError, ProberError
 from prober.garbage import collect_rarely
-from prober.history.store import HistoryError
-from prober.logs import set_up as set_up_logs
-from prober.objectives import as_json as objectives_as_json
-from prober.objectives import as_text as objectives_as_text
-from prober.probes.catalogue import PROBES
-from prober.run import run as run_service
-from prober.status.database import StatusError
-from prober.verify import ExitCode, Format
-from prober.verify import verify as verify_files
-from prober.verify_history import Question, is_history, verify_history
+from prober.verify import ExitCode
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
-PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+_COMMANDS: Final = {
+    "run": "commands:run",
+    "verify": "commands:verify",
+    "check": "commands:check",
+    "embedded": "commands:embedded",
+    "faults": "commands:faults",
+    "probes": "commands:probes",
+    "slos": "commands:slos",
+    "alerts": "alerts:alerts",
+    "api": "api:api",
+    "drill": "drill:drill",
+    "history": "history:history_app",
+    "config": "commands:config_app",
+}
+"""Where each command is: a module next to this one, and a function or an application in it."""
+
+
+class _Commands(TyperGroup):
+    """Imports a command when it is asked for: the API in a process of its own needs nothing that probes."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        names: dict[str, Any] = dict.fromkeys(_COMMANDS)  # nobody but `get_command` asks for what is behind them
+        self.commands = names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # its types are private to typer
+        """The command of a name; None if there is none."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(f"prober.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(cmd_name)(found)
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,128 +81,6 @@ def program(
     """Checks what Google Cloud Pub/Sub promises about ordering keys."""
 
 
-@app.command()
-def run(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
-) -> None:
-    """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
-    settings = load(config, os.environ)
-    set_up_logs(settings.telemetry, sys.stderr)
-    asyncio.run(run_service(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
-
-
-@app.command()
-def verify(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
-    ],
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the smallest history behind each finding as a diagram.")] = False,
-    key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
-    subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
-    since: Since = None,
-    until: Until = None,
-) -> None:
-    """Judge recorded histories: trace files, or a history that the service has written.
-
-    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
-    """
-    try:
-        if len(files) == 1 and is_history(files[0]):
-            code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
-        else:
-            code = int(verify_files(files, output, explain=explain, watch=while_reading))
-    except BrokenPipeError:
-        # Python would complain once more while it shuts down and flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = PIPE_CLOSED
-    raise typer.Exit(code)
-
-
-@app.command()
-def check(
-    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
-    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Go on for this long: 30s, 5m.")] = "",
-    endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
-    vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
-    seed: Annotated[int, typer.Option(help="Repeats what is random in the experiments.")] = 0,
-) -> None:
-    """Run the probes once and print the verdict of each.
-
-    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
-    """
-    settings = load(config, os.environ)
-    if unknown := set(probe or ()) - set(PROBES):
-        raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
-    order = Order(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
-    with while_probing() as (begin, tell):
-        shown = tell if output is Format.TEXT else lambda _: None
-        results = asyncio.run(run_check(settings, order, os.environ, shown, begin))
-    if output is Format.JSON:
-        print(as_json(results))
-    raise typer.Exit(int(exit_code(results)))
-
-
-@app.command()
-def embedded(
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
-    fault: Annotated[list[str] | None, typer.Option("--fault", metavar="SPEC", help="Such as drop:p=0.1,key=orders-*")] = None,
-    admin_port: Annotated[int | None, typer.Option(help="Also listen for drills over HTTP here; 0 takes a free one.")] = None,
-) -> None:
-    """Run only the embedded Pub/Sub server, right or wrong on purpose."""
-    try:
-        asyncio.run(serve(port, read_faults(fault or ()), admin_port))
-    except OSError as error:
-        raise ConfigError(f"cannot listen on port {port}: {error}; name another with --port") from error
-
-
-@app.command()
-def faults() -> None:
-    """Explain the faults that the embedded server can inject, and what must find each."""
-    print(describe_faults(), end="")
-
-
-@app.command()
-def probes() -> None:
-    """List the probes and the promise that each tests."""
-    for known in PROBES.values():
-        print(f"{known.name}\n    {known.promise}")
-
-
-@app.command()
-def slos(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
-    output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
-) -> None:
-    """List the objectives, what each counts, and when a counted thing is bad."""
-    objectives = load(config, os.environ).objectives
-    print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
-
-
-app.command()(alerts)
-app.command()(api)
-app.command()(drill)
-app.add_typer(history_app, name="history")
-
-config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)
-app.add_typer(config_app, name="config")
-
-
-@config_app.command("show")
-def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
-    """Print the complete configuration, secrets masked."""
-    print(show(load(file, os.environ)), end="")
-
-
-@config_app.command("check")
-def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Validate a configuration file; all problems are told together."""
-    load(file, os.environ)
-    print(f"{file}: valid")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
     collect_rarely()
@@ -198,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokerError as trouble:
         print(f"{PROGRAM}: {trouble}", file=sys.stderr)
         return ExitCode.UNKNOWN
-    except (ConfigError, FaultError, HistoryError, StatusError) as wrong:
+    except ProberError as wrong:
         print(f"{PROGRAM}: {wrong}", file=sys.stderr)
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:

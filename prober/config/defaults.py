@@ -44,7 +44,6 @@ SLOS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "publish_latency": {"indicator": "publish_latency", "objective": "99%", "threshold": "500ms"},
         "end_to_end_latency": {"indicator": "end_to_end_latency", "objective": "99%", "threshold": "1s"},
         "oldest_unacked_message_age": {"indicator": "oldest_unacked_message_age", "objective": "99%", "threshold": "60s"},
-        "control_plane_latency": {"indicator": "control_plane_latency", "objective": "99%", "threshold": "5s"},
         "stalled_keys": {"indicator": "stalled_keys", "objective": "99.9%"},
     }
 )

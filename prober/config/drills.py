@@ -12,7 +12,6 @@ from prober.config.cron import Cron
 from prober.config.problems import did_you_mean, from_pydantic, report
 from prober.config.section import Section
 from prober.config.values import Cronline, HttpUrl, Port, Positive, Written, write_duration
-from prober.embedded.fault_catalogue import CATALOGUE
 from prober.errors import ConfigError
 
 CONTROL: Final = "control"
@@ -22,6 +21,9 @@ GAP_MAX: Final = timedelta(days=7)
 
 
 def _drill(name: str) -> str:
+    # Here and not above: who configures no drill, such as the API in a process of its own, needs nothing of the server.
+    from prober.embedded.fault_catalogue import CATALOGUE
+
     known = {*CATALOGUE, CONTROL}
     if name not in known:
         raise ValueError(f"{name!r} is no drill; {did_you_mean(name, known)}")

@@ -5,6 +5,7 @@ The text under each key is also its entry on the reference page, docs/configurat
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -35,6 +36,7 @@ from prober.config.values import (
     SloName,
     Word,
     Written,
+    name_of_host,
 )
 from prober.core.indicators import MEANINGS, Indicator
 from prober.core.slo import Objective
@@ -365,6 +367,11 @@ class Config(Section):
     def objectives(self) -> tuple[Objective, ...]:
         """The promises as the core's values."""
         return tuple(slo.objective_named(name) for name, slo in self.slos.items())
+
+    @property
+    def name(self) -> str:
+        """What this prober is called: `instance`, or else the name of the host."""
+        return self.instance or name_of_host(socket.gethostname())
 
     def maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
         """The maintenance that a target is under at a time, if any."""

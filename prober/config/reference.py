@@ -31,6 +31,7 @@ from prober.config.models import (
     Telemetry,
 )
 from prober.config.problems import fields_by_key
+from prober.config.rates import FEEDS
 from prober.config.values import Written, mask_password, write_duration, write_size
 from prober.core.indicators import MEANINGS
 
@@ -180,7 +181,8 @@ def _indicators() -> str:
     rows = ["| indicator | counts each | bad if |", "|---|---|---|"]
     for indicator, meaning in MEANINGS.items():
         threshold = " than the threshold" if meaning.thresholded else ""
-        rows.append(f"| `{indicator}` | {meaning.unit} | {meaning.bad}{threshold} |")
+        unfed = "" if indicator in FEEDS else ". No probe counts it yet, so there can be no objective about it"
+        rows.append(f"| `{indicator}` | {meaning.unit} | {meaning.bad}{threshold}{unfed} |")
     return "\n".join(rows) + "\n"
 
 

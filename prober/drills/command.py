@@ -14,7 +14,7 @@ from prober.drills.drill import Drill
 from prober.drills.plans import Plan
 from prober.drills.results import DrillResult, Step, StepName
 from prober.errors import ConfigError
-from prober.metrics import Metrics
+from prober.metrics import Metrics, Scrapes
 from prober.verify import ExitCode, code_of
 
 _CELL: Final = 7
@@ -39,7 +39,7 @@ async def drill(
     metrics = Metrics(version=version)
     metrics.health.started(wall_s())
     results = []
-    async with opened(settings, metrics.drills(plan.name for plan in plans), metrics.expose) as chain:
+    async with opened(settings, metrics.drills(plan.name for plan in plans), Scrapes(metrics).page) as chain:
         for number, plan in enumerate(plans):
             begin(plan)
             results.append(await Drill(plan, chain, seed + number).carry_out())

@@ -9,7 +9,7 @@ wait of a drill; and the command `drill`, which has no API, takes the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 from aiohttp import web
@@ -21,7 +21,7 @@ PAGES: Final = "/pages"
 BODY_MAX: Final = 1 << 20
 """Bytes of one page: some hundred alerts."""
 
-Expose: TypeAlias = Callable[[str], tuple[str, bytes]]
+Expose: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes]]]
 """What a scrape with this Accept header gets: content type and body."""
 
 
@@ -76,7 +76,7 @@ class Receiver:
 
     async def _scraped(self, request: web.Request) -> web.Response:
         assert self._metrics is not None  # there is no such route otherwise
-        content_type, body = self._metrics(request.headers.get("Accept", ""))
+        content_type, body = await self._metrics(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
 

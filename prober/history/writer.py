@@ -24,6 +24,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +59,7 @@ class WriterState:
     recorded, dropped   events and findings taken in, and given up.
     waiting             events and findings that are not on the disk yet.
     failures            attempts that failed; `spool_error` and `store_error` say why the latest did, and are empty if it did not.
-    spool_bytes         what waits for the store.
+    spool_bytes         what waits for the store, as it was when the spool was last looked at, twice a second.
     files               Parquet files written; `written_at` is when the last one was, seconds since 1970.
     """
 
@@ -107,6 +108,7 @@ class HistoryWriter:
         self._frames_items = 0
         self._spool: Spool | None = None
         self._spool_bytes_max = min(SPOOL_BYTES_MAX, settings.size_max)
+        self._spool_bytes = 0
         self._spool_error = ""
         self._segment_began_t = 0.0
         self._shipper = Shipper(self._location, self._root, Keeping(settings.retention, settings.size_max), self._count_failure)
@@ -122,7 +124,7 @@ class HistoryWriter:
         return log
 
     def state(self) -> WriterState:
-        """How the writing goes; cheap, but looks at the spool folder."""
+        """How the writing goes; from memory."""
         meter, shipper = self._meter, self._shipper
         return WriterState(
             self._location,
@@ -133,7 +135,7 @@ class HistoryWriter:
             self._failures,
             self._spool_error,
             shipper.error,
-            bytes_below(self._root),
+            self._spool_bytes,
             shipper.written,
             shipper.written_at,
         )
@@ -154,6 +156,7 @@ class HistoryWriter:
         self._wake.set()
         for thread in self._threads:
             thread.join(max(0.0, deadline_t - self._clock()))
+        self.measure()
         state = self.state()
         if self._spool is not None and not any(thread.is_alive() for thread in self._threads):
             self._spool.close()
@@ -162,6 +165,7 @@ class HistoryWriter:
     def _keep_flushing(self) -> None:
         while not self._stopping.wait(FLUSH_EVERY_S):
             self._guarded(self.flush)
+            self.measure()
         self._guarded(self.flush)
         self._guarded(self.end_segment)
 
@@ -199,6 +203,11 @@ class HistoryWriter:
         if self._spool is not None and self._segment_is_due(self._spool):
             self.end_segment()
         return True
+
+    def measure(self) -> None:
+        """Notes how much waits in the spool. The folder may be large, and its disk slow; one that cannot be read says nothing new."""
+        with suppress(OSError):
+            self._spool_bytes = bytes_below(self._root)
 
     def end_segment(self) -> bool:
         """Lets what is in the spool be shipped."""

@@ -13,6 +13,7 @@ from prober.metrics.labels import (
     Result,
     Skip,
 )
+from prober.metrics.scrapes import Scrapes
 from prober.metrics.service import Metrics
 from prober.metrics.store import Exemplar, exemplar_of
 from prober.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
@@ -30,6 +31,7 @@ __all__ = [
     "Operation",
     "Outstanding",
     "Result",
+    "Scrapes",
     "Skip",
     "Snapshot",
     "SubscriptionMetrics",

@@ -1,4 +1,7 @@
-"""What is owed right now, asked for when it is scraped: it grows while nothing happens, also while the service hangs."""
+"""What is owed right now, asked for when it is scraped: it grows while nothing happens, also while the service hangs.
+
+It is asked for on the event loop, where it changes, and kept as it was then for the thread that writes the page.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +34,20 @@ class Backlog:
         )
 
 
-# By subscription. Called for each scrape: it must be quick, and need no answer of the service.
+# By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
 Snapshot: TypeAlias = Callable[[], Mapping[str, Backlog]]
 
 
 class BacklogCollector(Collector):
-    """Turns the snapshots of all targets into gauges."""
+    """Turns the snapshots of all targets into gauges. `look` is for the event loop, `collect` for any thread."""
 
     def __init__(self, failed: Callable[[], None]) -> None:
         self._failed: Final = failed
         self._sources: Final[list[tuple[TargetMetrics, Snapshot]]] = []
+        self._seen: tuple[GaugeMetricFamily, ...] = tuple(self.describe())  # replaced as a whole, never changed
 
     def watch(self, target: TargetMetrics, snapshot: Snapshot) -> None:
-        """Asks a target's snapshot from now on."""
+        """Asks a target's snapshot with each `look` from now on."""
         self._sources.append((target, snapshot))
 
     def describe(self) -> list[GaugeMetricFamily]:
@@ -51,7 +55,11 @@ class BacklogCollector(Collector):
         return [_gauge(family) for family in SNAPSHOT_FAMILIES]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges now. A snapshot that fails leaves its target out, since 0 would say that all is well, and is reported."""
+        """The gauges as they were at the last `look`."""
+        return iter(self._seen)
+
+    def look(self) -> None:
+        """Asks all snapshots. One that fails leaves its target out, since 0 would say that all is well, and is reported."""
         age, undelivered, stalled = gauges = self.describe()
         for target, snapshot in self._sources:
             try:
@@ -66,7 +74,7 @@ class BacklogCollector(Collector):
                 age.add_metric(labels, max(0.0, backlog.oldest_unacked_age_s))
                 undelivered.add_metric(labels, backlog.undelivered)
                 stalled.add_metric(labels, backlog.stalled_keys)
-        yield from gauges
+        self._seen = tuple(gauges)
 
 
 def _gauge(family: Family) -> GaugeMetricFamily:

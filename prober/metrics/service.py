@@ -34,7 +34,7 @@ class Metrics:
     ) -> TargetMetrics:
         """The metrics of a target. What may happen to these topics and subscriptions is at 0 from now on; others may follow.
 
-        `backlog` is asked for each scrape what is owed, by subscription.
+        `backlog` is asked by each `look` what is owed, by subscription.
         """
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
         self._backlogs.watch(metrics, backlog)
@@ -44,6 +44,10 @@ class Metrics:
         """The metrics of fire drills with these names, at 0 from now on."""
         return DrillMetrics(self._store, names)
 
-    def expose(self, accept: str = "") -> tuple[str, bytes]:
-        """What a scrape with this Accept header gets: content type and body."""
-        return exposition.expose(self._store.registry, accept)
+    def look(self) -> None:
+        """Asks what is owed, for the pages that are rendered from now on. To be called on the event loop, where that changes."""
+        self._backlogs.look()
+
+    def render(self, content_type: str) -> bytes:
+        """A page in one of the formats of `exposition`. May be called in any thread, while metrics are counted."""
+        return exposition.render(self._store.registry, content_type)

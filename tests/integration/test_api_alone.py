@@ -85,17 +85,42 @@ def test_a_store_of_a_newer_form_is_one_clear_line(tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
+def test_it_imports_nothing_that_probes(tmp_path: Path) -> None:
+    """It may run where only the store can be reached, and in many replicas: neither gRPC nor a server nor a schedule is for it."""
+    program = """
+import sys
+import api.alone
+from prober.cli import main
+
+async def served(*_arguments, **_named):
+    print(*sys.modules)
+
+api.alone.serve_until = served
+sys.exit(main(["api"]))
+"""
+    variables = os.environ | {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db"}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    imported = set(ended.stdout.split())
+    assert {"prober.status.queries", "api.app"} <= imported
+    assert not imported & {"grpc", "prober.embedded", "prober.scheduler", "prober.service", "prober.run"}
+
+
 def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:
     async def looking() -> None:
         folder = tmp_path / "later"
         database = Database(f"sqlite:///{folder}/status.db")
         async with Alone(load(None, {}), database, "1") as view:
             assert view.readiness().problems == ("the status store cannot be reached",)
-            assert b"pubsub_prober_status_store_up 0.0" in view.metrics("")[1]
+            assert b"pubsub_prober_status_store_up 0.0" in (await view.metrics(""))[1]
             folder.mkdir()
             await view._ask()
             assert view.readiness().ready
-            assert b"pubsub_prober_status_store_up 1.0" in view.metrics("")[1]
+            async with asyncio.timeout(WAIT_S):  # the page from before is given again for a moment
+                while b"pubsub_prober_status_store_up 1.0" not in (await view.metrics(""))[1]:
+                    await asyncio.sleep(0.05)
             assert view.alive()
 
     asyncio.run(looking())

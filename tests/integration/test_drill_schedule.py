@@ -18,6 +18,7 @@ from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import ConfigError
 from prober.metrics import Metrics
 from prober.service import Service
+from tests.unit.metrics.scraping import page
 
 NAMES = ("swap_in_batch", CONTROL)
 PATIENCE_S = 60.0
@@ -53,7 +54,7 @@ def run(scenario: Callable[[Metrics], Awaitable[None]]) -> Metrics:
 
 def about_services(metrics: Metrics) -> list[str]:
     """Every line of a scrape that is not about drills."""
-    return [line for line in metrics.expose()[1].decode().splitlines() if "pubsub_prober_drill_" not in line]
+    return [line for line in page(metrics)[1].decode().splitlines() if "pubsub_prober_drill_" not in line]
 
 
 def test_drills_change_nothing_that_is_said_about_services(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,7 +78,7 @@ def test_drills_change_nothing_that_is_said_about_services(caplog: pytest.LogCap
         assert about_services(metrics) == before
 
     metrics = run(scenario)
-    counted = metrics.expose()[1].decode()
+    counted = page(metrics)[1].decode()
     assert 'pubsub_prober_drill_runs_total{drill="swap_in_batch",verdict="pass"} 1.0' in counted
     assert 'pubsub_prober_drill_step_seconds{drill="swap_in_batch",step="finding"}' in counted
     assert 'pubsub_prober_drill_last_success_timestamp_seconds{drill="control"} 1.' in counted
@@ -98,7 +99,7 @@ def test_a_drill_that_does_not_pass_is_a_warning(caplog: pytest.LogCaptureFixtur
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith("drill drop: FAIL after ")
     assert record.getMessage().endswith("; receiver: did not come within 1 s")
-    assert 'drill_last_success_timestamp_seconds{drill="drop"} 0.0' in metrics.expose()[1].decode()
+    assert 'drill_last_success_timestamp_seconds{drill="drop"} 0.0' in page(metrics)[1].decode()
 
 
 def test_what_is_under_way_is_stopped_with_the_service() -> None:
@@ -118,7 +119,7 @@ def test_without_a_schedule_there_is_nothing() -> None:
         async with drilling(metrics, Drills(port=0)) as drills:
             assert (drills.report.drills, drills.report.next_at, drills.run_now()) == ((), None, False)
 
-    assert "pubsub_prober_drill_runs_total{" not in run(scenario).expose()[1].decode()
+    assert "pubsub_prober_drill_runs_total{" not in page(run(scenario))[1].decode()
 
 
 @pytest.mark.parametrize("cron", ["", "0 3 * * mon"])
@@ -127,7 +128,7 @@ def test_a_service_has_drills_where_they_are_configured(cron: str, tmp_path: Pat
 
     async def scenario() -> str:
         async with Service(load(None, environ), environ, "1.2.3") as service:
-            return service.metrics("")[1].decode()
+            return (await service.metrics(""))[1].decode()
 
     series = 'pubsub_prober_drill_last_success_timestamp_seconds{drill="control"} 0.0'
     assert (series in asyncio.run(scenario())) == bool(cron)

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from api.app import create_app
+from api.archive import Archive
 from prober.config.loading import load
+from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.service import Service, own_name
+from prober.service import Service
+from tests.unit.api.asking import client_of
 
 PATIENCE_S = 60.0
 
@@ -29,12 +33,19 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.05)
 
 
+async def until_scraped(service: Service, text: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not await scraped(service, text):
+            await asyncio.sleep(0.05)
+
+
 def verdicts(service: Service) -> dict[tuple[str, str], Verdict | None]:
     return {(shown.site.target, shown.site.probe): shown.verdict for shown in service.snapshot().sites}
 
 
-def scraped(service: Service, text: str) -> float:
-    lines = service.metrics("")[1].decode().splitlines()
+async def scraped(service: Service, text: str) -> float:
+    _, body = await service.metrics("")
+    lines = body.decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line[0] != "#" and all(word in line for word in text.split()))
 
 
@@ -50,7 +61,7 @@ targets:
             await until(lambda: None not in verdicts(running).values())
             assert verdicts(running) == {("here", "ordering"): Verdict.PASS, ("nowhere", "ordering"): Verdict.UNKNOWN}
             assert running.snapshot().verdict is Verdict.UNKNOWN
-            assert scraped(running, "internal_errors_total") == 0
+            assert await scraped(running, "internal_errors_total") == 0
 
     asyncio.run(scenario())
 
@@ -67,7 +78,7 @@ maintenance:
     async def scenario() -> None:
         async with service({}, text, tmp_path) as running:
             await until(lambda: verdicts(running)["here", "ordering"])
-            await until(lambda: scraped(running, 'scheduler_skips_total target="there" reason="maintenance"'))
+            await until_scraped(running, 'scheduler_skips_total target="there" reason="maintenance"')
             assert verdicts(running)["there", "ordering"] is None
             assert [shown.maintenance for shown in running.snapshot().sites] == [None, "moving house"]
             assert running.snapshot().verdict is Verdict.PASS
@@ -88,9 +99,23 @@ history: {{location: "{blocked}"}}
     async def scenario() -> None:
         async with service({}, text, tmp_path) as running:
             await until(lambda: verdicts(running)["here", "ordering"] is Verdict.PASS)
-            await until(lambda: scraped(running, "history_failures_total"))
+            await until_scraped(running, "history_failures_total")
             await until(lambda: any("the history cannot be written" in trouble for trouble in running.snapshot().troubles))
             assert running.snapshot().verdict is Verdict.PASS
+
+    asyncio.run(scenario())
+
+
+def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
+    async def scenario() -> None:
+        async with service({}, "{}", tmp_path) as running:
+            app = create_app(running, Archive(running.queries, ()), Api())
+            async with client_of(app) as client:
+                items = (await client.get("/api/v1/subscriptions")).json()["items"]
+            shown = running.snapshot().sites
+            assert [item["subscription"] for item in items] == sorted(site.site.subscription for site in shown)
+            assert sorted(site["probe"] for item in items for site in item["sites"]) == sorted(site.site.probe for site in shown)
+            assert all(item["topic"].partition("/topics/")[2] == item["subscription"].rpartition("/")[2] for item in items)
 
     asyncio.run(scenario())
 
@@ -104,16 +129,9 @@ def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_
                 for running in (one, other):
                     await until(lambda running=running: None not in verdicts(running).values())  # type: ignore[misc]
                     assert set(verdicts(running).values()) == {Verdict.PASS}
-                    assert scraped(running, "foreign") == 0
+                    assert await scraped(running, "foreign") == 0
                 assert server.state.admin.topics
             assert not server.state.admin.topics
             assert not server.state.admin.feeds
 
     asyncio.run(scenario())
-
-
-@pytest.mark.parametrize(
-    ("host", "name"), [("web-1", "web-1"), ("Web_1.example.com", "web-1-example-com"), ("...", "prober"), ("x" * 99, "x" * 63)]
-)
-def test_a_host_gives_its_name(host: str, name: str) -> None:
-    assert own_name(host) == name

@@ -88,7 +88,7 @@ def test_a_trace_reaches_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
         tracing.told(RESULT, events)
         tracing.shutdown()
     by_name = {span.name: span for span in collector.spans}
-    root, publish, process = by_name["run ordering"], by_name["publish t"], by_name["process s"]
+    root, publish, process = by_name["run ordering"], by_name["publish"], by_name["process"]
     assert len(collector.spans) == 3
     assert {span.trace_id.hex() for span in collector.spans} == {trace_id_of("ordering-1")}
     assert (root.parent_span_id, publish.parent_span_id, process.parent_span_id) == (b"", root.span_id, root.span_id)

@@ -21,6 +21,7 @@ from prober.metrics import Metrics
 from prober.results import RunResult
 from prober.tallies import Tallies
 from tests.notation import history
+from tests.unit.metrics.scraping import page
 
 CONFIG: Config = load(None, {})
 RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 1.0)
@@ -42,7 +43,7 @@ class Scrape:
             measurements.listen(told, verifier.observe(event))
         if result is not None:
             measurements.ended(result)
-        self.lines = metrics.expose()[1].decode().splitlines()
+        self.lines = page(metrics)[1].decode().splitlines()
 
     def __getitem__(self, text: str) -> float:
         """The sum of all series whose line holds these words, such as `publishes_total outcome="confirmed"`."""
@@ -131,4 +132,4 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
 
 def names(metrics: Metrics) -> set[str]:
     """Every series of a scrape, without its value."""
-    return {line.rpartition(" ")[0] for line in metrics.expose()[1].decode().splitlines() if not line.startswith("#")}
+    return {line.rpartition(" ")[0] for line in page(metrics)[1].decode().splitlines() if not line.startswith("#")}

@@ -158,7 +158,7 @@ def test_findings_are_events_of_the_root() -> None:
 def test_a_publish_is_a_span_of_a_producer() -> None:
     events = [replace(event, size=7) if isinstance(event, PublishInvoked) else event for event in later("P2@1 ok2=m2@1.5 end @9")]
     root, span = spans_of(judged(events), events)
-    assert (span.name, span.kind, span.links) == ("publish t", SpanKind.PRODUCER, ())
+    assert (span.name, span.kind, span.links) == ("publish", SpanKind.PRODUCER, ())
     assert span.parent == root.context
     assert (seconds(span.start_time), seconds(span.end_time)) == (1, 1.5)
     assert attributes(span) == {
@@ -170,6 +170,7 @@ def test_a_publish_is_a_span_of_a_producer() -> None:
         messaging_attributes.MESSAGING_MESSAGE_ID: "m2",
         messaging_attributes.MESSAGING_MESSAGE_BODY_SIZE: 7,
         "gcp.project_id": "p",
+        "prober.run_id": RUN,
         "prober.epoch": "e1",
         "prober.seq": 2,
         "prober.generation": 0,
@@ -188,7 +189,7 @@ def test_only_a_rejected_publish_is_an_error(outcome: str, code: StatusCode, err
 def test_a_delivery_is_a_span_of_a_consumer_and_links_to_its_publish() -> None:
     events = later("P1@1 ok1=m1@1.1 P2@1.2 ok2=m2@1.3 open A of client c A<2#4@2 A ack 2@3 end @9")
     _, _, publish, span = spans_of(judged(events), events)
-    assert (span.name, span.kind) == ("process s", SpanKind.CONSUMER)
+    assert (span.name, span.kind) == ("process", SpanKind.CONSUMER)
     assert [link.context for link in span.links] == [publish.context]
     assert (seconds(span.start_time), seconds(span.end_time)) == (2, 3)
     assert attributes(span) == {
@@ -202,6 +203,7 @@ def test_a_delivery_is_a_span_of_a_consumer_and_links_to_its_publish() -> None:
         messaging_attributes.MESSAGING_MESSAGE_ID: "m2",
         messaging_attributes.MESSAGING_CLIENT_ID: "c",
         "gcp.project_id": "p",
+        "prober.run_id": RUN,
         "prober.epoch": "e1",
         "prober.seq": 2,
         "prober.generation": 0,
@@ -217,17 +219,28 @@ def test_a_message_that_nobody_published_links_to_nothing() -> None:
     assert attributes(span).items() >= {"prober.outcome": "unanswered", "prober.defect": "checksum"}.items()
 
 
-def test_places_of_one_run_do_not_give_spans_names_of_their_own() -> None:
+def test_spans_have_a_few_names_whatever_topics_and_runs_are_called() -> None:
+    names = set()
+    for number in range(20):
+        events = later("P1@1 ok1=m1@1.1 A<1@2 end @9")
+        place = f"okp-me-production-ordering-wire-{0x6B02DF00 + number:08x}-{number:06x}"
+        run_id = f"ordering-{number:012x}"
+        topic, subscription = f"projects/p/topics/{place}", f"projects/p/subscriptions/{place}"
+        spans = spans_of(judged(events, run_id=run_id, topic=topic, subscription=subscription), events)
+        names |= {span.name for span in spans}
+        assert {attributes(span)["prober.run_id"] for span in spans} == {run_id}
+        assert [attributes(span)[messaging_attributes.MESSAGING_DESTINATION_NAME] for span in spans[1:]] == [place] * 2
+    assert names == {"run ordering", "publish", "process"}
+
+
+def test_the_topics_of_a_site_have_one_template() -> None:
     events = later("P1@1 ok1=m1@1.1 A<1@2 end @9")
-    result = judged(events, topic=f"projects/p/topics/okp-{RUN}", subscription=f"projects/p/subscriptions/okp-{RUN}")
-    spans = spans_of(result, events)[1:]
-    assert [span.name for span in spans] == ["publish okp-{run_id}", "process okp-{run_id}"]
-    for span in spans:
+    result = judged(events, topic="projects/p/topics/okp-me-here-ordering-wire-6b02df77-b6ceca")
+    for span in spans_of(result, events)[1:]:
         assert (
             attributes(span).items()
             >= {
-                messaging_attributes.MESSAGING_DESTINATION_NAME: f"okp-{RUN}",
-                messaging_attributes.MESSAGING_DESTINATION_TEMPLATE: "okp-{run_id}",
+                messaging_attributes.MESSAGING_DESTINATION_TEMPLATE: "okp-me-here-ordering-wire-{made}",
                 messaging_attributes.MESSAGING_DESTINATION_TEMPORARY: True,
             }.items()
         )

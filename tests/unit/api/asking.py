@@ -24,7 +24,7 @@ from prober.core.slo import Tally
 from prober.core.verdict import Verdict
 from prober.judgement import Made
 from prober.results import RunResult
-from prober.snapshot import Readiness, Site, SiteKey, Snapshot
+from prober.snapshot import Readiness, RunOrdered, Site, SiteKey, Snapshot
 from prober.status.database import Database
 from prober.status.queries import StatusQueries
 from prober.status.store import StatusStore
@@ -85,20 +85,20 @@ class StubView:
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
     begun: list[SiteKey] = field(default_factory=list)
-    busy: set[SiteKey] = field(default_factory=set)
+    refused: dict[SiteKey, str] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
         return self.board.snapshot(self.now, self.troubles)
 
-    def run_now(self, site: SiteKey) -> bool:
+    def run_now(self, site: SiteKey) -> RunOrdered:
         if site not in {shown.site.key for shown in self.snapshot().sites}:
             raise KeyError(site)
-        if site in self.busy:
-            return False
+        if site in self.refused:
+            return RunOrdered(None, self.refused[site])
         self.begun.append(site)
-        return True
+        return RunOrdered(f"{site.probe}-{len(self.begun)}")
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)
         return "text/plain; version=0.0.4; charset=utf-8", b"up 1\n"
 

@@ -59,6 +59,8 @@ def test_who_asks_too_often_is_told_when_to_come_again() -> None:
             assert refused.headers["x-content-type-options"] == "nosniff"
             for path in ("/healthz", "/readyz", "/metrics"):
                 assert (await client.get(path)).status_code == 200
+            assert [(await client.get("/metrics")).status_code for _ in range(3)] == [200, 200, 429]
+            assert [(await client.get("/healthz")).status_code for _ in range(5)] == [200] * 5
 
     asyncio.run(asking())
 

@@ -104,7 +104,7 @@ class TestRuns:
 
     def test_no_such_run(self) -> None:
         detail = answer("/api/v1/runs/run-99", 404)["detail"]
-        assert detail == "no run is called run-99; it may not have ended, or not be kept any more"
+        assert detail == "no run is called run-99; it may not have ended, have ended under maintenance, or not be kept any more"
 
 
 class TestFindings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,14 +68,28 @@ def test_probers() -> None:
 class TestRunNow:
     def test_begins_a_run_wherever_none_is_under_way(self) -> None:
         asked = guarded(EUROPE, LIBRARY, US)
-        asked.busy.add(LIBRARY.key)
+        asked.refused[LIBRARY.key] = "a run is under way"
         assert begin(asked) == (
             202,
             {
                 "probe": "ordering",
                 "sites": [
-                    {"target": "europe", "vantage": "wire", "part": "", "begun": True},
-                    {"target": "europe", "vantage": "library", "part": "", "begun": False},
+                    {
+                        "target": "europe",
+                        "vantage": "wire",
+                        "part": "",
+                        "begun": True,
+                        "run_id": "ordering-1",
+                        "reason": "",
+                    },
+                    {
+                        "target": "europe",
+                        "vantage": "library",
+                        "part": "",
+                        "begun": False,
+                        "run_id": None,
+                        "reason": "a run is under way",
+                    },
                 ],
             },
         )
@@ -109,6 +124,29 @@ class TestRunNow:
         answered, problem = begin(asked, probe, order)
         assert (answered, problem["detail"][: len(said)]) == (status, said)
         assert asked.begun == []
+
+    def test_where_none_can_begin_it_says_why(self) -> None:
+        asked = guarded(EUROPE, LIBRARY)
+        asked.refused = {EUROPE.key: "under maintenance: moving house", LIBRARY.key: "a run is under way"}
+        status, problem = begin(asked)
+        assert (status, problem["title"], problem["detail"]) == (
+            409,
+            "Conflict",
+            "no run has begun: europe/wire: under maintenance: moving house; europe/library: a run is under way",
+        )
+        assert asked.begun == []
+
+    def test_of_many_sites_only_some_are_named(self) -> None:
+        sites = [replace(EUROPE, part=f"{number}/12") for number in range(1, 13)]
+        asked = guarded(*sites)
+        asked.refused = {site.key: "a run is under way" for site in sites}
+        _, problem = begin(asked)
+        assert problem["detail"].endswith("europe/wire/10/12: a run is under way; and 2 more")
+
+    def test_the_refusal_is_documented(self) -> None:
+        answers = ask(view(EUROPE), "/openapi.json").json()["paths"]["/api/v1/probes/{name}/runs"]["post"]["responses"]
+        assert "No run has begun" in answers["409"]["description"]
+        assert "application/problem+json" in answers["409"]["content"]
 
     def test_a_site_of_another_prober(self, tmp_path: Any) -> None:
         """Another process probes it, which this one cannot order about."""

@@ -10,8 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from prober.config import ProbeName, Vantage, load
+from prober.config.defaults import SLOS
 from prober.core.indicators import Indicator
 from prober.errors import ConfigError
+from spark_jobs.objectives import DEFAULTS
 from tests.unit.config.writing import loaded, problems
 
 EUROPE = "{name: eu, endpoint: europe-west1, project: my-project, environment: production}"
@@ -83,6 +85,18 @@ def test_probes_may_be_a_list_of_names(tmp_path: Path) -> None:
 def test_default_objectives_of_probes_that_run_nowhere_are_left_out(tmp_path: Path) -> None:
     config = loaded(tmp_path, "targets: [{name: here, probes: [affinity]}]")
     assert set(config.slos) == {"affinity", "oldest_unacked_message_age", "stalled_keys"}
+
+
+def test_every_objective_that_is_there_by_default_is_counted_by_the_default_probes() -> None:
+    assert set(load(None, {}).slos) == set(SLOS)
+
+
+def test_the_nightly_jobs_have_the_same_objectives_by_default() -> None:
+    assert load(None, {}).objectives == DEFAULTS
+
+
+def test_an_objective_that_is_not_there_may_be_left_out(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "slos: {control_plane_latency: false}").slos == load(None, {}).slos
 
 
 def test_objectives_are_changed_added_and_left_out_by_name(tmp_path: Path) -> None:

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from prober.config.values import duration_s, mask_password, read_duration, read_ratio, read_size, write_duration, write_size
+from prober.config.values import (
+    duration_s,
+    mask_password,
+    name_of_host,
+    read_duration,
+    read_ratio,
+    read_size,
+    write_duration,
+    write_size,
+)
 from prober.errors import ConfigError
 
 durations = st.timedeltas(timedelta(0), timedelta(days=9999)).map(lambda d: timedelta(milliseconds=d // timedelta(milliseconds=1)))
@@ -77,3 +86,10 @@ def test_a_percentage_is_the_decimal_it_stands_for(written: object, ratio: float
 )
 def test_only_the_password_of_a_url_is_masked(url: str, masked: str) -> None:
     assert mask_password(SecretStr(url)) == masked
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("web-1", "web-1"), ("Web_1.example.com", "web-1-example-com"), ("...", "prober"), ("x" * 99, "x" * 63)]
+)
+def test_a_host_gives_its_name(host: str, name: str) -> None:
+    assert name_of_host(host) == name

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from math import isnan
 
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.metrics import DrillMetrics, Metrics
+from prober.metrics import DrillMetrics, Metrics, exposition
+from tests.unit.metrics.scraping import embedded, page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
 
@@ -20,7 +25,7 @@ def drilling() -> tuple[DrillMetrics, Metrics]:
 
 def series(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
     """The values of a family, by those of its labels."""
-    families = text_string_to_metric_families(metrics.expose()[1].decode())
+    families = text_string_to_metric_families(page(metrics)[1].decode())
     samples = [sample for family in families for sample in family.samples if sample.name == f"pubsub_prober_{name}"]
     return {tuple(sample.labels.values()): sample.value for sample in samples}
 
@@ -60,3 +65,20 @@ def test_what_a_scrape_shows_is_read_by_drill_and_status() -> None:
     drills.found("control", Kind.ORDER_GAP, Status.VIOLATION)
     assert drills.scraped("drop", ACCUSING) == 3.0
     assert drills.scraped("control", ACCUSING) == 1.0
+
+
+def test_to_read_what_a_scrape_shows_of_drills_nothing_else_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    drills, metrics = drilling()
+    metrics.watch(embedded(), ["t"], ["s"])
+    texts: list[bytes] = []
+
+    def written(registry: Collector) -> bytes:
+        texts.append(generate_latest(registry))
+        return texts[-1]
+
+    monkeypatch.setattr(exposition, "choose_encoder", lambda accept: (written, choose_encoder(accept)[1]))
+    drills.scraped("drop", ACCUSING)
+    (text,) = texts
+    assert {line.partition("{")[0] for line in text.decode().splitlines() if line[0] != "#"} == {
+        "pubsub_prober_drill_findings_total"
+    }

@@ -14,7 +14,7 @@ import pytest
 from prober.drills.alerts import ALERT
 from prober.drills.receiver import BODY_MAX, Receiver
 from prober.errors import ConfigError
-from prober.metrics import Metrics
+from prober.metrics import Metrics, Scrapes
 
 
 def page(drill: str = "drop", status: str = "firing", name: str = ALERT) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def receiving(scenario: Callable[[Receiver, aiohttp.ClientSession, str], Awaitab
     async def run() -> None:
         metrics = Metrics()
         metrics.drills(["drop"])
-        receiver = Receiver("127.0.0.1", 0, metrics.expose)
+        receiver = Receiver("127.0.0.1", 0, Scrapes(metrics).page)
         await receiver.start()
         try:
             receiver.expect("drop")

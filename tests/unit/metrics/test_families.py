@@ -20,7 +20,7 @@ from prober.metrics import Backlog, Check, Component, DeliveryKind, Metrics, Ope
 from prober.metrics.families import FAMILIES, HOT_KEYS
 from prober.metrics.families import Kind as FamilyKind
 from prober.metrics.store import SNAPSHOT_FAMILIES
-from tests.unit.metrics.scraping import OPENMETRICS, embedded, samples
+from tests.unit.metrics.scraping import OPENMETRICS, embedded, page, samples
 
 TARGET = {"target", "environment", "region"}
 PROMISED: dict[
@@ -215,7 +215,7 @@ def checked(text: bytes) -> subprocess.CompletedProcess[bytes]:
 
 def test_promtool_has_nothing_to_say() -> None:
     metrics = watching()
-    _, text = metrics.expose()
+    _, text = page(metrics)
     result = checked(text)
     assert (result.returncode, result.stdout + result.stderr) == (0, b"")
 

@@ -24,7 +24,7 @@ from prober.metrics import (
     TargetMetrics,
     exemplar_of,
 )
-from tests.unit.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, samples, value
+from tests.unit.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
 
 PROMETHEUS = ",".join(
     [
@@ -199,14 +199,14 @@ def test_a_negative_age_is_0_and_counted() -> None:
     ],
 )
 def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, target: TargetMetrics, accept: str, openmetrics: bool) -> None:
-    content_type, body = metrics.expose(accept)
+    content_type, body = page(metrics, accept)
     assert content_type.startswith("application/openmetrics-text; version=1.0.0" if openmetrics else "text/plain; version=0.0.4")
     assert body.endswith(b"# EOF\n") is openmetrics
     assert target.subscriptions == ("s",)
 
 
 def test_the_newer_text_format_is_there_too(metrics: Metrics) -> None:
-    content_type, body = metrics.expose("text/plain;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=1.0.0")
+    content_type, body = page(metrics, "text/plain;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=1.0.0")
     assert content_type == "text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8"
     assert body.startswith(b"# HELP ")
 
@@ -222,7 +222,7 @@ def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target:
     exemplars = [sample.exemplar.labels for sample in found if sample.exemplar]
     assert {"run_id": "run-7"} in exemplars
     assert {"run_id": "run-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"} in exemplars
-    assert b"run-7" not in metrics.expose("text/plain")[1]
+    assert b"run-7" not in page(metrics, "text/plain")[1]
 
 
 def test_an_exemplar_that_is_too_long_is_left_out(metrics: Metrics, target: TargetMetrics) -> None:

@@ -1,0 +1,110 @@
+"""A prober at work in this process, at one site of a target that somebody answers for only when a test lets them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from prober.board import Board
+from prober.brokers.base import SubscriptionSettings, TopicSettings
+from prober.brokers.endpoint import Endpoint
+from prober.config.loading import load
+from prober.errors import BrokerUnavailable
+from prober.metrics import Metrics
+from prober.roster import Roster
+from prober.rounds import Audience, Post
+from prober.sites import sites_of
+from prober.snapshot import SiteSnapshot
+from prober.tallies import Tallies
+from prober.tracing import Tracing
+
+PATIENCE_S = 10.0
+VARIABLES = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "15m"}'}
+
+
+class Admin:
+    """The target. A run that it does not let go on waits at its first call, and ends there as unavailable when it may."""
+
+    def __init__(self) -> None:
+        self.may_go_on = asyncio.Event()
+        self.asked: list[str] = []
+        self.deleted: list[str] = []
+
+    async def create_topic(self, topic: str, settings: TopicSettings) -> None:
+        self.asked.append(topic)
+        await self.may_go_on.wait()
+        raise BrokerUnavailable("nobody answers")
+
+    async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
+        raise AssertionError
+
+    async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
+        self.deleted.append(name)
+        return True
+
+
+class Work:
+    """One prober with one site, in the state that a test brings it into."""
+
+    def __init__(self) -> None:
+        self.admin = Admin()
+        self.maintenance: str | None = None
+        """Why the target is under maintenance; None: it is not."""
+        self.told: list[Any] = []
+        """The results that the status store was told."""
+        known = load(None, VARIABLES)
+        (target,) = known.targets
+        site = next(iter(sites_of(target)))
+        config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
+        broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None)
+        status: Any = SimpleNamespace(ended=lambda _site, result, _at, _recorded: self.told.append(result))
+        metrics = Metrics()
+        post = Post(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
+        self.name, self.key = site.name, post.shown.key
+        self.board = Board([post.shown], version="1.2.3", instance="me", started_at=0.0)
+        self.roster = Roster(config, self.board)
+        tracing = Tracing(known.telemetry, "1.2.3")
+        self.roster.enter(
+            target.name,
+            [post],
+            Audience(metrics.watch(target), Tallies(()), metrics.health, self.board, tracing, None, status),
+        )
+
+    @property
+    def shown(self) -> SiteSnapshot:
+        """The site as the page shows it."""
+        (site,) = self.board.snapshot(0.0).sites
+        return site
+
+    def run(self, scenario: Coroutine[None, None, None]) -> None:
+        """Carries out a scenario with the schedule at work, which begins a run at once."""
+
+        async def whole() -> None:
+            self.roster.take(self.name)
+            self.roster.start()
+            try:
+                await asyncio.wait_for(scenario, PATIENCE_S)
+            finally:
+                self.admin.may_go_on.set()
+                await self.roster.stop()
+
+        asyncio.run(whole())
+
+    async def first_run(self) -> None:
+        """Lets the run that the schedule begins at once end."""
+        self.admin.may_go_on.set()
+        await until(lambda: self.told)
+        self.admin.may_go_on.clear()
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == self.name))
+
+    def _window(self) -> object:
+        return None if self.maintenance is None else SimpleNamespace(reason=self.maintenance)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Waits for a condition, turn by turn of the loop."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.001)
