@@ -147,14 +147,26 @@ class RedeliveryCheck:
     # --- predecessors --------------------------------------------------------------------------------------------------------
 
     def _predecessor(self, arrival: Arrival, besides: int = 0) -> Predecessor:
-        """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before.
+        """The highest possible predecessor (section 6.2). `besides`: not the delivery of that event on another session."""
+        own, possible = self._possible(arrival, besides)
+        best = max(possible, key=lambda span: span.position, default=None)
+        delay_s = self._docket.rules.delivery_delay_max_s
+        if own and (best is None or own >= best.position):
+            track = arrival.track
+            return Predecessor(own, track.last_number, max(track.last_t - delay_s, track.session.opened_t))
+        if best is None:
+            return NONE
+        return Predecessor(best.position, best.number, max(best.last_t - delay_s, best.sent_after_t))
 
-        `besides`: not the delivery of that event on another session.
+    def _possible(self, arrival: Arrival, besides: int) -> tuple[int, list[Span]]:
+        """All possible predecessors: candidates not certainly followed by what certainly came before.
+
+        The position of the one on its own session, 0 if that is none, and those on others.
         """
         rules = self._docket.rules
         eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
         certain: list[Span] = []
-        best: Span | None = None
+        possible: list[Span] = []
         latest_t = arrival.track.last_t if arrival.own else LONG_AGO
         for spans in self._pasts(arrival.track, besides):
             known: Span | None = None
@@ -162,22 +174,14 @@ class RedeliveryCheck:
                 if span.first_t < moment_t:
                     known = span if span.last_t < moment_t else None
                     latest_t = max(latest_t, span.last_t if known else span.first_t)
-                if span.last_t >= moment_t and (best is None or span.position > best.position):
-                    best = span
+                if span.last_t >= moment_t:
+                    possible.append(span)
             if known is not None:
                 certain.append(known)
         followed_t = latest_t - rules.delivery_delay_max_s - eps
-        for span in certain:
-            if span.last_t >= followed_t and (best is None or span.position > best.position):
-                best = span
+        possible += [span for span in certain if span.last_t >= followed_t]
         self._tracks.forget_before(min(followed_t, arrival.t - 3 * (rules.delivery_delay_max_s + eps)))
-        own = arrival.own if arrival.track.last_t >= followed_t else 0
-        if own and (best is None or own >= best.position):
-            track = arrival.track
-            return Predecessor(own, track.last_number, max(track.last_t - rules.delivery_delay_max_s, track.session.opened_t))
-        if best is None:
-            return NONE
-        return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
+        return arrival.own if arrival.track.last_t >= followed_t else 0, possible
 
     def _pasts(self, own: Track, besides: int) -> list[list[Span]]:
         """What was delivered elsewhere, session by session."""
@@ -199,12 +203,19 @@ class RedeliveryCheck:
             *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts),
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
+            beside=self._beside(arrival, before.position) if self._subscription.racing else (),
         )
-        doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip)
+        doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _beside(self, arrival: Arrival, after: int) -> tuple[int, ...]:
+        """Other possible predecessors than the highest, whose places are not certain: they may stand behind what was left out."""
+        own, possible = self._possible(arrival, 0)
+        positions = {own, *(span.position for span in possible)} - {after}
+        return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
         """Where a delivery stands at least: if it raced, behind the last of what was left out that certainly comes before it."""
@@ -241,7 +252,9 @@ class RedeliveryCheck:
     def _place_doubt(self, skip: Skip) -> str:
         """Whether what was taken for the only copy of a message turned out to be one of two, so that its place is not certain."""
         if skip.skipped:
-            return self._doubt_place(skip.between, skip.skipped)
+            position = skip.between[1]
+            doubts = (self._doubt_place((after, position), skip.skipped) for after in (skip.between[0], *skip.beside))
+            return next(filter(None, doubts), "")
         return self._race_doubt(*skip.between) if skip.kind is Kind.PULL_BATCH_ORDER else ""
 
     def _loss_behind(self, skip: Skip) -> str:

@@ -42,7 +42,8 @@ class Skip(NamedTuple):
     `kind`: what it is told as. Inside a pull response nothing can be sent in between; there `between` are two that followed each other.
     `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
-    positions of the region behind `after`, whose places may yet turn out to be uncertain.
+    positions of the region behind `after`, whose places may yet turn out to be uncertain. `beside`: others than `after` that it may have
+    been sent behind.
     """
 
     due_t: float
@@ -58,3 +59,4 @@ class Skip(NamedTuple):
     leaning: int = 0
     between: tuple[int, int] = (0, 0)
     skipped: tuple[int, ...] = ()
+    beside: tuple[int, ...] = ()
