@@ -40,19 +40,18 @@ from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
+from prober.core.predecessors import Predecessor, highest, possible
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Span, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Tracks
 from prober.core.skips import (
     ACKED_BEFORE,
     COPY,
     DEAD_LETTER,
     ELSEWHERE,
     LOST,
-    NONE,
     RACING,
     SOUGHT,
     TOO_MANY,
-    Predecessor,
     Skip,
 )
 from prober.core.subscription import Subscription
@@ -94,7 +93,7 @@ class RedeliveryCheck:
         if arrival.own and self._docket.rules.mode is Mode.PULL:
             self._judge_batch(arrival)
             return False
-        before = self._predecessor(arrival)
+        before = highest(self._docket.rules, self._tracks, arrival)
         if not before.position:
             return False
         if arrival.position > before.position + 1:
@@ -144,50 +143,6 @@ class RedeliveryCheck:
         """Nothing that was sent so far can be a predecessor any more."""
         self._nacked_push = None
 
-    # --- predecessors --------------------------------------------------------------------------------------------------------
-
-    def _predecessor(self, arrival: Arrival, besides: int = 0) -> Predecessor:
-        """The highest possible predecessor (section 6.2). `besides`: not the delivery of that event on another session."""
-        own, possible = self._possible(arrival, besides)
-        best = max(possible, key=lambda span: span.position, default=None)
-        delay_s = self._docket.rules.delivery_delay_max_s
-        if own and (best is None or own >= best.position):
-            track = arrival.track
-            return Predecessor(own, track.last_number, max(track.last_t - delay_s, track.session.opened_t))
-        if best is None:
-            return NONE
-        return Predecessor(best.position, best.number, max(best.last_t - delay_s, best.sent_after_t))
-
-    def _possible(self, arrival: Arrival, besides: int) -> tuple[int, list[Span]]:
-        """All possible predecessors: candidates not certainly followed by what certainly came before.
-
-        The position of the one on its own session, 0 if that is none, and those on others.
-        """
-        rules = self._docket.rules
-        eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
-        certain: list[Span] = []
-        possible: list[Span] = []
-        latest_t = arrival.track.last_t if arrival.own else LONG_AGO
-        for spans in self._pasts(arrival.track, besides):
-            known: Span | None = None
-            for span in spans:
-                if span.first_t < moment_t:
-                    known = span if span.last_t < moment_t else None
-                    latest_t = max(latest_t, span.last_t if known else span.first_t)
-                if span.last_t >= moment_t:
-                    possible.append(span)
-            if known is not None:
-                certain.append(known)
-        followed_t = latest_t - rules.delivery_delay_max_s - eps
-        possible += [span for span in certain if span.last_t >= followed_t]
-        self._tracks.forget_before(min(followed_t, arrival.t - 3 * (rules.delivery_delay_max_s + eps)))
-        return arrival.own if arrival.track.last_t >= followed_t else 0, possible
-
-    def _pasts(self, own: Track, besides: int) -> list[list[Span]]:
-        """What was delivered elsewhere, session by session."""
-        pasts = [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
-        return [[span for span in spans if span.number != besides] for spans in pasts] if besides else pasts
-
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
     def _judge_skip(self, arrival: Arrival, before: Predecessor) -> None:
@@ -213,8 +168,7 @@ class RedeliveryCheck:
 
     def _beside(self, arrival: Arrival, after: int) -> tuple[int, ...]:
         """Other possible predecessors than the highest, whose places are not certain: they may stand behind what was left out."""
-        own, possible = self._possible(arrival, 0)
-        positions = {own, *(span.position for span in possible)} - {after}
+        positions = {one.position for one in possible(self._docket.rules, self._tracks, arrival)} - {after}
         return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
@@ -283,9 +237,9 @@ class RedeliveryCheck:
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
         number = skip.witnesses[-1]
-        if arrival.position <= arrival.own + 1 or self._predecessor(arrival).number != number:
+        if arrival.position <= arrival.own + 1 or highest(self._docket.rules, self._tracks, arrival).number != number:
             return False
-        before = self._predecessor(arrival, besides=number).position
+        before = highest(self._docket.rules, self._tracks, arrival, besides=number).position
         skipped = self._skipped(before, arrival) if before < arrival.position - 1 else []
         return bool(skipped) and not self._doubt(arrival, before, skipped)
 

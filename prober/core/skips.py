@@ -1,4 +1,4 @@
-"""What was passed over, until it is told: a skip on hold, what stood before it, and the doubts that it may be told with.
+"""What was passed over, until it is told: a skip on hold, and the doubts that it may be told with.
 
 What was seen of a skip may look otherwise a little later: a copy that was sent in between arrives, or a second copy of what was taken
 for the only one, so that its place is not certain any more. Until then it is on hold (`redelivery`).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.sessions import Session
 
@@ -20,20 +19,6 @@ ELSEWHERE: Final = "what is missing was published in another region, and order h
 RACING: Final = "several sessions raced, so the order of what is missing is not certain"
 ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
 TOO_MANY: Final = "too many skips are on hold"
-
-
-class Predecessor(NamedTuple):
-    """What may have been sent immediately before a delivery, the highest of it: its position and event.
-
-    `sent_after_t`: it was not sent before that.
-    """
-
-    position: int
-    number: int
-    sent_after_t: float
-
-
-NONE: Final = Predecessor(0, 0, LONG_AGO)
 
 
 class Skip(NamedTuple):

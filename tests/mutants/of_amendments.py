@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # clocks that differ
     excuse("clock-error-ignored-in-order", "order.py", "eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
-    excuse("clock-error-ignored-in-predecessors", "redelivery.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
+    excuse("clock-error-ignored-in-predecessors", "predecessors.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
     excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
     excuse("clock-error-ignored-in-late-copies", "holder.py", "sent_t = arrival.lo - rules.clock_error_s\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "sent_t = arrival.lo\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "About late copies clocks agree."),
     excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
