@@ -154,8 +154,9 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
         skip = Skip(
-            *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts),
+            *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
             beside=self._beside(arrival, before.position) if rules.clock_error_s else (),
@@ -165,6 +166,14 @@ class RedeliveryCheck:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _sent_after_t(self, arrival: Arrival, before: Predecessor) -> float:
+        """Since when what was left out may have been sent, all of it acknowledged before: it may be sent behind any predecessor."""
+        candidates = possible(self._docket.rules, self._tracks, arrival)
+        lowest = min((one.position for one in candidates), default=before.position)
+        passed = self._skipped(lowest, arrival)
+        owed = max((position for position in passed if not self._log.flags(position) & ACKED), default=0)
+        return min((one.sent_after_t for one in candidates if one.position >= owed), default=before.sent_after_t)
 
     def _beside(self, arrival: Arrival, after: int) -> tuple[int, ...]:
         """Other possible predecessors than the highest, whose places are not certain: they may stand behind what was left out."""
