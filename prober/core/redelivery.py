@@ -319,12 +319,17 @@ class RedeliveryCheck:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
+        if self._orders.several_regions and not self._is_behind(after, arrival) and not in_response:
             return ELSEWHERE
         here = self._of_region(after, skipped, arrival)
         if self._orders.is_anywhere(after) or not here:
             return ELSEWHERE
         return self._doubt_place((after, arrival.position), here)
+
+    def _is_behind(self, after: int, arrival: Arrival) -> bool:
+        """Whether it is known behind which message of its region a delivery was sent, where there are several."""
+        alone = self._subscription.is_alone(arrival.track.session)
+        return alone and (after == arrival.own or not self.changes_region(arrival))
 
     def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
         """What was skipped of the region of what it stands between."""
