@@ -156,7 +156,7 @@ class KeyChecker:
         publication = record.open.get(event.seq)
         order = self._order.of(record, self._region(arrival, publication))
         if not self._place(arrival, order, publication):
-            self._unplaced(arrival, publication)
+            self._unplaced(arrival, order, publication)
             return
         if self._rules.dead_letter_max_attempts:
             self.log.count_attempt(arrival.position, event.delivery_attempt)
@@ -302,10 +302,12 @@ class KeyChecker:
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
         places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
 
-    def _unplaced(self, arrival: Arrival, publication: Publication | None) -> None:
+    def _unplaced(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
         self._unplaced_seen = True
         self._order.unplaced(publication, arrival)
+        if not order.settled and publication is not None:
+            self.log.retire(order.index, arrival.seq)  # it may come again when the baseline is known
         self._topic_key.lost_track(self)
         self.docket.counts.deliveries_unplaced += 1
         self._redelivery.unplaced(arrival)
@@ -431,8 +433,7 @@ class KeyChecker:
         if self._follows(event, number):
             return
         t = event.t
-        if t > self._last_event_t:
-            self._last_event_t = t
+        self._last_event_t = max(self._last_event_t, t)
         token = hash(event.message_id)
         newest = self.log.find(token)
         track = self._tracks.find(event.session)

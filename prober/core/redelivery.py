@@ -40,19 +40,18 @@ from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
+from prober.core.predecessors import Predecessor, highest, possible
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Span, Track, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Tracks
 from prober.core.skips import (
     ACKED_BEFORE,
     COPY,
     DEAD_LETTER,
     ELSEWHERE,
     LOST,
-    NONE,
     RACING,
     SOUGHT,
     TOO_MANY,
-    Predecessor,
     Skip,
 )
 from prober.core.subscription import Subscription
@@ -94,7 +93,7 @@ class RedeliveryCheck:
         if arrival.own and self._docket.rules.mode is Mode.PULL:
             self._judge_batch(arrival)
             return False
-        before = self._predecessor(arrival)
+        before = highest(self._docket.rules, self._tracks, arrival)
         if not before.position:
             return False
         if arrival.position > before.position + 1:
@@ -144,46 +143,6 @@ class RedeliveryCheck:
         """Nothing that was sent so far can be a predecessor any more."""
         self._nacked_push = None
 
-    # --- predecessors --------------------------------------------------------------------------------------------------------
-
-    def _predecessor(self, arrival: Arrival, besides: int = 0) -> Predecessor:
-        """The highest possible predecessor (section 6.2): candidates not certainly followed by what certainly came before.
-
-        `besides`: not the delivery of that event on another session.
-        """
-        rules = self._docket.rules
-        eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
-        certain: list[Span] = []
-        best: Span | None = None
-        latest_t = arrival.track.last_t if arrival.own else LONG_AGO
-        for spans in self._pasts(arrival.track, besides):
-            known: Span | None = None
-            for span in spans:
-                if span.first_t < moment_t:
-                    known = span if span.last_t < moment_t else None
-                    latest_t = max(latest_t, span.last_t if known else span.first_t)
-                if span.last_t >= moment_t and (best is None or span.position > best.position):
-                    best = span
-            if known is not None:
-                certain.append(known)
-        followed_t = latest_t - rules.delivery_delay_max_s - eps
-        for span in certain:
-            if span.last_t >= followed_t and (best is None or span.position > best.position):
-                best = span
-        self._tracks.forget_before(min(followed_t, arrival.t - 3 * (rules.delivery_delay_max_s + eps)))
-        own = arrival.own if arrival.track.last_t >= followed_t else 0
-        if own and (best is None or own >= best.position):
-            track = arrival.track
-            return Predecessor(own, track.last_number, max(track.last_t - rules.delivery_delay_max_s, track.session.opened_t))
-        if best is None:
-            return NONE
-        return Predecessor(best.position, best.number, max(best.last_t - rules.delivery_delay_max_s, best.sent_after_t))
-
-    def _pasts(self, own: Track, besides: int) -> list[list[Span]]:
-        """What was delivered elsewhere, session by session."""
-        pasts = [*(track.past() for track in self._tracks.others(own)), *self._tracks.past]
-        return [[span for span in spans if span.number != besides] for spans in pasts] if besides else pasts
-
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
     def _judge_skip(self, arrival: Arrival, before: Predecessor) -> None:
@@ -195,16 +154,31 @@ class RedeliveryCheck:
         facts = self._facts(arrival, before.position, skipped)
         rules = self._docket.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
         skip = Skip(
-            *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, before.sent_after_t, acked, witnesses, facts),
+            *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
+            beside=self._beside(arrival, before.position) if rules.clock_error_s else (),
         )
-        doubt = self._doubt(arrival, before, skipped) or self._loss_behind(skip)
+        doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
+
+    def _sent_after_t(self, arrival: Arrival, before: Predecessor) -> float:
+        """Since when what was left out may have been sent, all of it acknowledged before: it may be sent behind any predecessor."""
+        candidates = possible(self._docket.rules, self._tracks, arrival)
+        lowest = min((one.position for one in candidates), default=before.position)
+        passed = self._skipped(lowest, arrival)
+        owed = max((position for position in passed if not self._log.flags(position) & ACKED), default=0)
+        return min((one.sent_after_t for one in candidates if one.position >= owed), default=before.sent_after_t)
+
+    def _beside(self, arrival: Arrival, after: int) -> tuple[int, ...]:
+        """Other possible predecessors than the highest, whose places are not certain: they may stand behind what was left out."""
+        positions = {one.position for one in possible(self._docket.rules, self._tracks, arrival)} - {after}
+        return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
         """Where a delivery stands at least: if it raced, behind the last of what was left out that certainly comes before it."""
@@ -241,7 +215,9 @@ class RedeliveryCheck:
     def _place_doubt(self, skip: Skip) -> str:
         """Whether what was taken for the only copy of a message turned out to be one of two, so that its place is not certain."""
         if skip.skipped:
-            return self._doubt_place(skip.between, skip.skipped)
+            position = skip.between[1]
+            doubts = (self._doubt_place((after, position), skip.skipped) for after in (skip.between[0], *skip.beside))
+            return next(filter(None, doubts), "")
         return self._race_doubt(*skip.between) if skip.kind is Kind.PULL_BATCH_ORDER else ""
 
     def _loss_behind(self, skip: Skip) -> str:
@@ -270,11 +246,15 @@ class RedeliveryCheck:
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
         number = skip.witnesses[-1]
-        if arrival.position <= arrival.own + 1 or self._predecessor(arrival).number != number:
+        if arrival.position <= arrival.own + 1 or highest(self._docket.rules, self._tracks, arrival).number != number:
             return False
-        before = self._predecessor(arrival, besides=number)
+        before = highest(self._docket.rules, self._tracks, arrival, besides=number)
         skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []
-        return bool(skipped) and not self._doubt(arrival, before, skipped)
+        if not skipped or self._doubt(arrival, before.position, skipped):
+            return False
+        came = any(span.position >= skipped[-1] and span.last_t >= before.sent_after_t for span in arrival.track.past())
+        # what its session had last may in truth stand behind what was left out, which came there in this run
+        return not (came and arrival.own < skipped[0] and self._doubt_place((arrival.own, arrival.position), skipped))
 
     def _file(self, skip: Skip, doubt: str) -> None:
         self._docket.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
@@ -291,10 +271,9 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        before = Predecessor(arrival.own, arrival.track.last_number, arrival.t)
         rules, kind = self._docket.rules, Kind.PULL_BATCH_ORDER
         between, due_t = (arrival.own, arrival.position), arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
-        doubt = self._doubt(arrival, before, skipped, in_response=True) if skipped else self._race_doubt(*between)
+        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(*between)
         skip = Skip(due_t, arrival.t, arrival.position, arrival.track.session, arrival.t, False, witnesses, facts, kind)
         if doubt or not rules.clock_error_s:
             self._file(skip, doubt)
@@ -339,23 +318,22 @@ class RedeliveryCheck:
 
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
-    def _doubt(self, arrival: Arrival, before: Predecessor, skipped: list[int], *, in_response: bool = False) -> str:
+    def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
         if skipped[-1] <= self.sought_frontier:
             return SOUGHT.format(self._docket.amnesty_cause)
         if self._docket.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        if self._orders.several_regions and not self._subscription.is_alone(arrival.track.session) and not in_response:
+        if self._orders.several_regions and not self._is_behind(after, arrival) and not in_response:
             return ELSEWHERE
-        here = self._of_region(before.position, skipped, arrival)
-        if self._orders.is_anywhere(before.position) or not here:
+        here = self._of_region(after, skipped, arrival)
+        if self._orders.is_anywhere(after) or not here:
             return ELSEWHERE
-        sure = self._doubt_place((before.position, arrival.position), here)
-        return sure or self._doubt_own(arrival, before.sent_after_t, here)
+        return self._doubt_place((after, arrival.position), here)
 
-    def _doubt_own(self, arrival: Arrival, since_t: float, skipped: list[int]) -> str:
-        """Whether what the session had last may in truth stand behind what was left out, which came there in this run."""
-        came = any(span.position >= skipped[-1] and span.last_t >= since_t for span in arrival.track.past())
-        return self._doubt_place((arrival.own, arrival.position), skipped) if came and arrival.own < skipped[0] else ""
+    def _is_behind(self, after: int, arrival: Arrival) -> bool:
+        """Whether it is known behind which message of its region a delivery was sent, where there are several."""
+        alone = self._subscription.is_alone(arrival.track.session)
+        return alone and (after == arrival.own or not self.changes_region(arrival))
 
     def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
         """What was skipped of the region of what it stands between."""

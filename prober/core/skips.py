@@ -1,4 +1,4 @@
-"""What was passed over, until it is told: a skip on hold, what stood before it, and the doubts that it may be told with.
+"""What was passed over, until it is told: a skip on hold, and the doubts that it may be told with.
 
 What was seen of a skip may look otherwise a little later: a copy that was sent in between arrives, or a second copy of what was taken
 for the only one, so that its place is not certain any more. Until then it is on hold (`redelivery`).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.sessions import Session
 
@@ -22,27 +21,14 @@ ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been a
 TOO_MANY: Final = "too many skips are on hold"
 
 
-class Predecessor(NamedTuple):
-    """What may have been sent immediately before a delivery, the highest of it: its position and event.
-
-    `sent_after_t`: it was not sent before that.
-    """
-
-    position: int
-    number: int
-    sent_after_t: float
-
-
-NONE: Final = Predecessor(0, 0, LONG_AGO)
-
-
 class Skip(NamedTuple):
     """A skip on hold: a copy of the position before `position`, or a later one, may still turn up on another session.
 
     `kind`: what it is told as. Inside a pull response nothing can be sent in between; there `between` are two that followed each other.
     `nacked` is the position of a refused push request that was passed over, 0 for any other skip: that message may turn up.
     `sent_after_t`: what was skipped should have been sent after this. `acked`: all of it had been acknowledged before. `skipped` are
-    positions of the region behind `after`, whose places may yet turn out to be uncertain.
+    positions of the region behind `after`, whose places may yet turn out to be uncertain. `beside`: others than `after` that it may have
+    been sent behind.
     """
 
     due_t: float
@@ -58,3 +44,4 @@ class Skip(NamedTuple):
     leaning: int = 0
     between: tuple[int, int] = (0, 0)
     skipped: tuple[int, ...] = ()
+    beside: tuple[int, ...] = ()

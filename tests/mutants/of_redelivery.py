@@ -15,7 +15,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("service-attempts-ignored", "positions.py", "attempts[position] = max(attempts.get(position, 0) + 1, attempt)", "attempts[position] = attempts.get(position, 0) + 1", "The service's own count of attempts is ignored."),
     rule("publishing-bounds-nothing", "key.py", "        arrival.lo = max(arrival.lo, invoked_t)\n", "", "A message may have been sent before it was published."),
     rule("pull-sent-when-answered", "subscription.py", "invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)", "invoked_t = LONG_AGO", "A response may have been sent before the pull."),
-    rule("batch-hole-not-told", "redelivery.py", "        doubt = self._doubt(arrival, before, skipped, in_response=True) if", "        return\n        doubt = self._doubt(arrival, before, skipped, in_response=True) if", "Holes inside a pull response are not told."),
+    rule("batch-hole-not-told", "redelivery.py", "        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "        return\n        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "Holes inside a pull response are not told."),
     excuse("batch-told-at-once", "redelivery.py", "if doubt or not rules.clock_error_s:", "if doubt or rules.clock_error_s >= 0:", "A response is judged although a second copy of what it holds may be on its way."),
     rule("batch-hole-filled-elsewhere", "redelivery.py", "            explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER\n", "", "What comes on another session explains a hole inside a response."),
     rule("batch-step-back-is-fine", "redelivery.py", "if arrival.position > arrival.own and not skipped:", "if not skipped:", "A pull response may step back."),

@@ -42,6 +42,7 @@ AGAIN = f"{BATCH} pull b2@30 b2<1@30.1 b2 ack 1@30.2 close b2@30.3"  # back to 1
         legal("the lost pull is noticed after the next response", f"P1,2,3,4 {AGAIN} pull b3@40 pull b4@60 b4<4@60.1 lose b3@65", mode=PULL),
         legal("the lost pull was waiting since before the run", f"P1,2,3,4 {BATCH} pull b0@29 pull b2@30 b2<1@30.1 b2 ack 1@30.2 close b2@30.3 lose b0@50 pull b4@60 b4<4@60.1", mode=PULL),
         legal("a lost pull and a dead-letter policy", f"P1,2,3,4 {AGAIN} pull b3@40 lose b3@45 pull b4@60 b4<4@60.1", mode=PULL, **POLICY),
+        legal("lost before what another clock was ahead with", "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 pull a@9 a<1@10 a<2@10 a<3@10 a ack 1,2,3@10.1 pull b@20 b<1@21 b<2@21 b ack 1,2@21.1 pull l@21.2 lose l@70 pull c@90 c<2@95 c ack 2@95.1 pull d@90 d<4@95.3 d ack 4@95.4 end @150", mode=PULL, clock_error_s=1.0, delivery_delay_max_s=0.3, ack_lag_max_s=1.0),
     ],
 )  # fmt: skip
 def test_what_was_acknowledged_may_have_been_lost(one: Definite) -> None:
@@ -68,6 +69,7 @@ def test_what_was_acknowledged_may_have_been_lost(one: Definite) -> None:
         # a request without an answer is a refusal: 2 would have to be next
         wrong("push: a request that was lost", "P1,2,3 a<1@1 a ack 1@1.1 b<2@20 b ack 2@20.1 c<1@40 c ack 1@40.1 open x of client x@50 lose x@55 d<3@60", "V:REDELIVERY_SKIP", mode=PUSH),
         wrong("push: the request before it is closed", "P1,2,3 a<1@1 a ack 1@1.1 b<2@20 b ack 2@20.1 c<1@40 c ack 1@40.1 close c@50 d<3@60", "V:REDELIVERY_SKIP", mode=PUSH),
+        wrong("nothing was lost before what another clock was ahead with", "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 pull a@9 a<1@10 a<2@10 a<3@10 a ack 1,2,3@10.1 pull b@20 b<1@21 b<2@21 b ack 1,2@21.1 pull l@21.2 close l@70 pull c@90 c<2@95 c ack 2@95.1 pull d@90 d<4@95.3 d ack 4@95.4 end @150", "V:REDELIVERY_SKIP", mode=PULL, clock_error_s=1.0, delivery_delay_max_s=0.3, ack_lag_max_s=1.0),
     ],
 )  # fmt: skip
 def test_what_no_loss_explains(one: Definite) -> None:

@@ -121,6 +121,7 @@ FAILOVER = "P1,2/a P3/b@10 ok3=m3@10.05 P4/b@10.1 ok4=m4@10.15"  # one epoch, an
         legal("the tail of one region is slow", f"{FAILOVER} A<1@1 A<3,4@11 A ack 1,3,4@11.5 A<2@100 A ack 2@101 end @400"),
         legal("unknown is a region of its own", "P1@0 ok1=m1@0.05 P2@0.1 ok2=m2@0.15 P3/b@10 ok3=m3@10.05 A<3@11 A<1,2@12"),
         legal("pull", "P1,2/a P3/b@10 ok3=m3@10.05 pull b@10.9 b<1,3,2@11", mode=PULL),
+        legal("a run of another region stands in between, on a new stream", "open A1 of client A P1/b@0 ok1=m1@0.05 P2/b@0.1 ok2=m2@0.15 P3/b@0.2 ok3=m3@0.25 P4/a@0.3 ok4=m4@0.35 P5/a@0.4 ok5=m5@0.45 A1<4,5@9 A1<1@10 close A1@10.1 open A2 of client A@10.2 A2<4@12 A2<2@12.1 A2<5@12.2 A2<3@12.3"),
     ],
 )  # fmt: skip
 def test_regions_are_not_compared(one: Definite) -> None:
@@ -138,6 +139,7 @@ def test_regions_are_not_compared(one: Definite) -> None:
         wrong("a lost message of the region that was left", f"{FAILOVER} A<1@1 A<3,4@11 A ack 1,3,4@12 end @500", "L:STUCK|L:LOST_OVERTAKEN"),
         wrong("a run leaves out what is of the same region", f"{FAILOVER} P5/a@20 ok5=m5@20.05 A<1,2@1 A<3,4@11 A<5@21 A<1@30 A<5@30.1", "V:REDELIVERY_SKIP"),
         wrong("the next of the region goes elsewhere", f"{FAILOVER} A<3@11 B<4@12", "V:AFFINITY_SPLIT"),
+        wrong("a run of one region on a new stream leaves something out", "open A1 of client A P1/b@0 ok1=m1@0.05 P2/b@0.1 ok2=m2@0.15 P3/b@0.2 ok3=m3@0.25 P4/a@0.3 ok4=m4@0.35 P5/a@0.4 ok5=m5@0.45 A1<4,5@9 A1<1@10 close A1@10.1 open A2 of client A@10.2 A2<1,2,3@12 A2<1@13 A2<3@13.1", "V:REDELIVERY_SKIP"),
     ],
 )  # fmt: skip
 def test_within_a_region_order_holds(one: Definite) -> None:

@@ -44,6 +44,7 @@ EOD = {"exactly_once": True}
         legal("a copy that was stored later overtakes the first on another stream", f"{STREAMS} P1,2 A1<2~2@1 A1<1~9@1.1 A2<1~1@1.2"),
         legal("the copies of two messages come crosswise", f"{STREAMS} P1,2,3 A1<2~2@1 A2<1~1@1.1 A1<1~9@1.2 A2<2~9@1.3 A1<3~3@1.4"),
         legal("it is stored at the very same place on the clock of another message", "P1,2 A<1~5@1 A<2~5@1.1"),
+        legal("what came before a baseline was known comes again", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 A<4~4@20 A<3~5@20.1 A<5@20.2", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
     ],
 )  # fmt: skip
 def test_a_message_stored_twice(one: Definite) -> None:
@@ -70,6 +71,7 @@ def test_a_message_stored_twice(one: Definite) -> None:
         wrong("a response that goes back to the first copy", "P1,2,3 pull b@0.9 b<1~1@1 b<2~2@1 b<3~3@1 b<2~9@1 b<2~2@1", "V:PULL_BATCH_ORDER", mode=PULL),
         wrong("the key moves with the second copy while the first messages are held", "P1,2 A<1~1@1 A<2~2@1.1 B<1~9@10", "V:AFFINITY_SPLIT"),
         wrong("push goes on past a refused second copy", "P1,2,3 a<1~1@1 a ack 1@1.1 b<2~2@20 b ack 2@20.1 c<1~9@40 c nack 1@40.1 d<3~3@60", "V:PUSH_ADVANCE_PAST_NACK", mode=PUSH),
+        wrong("what came before a baseline was known comes again, and then a skip", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 P6@12 ok6=m6@12.1 P7@13 ok7=m7@13.1 A<6,7@14 A<4~4@20 A<3~5@20.1 A<5@20.2 A<7@20.3", "V:REDELIVERY_SKIP", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
     ],
 )  # fmt: skip
 def test_what_a_second_copy_does_not_explain(one: Definite) -> None:
