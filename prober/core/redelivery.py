@@ -162,6 +162,7 @@ class RedeliveryCheck:
             beside=self._beside(arrival, before.position) if rules.clock_error_s else (),
         )
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
+        doubt = doubt or self._doubt_own(arrival, before, skipped)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
@@ -250,11 +251,7 @@ class RedeliveryCheck:
             return False
         before = highest(self._docket.rules, self._tracks, arrival, besides=number)
         skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []
-        if not skipped or self._doubt(arrival, before.position, skipped):
-            return False
-        came = any(span.position >= skipped[-1] and span.last_t >= before.sent_after_t for span in arrival.track.past())
-        # what its session had last may in truth stand behind what was left out, which came there in this run
-        return not (came and arrival.own < skipped[0] and self._doubt_place((arrival.own, arrival.position), skipped))
+        return bool(skipped) and not (self._doubt(arrival, before.position, skipped) or self._doubt_own(arrival, before, skipped))
 
     def _file(self, skip: Skip, doubt: str) -> None:
         self._docket.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
@@ -329,6 +326,11 @@ class RedeliveryCheck:
         if self._orders.is_anywhere(after) or not here:
             return ELSEWHERE
         return self._doubt_place((after, arrival.position), here)
+
+    def _doubt_own(self, arrival: Arrival, before: Predecessor, skipped: list[int]) -> str:
+        """Whether what its session had last may in truth stand behind what was left out, which came there in this run."""
+        came = any(span.position >= skipped[-1] and span.last_t >= before.sent_after_t for span in arrival.track.past())
+        return self._doubt_place((arrival.own, arrival.position), skipped) if came and arrival.own < skipped[0] else ""
 
     def _is_behind(self, after: int, arrival: Arrival) -> bool:
         """Whether it is known behind which message of its region a delivery was sent, where there are several."""

@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
     excuse("copies-elsewhere-prove-the-order", "places.py", "or (self._sooner and other in self._sooner)", "", "What came again elsewhere at once was not sent sooner."),
     excuse("explained-from-right-below-only", "redelivery.py", "        return next((one + 1 for one in reversed(skipped)", "        return position or next((one + 1 for one in reversed(skipped)", "A copy explains a skip only from the place before, though that is not certain."),
-    excuse("leans-on-a-step-in-doubt", "redelivery.py", "        if not skipped or self._doubt(arrival, before.position, skipped):", "        if not skipped:", "A copy that may have been sent in turn leans on the skip that it explains."),
+    excuse("leans-on-a-step-in-doubt", "redelivery.py", "not (self._doubt(arrival, before.position, skipped) or self._doubt_own(arrival, before, skipped))", "True", "A copy that may have been sent in turn leans on the skip that it explains."),
     excuse("waits-as-long-as-the-first", "racing.py", "        elif queue[-1][0] > due_t:", "        else:", "What follows something that was put back waits as long as that, however late it came."),
     rule("republished-behind-is-not-owed", "epoch_order.py", "len(self.late) < LATE_MAX:", "not LATE_MAX:", "What was republished behind others is never missed."),
     rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),

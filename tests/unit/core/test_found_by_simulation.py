@@ -18,6 +18,7 @@ from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
 TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
 BURST = "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.5 ok2=m2@0.5 ok3=m3@0.5 ok4=m4@0.5"
+ABREAST_3 = f"{TWO} P1@0 P2@0 P3@0 P4@0 info3@0.4 abandon3@0.4 ok1=m1@0.5 ok2=m2@0.5 ok4=m4@0.5 A2<z3(3)@1 A1<1@1.2 A1<2@1.3 A1<4@1.4 A1 ack 1,2,4@1.5"
 ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
 
 
@@ -78,6 +79,7 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a copy by another clock, and a message that raced in between", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P1[e2]@0.6 ok1=n1@0.7 a<1@5 a ack 1@5.1 b<2@6 b ack 2@6.1 c<n1(1)@7 c ack 1@7.1 d<3@7.5 d ack 3@7.6 e<1@36 e ack 1@36.1 f<3@41 f ack 3@41.1 g<2@41.5 g ack 2@41.6", mode=PUSH, clock_error_s=1, delivery_delay_max_s=0.1),
         legal("a seek that settles by another clock", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 seek 3@4 a<1@7.5 b<3@8.5 b ack 3@8.6", mode=PUSH, clock_error_s=3, delivery_delay_max_s=0.1),
         legal("what explains a skip follows a copy that raced", f"{ABREAST} A2<2@3.1 A2<z3(3)@3.12 A2<3@3.15", delivery_delay_max_s=0.3),
+        legal("its session goes on from a copy that raced", f"{ABREAST_3} A2<1@20 A1<2@20.5 A1<z3(3)@22 A1<4@22.01"),
         # excerpts
         legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
@@ -94,6 +96,7 @@ def test_legal(one: Definite) -> None:
     "one",
     [
         wrong("one was delivered beyond what is extended", "open A of client A limit 2@0 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P4@0.6 ok4=m4@0.7 A<1@1 A ack 1@1.1 A<2@1.2 A modack 1 60s@2 A modack 2 60s@2 A<3@3 A ack 3@3.1 end @500", "L:STUCK"),
+        wrong("its session goes on above a copy that raced", f"{ABREAST_3} A2<1@20 A1<z3(3)@22 A1<4@22.01", "V:REDELIVERY_SKIP"),
         wrong("what explains a skip leaves out something itself", f"{ABREAST} A2<z3(3)@3.12 A2<3@3.15", "V:REDELIVERY_SKIP", delivery_delay_max_s=0.3),
         wrong("no copy begins the run", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, delivery_delay_max_s=5),
         wrong("no stream was lost, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600", "L:STUCK"),
