@@ -18,11 +18,11 @@ from api.server import serve_until, stop_signals
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.metrics import Component, Metrics, Scrapes
-from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
-from prober.status.database import Database, StoreUnavailable
-from prober.status.queries import StatusQueries
-from prober.status.store import StatusStore
+from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.sinks.metrics import Component, Metrics, Scrapes
+from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.store import StatusStore
 
 ASKED_EVERY_S: Final = 5.0
 

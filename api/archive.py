@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prober.config.models import Config
-from prober.core.slo import Objective
-from prober.history.reports import ReportReader
-from prober.status.queries import StatusQueries
+from prober.reports.reader import ReportReader
+from prober.sinks.status.queries import StatusQueries
+from prober.slo.objectives import Objective
 
 
 @dataclass(frozen=True, slots=True)

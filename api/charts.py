@@ -9,10 +9,10 @@ from math import ceil, log10
 from typing import Final
 
 from api.words import counted, duration
-from prober.core.indicators import Indicator
-from prober.core.slo import Objective
-from prober.results import Durations
-from prober.status.records import RunRecord
+from prober.runs.result import Durations
+from prober.sinks.status.records import RunRecord
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective
 
 RUNS_MAX: Final = 240
 """So many of the newest runs of a site make its charts."""

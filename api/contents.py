@@ -11,13 +11,14 @@ from api.archive import Archive
 from api.dossiers import case_of
 from api.questions import FindingQuestion, HotKeyQuestion, Paged, RunQuestion
 from prober.core.findings import Kind, Status
-from prober.core.slo import Tally, windows_s
 from prober.core.verdict import Verdict
-from prober.history.reported import BurnReport, HotKeysReport
-from prober.history.reports import HOT_KEYS, ROWS_MAX, SLO_BURN
-from prober.snapshot import SloSnapshot, Snapshot
-from prober.status.records import FindingFilter, FindingGroup, FindingRecord
-from prober.status.slices import Series, definition_of
+from prober.reports.reader import HOT_KEYS, ROWS_MAX, SLO_BURN
+from prober.reports.values import BurnReport, HotKeysReport
+from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord
+from prober.sinks.status.slices import Series, definition_of
+from prober.slo.budgets import SloSnapshot
+from prober.slo.objectives import Tally, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 DAYS_SHOWN_MAX: Final = 14

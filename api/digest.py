@@ -10,11 +10,12 @@ from typing import Final
 
 from api.lanes.lettering import clean
 from api.words import counted, duration, number, share
-from prober.core.indicators import MEANINGS
-from prober.core.slo import Objective, State, Tally
 from prober.core.verdict import Verdict
-from prober.results import RunResult
-from prober.snapshot import Burn, FailingFinding, Site, SiteKey, SiteSnapshot, SloSnapshot, Snapshot
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import FailingFinding, Site, SiteKey, SiteSnapshot, Snapshot
+from prober.slo.budgets import Burn, SloSnapshot
+from prober.slo.indicators import MEANINGS
+from prober.slo.objectives import Objective, State, Tally
 
 CAUSES_SHOWN_MAX: Final = 3
 FINDINGS_SHOWN_MAX: Final = 20

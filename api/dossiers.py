@@ -9,11 +9,11 @@ from api.advice import ADVICE, SURENESS
 from api.lanes import NoDiagram, caption, diagram, read_evidence
 from api.models.findings import file_name
 from api.words import counted, duration, number
-from prober.core import diagram as lines
 from prober.core.events import Opened
 from prober.core.rules import ASSUMED_IN_WORDS
-from prober.history.trace import FIRST_EVENT_LINE
-from prober.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
+from prober.evidence import diagram as lines
+from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
+from prober.traces.trace import FIRST_EVENT_LINE
 
 
 @dataclass(frozen=True, slots=True)

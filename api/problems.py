@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.view import View
-from prober.history.store import HistoryError
-from prober.status.cursors import BadCursor
-from prober.status.database import NotStorable, StatusError
+from prober.sinks.history.store import HistoryError
+from prober.sinks.status.cursors import BadCursor
+from prober.sinks.status.database import NotStorable, StatusError
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5

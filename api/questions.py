@@ -16,9 +16,9 @@ from starlette.exceptions import HTTPException
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.status.cursors import LENGTH_MAX
-from prober.status.queries import PAGE_MAX
-from prober.status.records import FindingFilter, RunFilter
+from prober.sinks.status.cursors import LENGTH_MAX
+from prober.sinks.status.queries import PAGE_MAX
+from prober.sinks.status.records import FindingFilter, RunFilter
 
 PAGE: Final = 50
 TEXT_LENGTH_MAX: Final = 1024

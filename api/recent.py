@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 from api.archive import Archive
 from api.charts import RUNS_MAX, Chart, charts
 from prober.clock import monotonic_s
-from prober.core.slo import HOUR_S
-from prober.history.reported import HotKeysReport
-from prober.history.reports import HOT_KEYS
-from prober.history.store import HistoryError
-from prober.snapshot import Site, SiteKey, Snapshot
-from prober.status.database import StatusError
-from prober.status.records import RunFilter
+from prober.reports.reader import HOT_KEYS
+from prober.reports.values import HotKeysReport
+from prober.sinks.history.store import HistoryError
+from prober.sinks.live.snapshot import Site, SiteKey, Snapshot
+from prober.sinks.status.database import StatusError
+from prober.sinks.status.records import RunFilter
+from prober.slo.objectives import HOUR_S
 
 CHARTS_FRESH_S: Final = 10.0
 CHARTS_SHOW_S: Final = 6 * HOUR_S

@@ -9,9 +9,9 @@ from typing import Final
 from api.archive import Archive
 from api.view import View
 from prober.clock import monotonic_s
-from prober.snapshot import Snapshot
-from prober.status.database import StatusError
-from prober.status.overview import Overview
+from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.status.database import StatusError
+from prober.sinks.status.overview import Overview
 
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
 
 
 class View(Protocol):

@@ -34,9 +34,9 @@ from api.server import serve_until, stop_signals
 from benchmarks.full_store import KINDS, SITES, fill
 from prober.config.loading import load
 from prober.core.verdict import Verdict
-from prober.status.database import Database
-from prober.status.queries import StatusQueries
-from tests.unit.status.postgresql import PostgreSQL, find_binaries
+from prober.sinks.status.database import Database
+from prober.sinks.status.queries import StatusQueries
+from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries
 
 PAGE = 1_000
 WARM_UP_S = 0.5

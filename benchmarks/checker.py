@@ -30,13 +30,13 @@ import orjson
 import prober.core.verifier
 from benchmarks.histories import HISTORIES, History
 from benchmarks.plain import PlainChecker
+from prober.cli.gc_tuning import collect_rarely
 from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.garbage import collect_rarely
-from prober.history import trace_codec
-from prober.history.trace import read_trace, write_trace
-from prober.history.trace_header import TraceHeader
+from prober.sinks.history import trace_codec
+from prober.traces.header import TraceHeader
+from prober.traces.trace import read_trace, write_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = Rules()

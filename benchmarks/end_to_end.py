@@ -19,16 +19,16 @@ from brokers import server
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
+from prober.cli.gc_tuning import collect_rarely
 from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict
-from prober.garbage import collect_rarely
-from prober.ground import Ground
-from prober.measurements import Measurements
-from prober.metrics import Metrics, exemplar_of
-from prober.runner import Run
-from prober.sites import Site
-from prober.tallies import Tallies
+from prober.runs.resources import Ground
+from prober.runs.runner import Run
+from prober.schedule.instances import Site
+from prober.sinks.metrics import Metrics, exemplar_of
+from prober.sinks.metrics.measurements import Measurements
+from prober.slo.counts import Tallies
 
 KEYS = 100
 

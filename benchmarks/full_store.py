@@ -11,16 +11,16 @@ from typing import Any
 from sqlalchemy import Table
 
 from prober.core.findings import Finding, Kind, Status
-from prober.core.indicators import Indicator
-from prober.core.slo import Tally
 from prober.core.verdict import Verdict
-from prober.results import Durations, RunResult
-from prober.snapshot import Site, SiteKey
-from prober.status import tables
-from prober.status.database import Database
-from prober.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, Standing
-from prober.status.rows import evidence_values, finding_values, prober_values, run_values, standing_values
-from prober.status.store import StatusStore
+from prober.runs.result import Durations, RunResult
+from prober.sinks.live.snapshot import Site, SiteKey
+from prober.sinks.status import tables
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, Standing
+from prober.sinks.status.rows import evidence_values, finding_values, prober_values, run_values, standing_values
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
 
 NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAYS = 30

@@ -24,11 +24,11 @@ from checker import history
 from prober.config.models import History
 from prober.core.events import Event
 from prober.core.rules import Mode, Rules
-from prober.history.encoding import RunContext
-from prober.history.reader import HistoryReader
-from prober.history.trace import write_trace
-from prober.history.trace_header import TraceHeader
-from prober.history.writer import FLUSH_EVERY_S, SEGMENT_BYTES_MAX, HistoryWriter
+from prober.sinks.history.encoding import RunContext
+from prober.sinks.history.reader import HistoryReader
+from prober.sinks.history.writer import FLUSH_EVERY_S, SEGMENT_BYTES_MAX, HistoryWriter
+from prober.traces.header import TraceHeader
+from prober.traces.trace import write_trace
 
 KEY = "key-3"
 

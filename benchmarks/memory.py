@@ -15,15 +15,15 @@ from itertools import count, product
 from pathlib import Path
 from time import perf_counter
 
+from prober.cli.gc_tuning import collect_rarely
 from prober.config.loading import load
 from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.garbage import collect_rarely
-from prober.ledger import Ledger
-from prober.measurements import Measurements
-from prober.metrics import Metrics
-from prober.recorder import Recording
-from prober.tallies import Tallies
+from prober.runs.backlog import Ledger
+from prober.runs.recorder import Recording
+from prober.sinks.metrics import Metrics
+from prober.sinks.metrics.measurements import Measurements
+from prober.slo.counts import Tallies
 
 MIB = 1 << 20
 PAGE_BYTES = resource.getpagesize()

@@ -33,9 +33,9 @@ sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != Path(_
 import pyarrow.parquet as pq  # noqa: E402
 from pyspark.sql import DataFrame  # noqa: E402
 
-from prober.history.schema import EVENTS  # noqa: E402
-from prober.history.synthesis.plan import Recipe  # noqa: E402
-from prober.history.synthesize import synthesize  # noqa: E402
+from prober.sinks.history.schema import EVENTS  # noqa: E402
+from prober.sinks.history.synthesis.plan import Recipe  # noqa: E402
+from prober.sinks.history.synthesize import synthesize  # noqa: E402
 from spark_jobs import compact, hot_keys, reverify, slo_burn  # noqa: E402
 from spark_jobs.history import History, folders_of  # noqa: E402
 from spark_jobs.reports import Reports  # noqa: E402

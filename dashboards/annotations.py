@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard as builders
 
 from dashboards.promql import increase, select, total
 from dashboards.variables import DATASOURCE
-from prober.metrics import families
+from prober.sinks.metrics import families
 
 STEP: Final = "60s"
 WINDOW: Final = "2m"

@@ -8,7 +8,7 @@ from typing import Final
 from dashboards.board import Board, Places, as_json
 from dashboards.boards import control_plane, jobs, keys, latency, ordering, overview, prober, publisher
 from dashboards.limits import Limits
-from prober.core.slo import Objective
+from prober.slo.objectives import Objective
 
 BOARDS: Final = (overview, ordering, latency, keys, publisher, control_plane, prober, jobs)
 UID_PREFIX: Final = "okp-"

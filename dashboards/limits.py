@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from prober.core.indicators import Indicator
-from prober.core.slo import POLICY, Objective, Severity
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import POLICY, Objective, Severity
 
 GOOD: Final = "green"
 WARNING: Final = "orange"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.brokers.base import Vantage
-from prober.metrics.families import Family, Kind
+from prober.sinks.metrics.families import Family, Kind
 
 RATE_WINDOW: Final = "$__rate_interval"
 RANGE: Final = "$__range"

@@ -10,8 +10,8 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableOptio
 
 from dashboards.promql import NARROWED, SCRAPE_LABELS
 from prober.brokers.base import Vantage
-from prober.metrics import families
-from prober.metrics.families import Family
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
 
 DATASOURCE: Final = DataSourceRef(type_val="prometheus", uid="${datasource}")
 EVERYTHING: Final = ".*"

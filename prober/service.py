@@ -17,36 +17,36 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-from prober.board import Board
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
-from prober.core.indicators import SLICE_S
 from prober.drills.results import DrillReport
 from prober.drills.schedule import FireDrills, drills_of
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
-from prober.ground import RENEWED_AFTER_S, sweep
-from prober.history.writer import HistoryWriter
-from prober.metrics import Component, Health, Metrics, Scrapes
-from prober.nightly import NightlyReports
-from prober.roster import Roster
-from prober.rounds import Audience, Post
-from prober.sharing import LEASE_S, Sharing
-from prober.sites import is_embedded, sites_of
-from prober.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
-from prober.status.database import Database, StatusError
-from prober.status.dossiers import Prober
-from prober.status.leases import Leases
-from prober.status.queries import StatusQueries
-from prober.status.retention import Keeping
-from prober.status.store import StatusStore
-from prober.status.writer import StatusWriter
-from prober.tallies import Tallies
-from prober.tracing import Tracing
+from prober.reports.nightly import NightlyReports
+from prober.runs.resources import RENEWED_AFTER_S, sweep
+from prober.schedule.assignments import Roster
+from prober.schedule.instances import is_embedded, sites_of
+from prober.schedule.probe_loop import Audience, Post
+from prober.schedule.sharding import LEASE_S, Sharing
+from prober.sinks.history.writer import HistoryWriter
+from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.sinks.live.state import Board
+from prober.sinks.metrics import Component, Health, Metrics, Scrapes
+from prober.sinks.status.database import Database, StatusError
+from prober.sinks.status.dossiers import Prober
+from prober.sinks.status.leases import Leases
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.retention import Keeping
+from prober.sinks.status.store import StatusStore
+from prober.sinks.status.writer import StatusWriter
+from prober.sinks.tracing.spans import Tracing
+from prober.slo.counts import Tallies
+from prober.slo.indicators import SLICE_S
 
 BEAT_S: Final = 0.25
 AGE_S: Final = 1.0

@@ -12,10 +12,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.checks import BREACHES, OVERDUE
 from prober.core.findings import Status
-from prober.core.indicators import Indicator
-from prober.core.slo import Objective
+from prober.slo.checks import BREACHES, OVERDUE
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective
 from spark_jobs.runs import run_hash
 
 BY: Final = ("key", "subscription", "probe", "vantage", "region")

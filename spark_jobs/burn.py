@@ -1,8 +1,8 @@
 """From counts per minute to what the SRE workbook asks for: windows, budgets and alerts.
 
-The arithmetic is that of `prober.core.slo`, the same that the service uses. Sums over windows are Spark's. What remains of them are a few
-rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver; alerts are computed where the
-minutes of an objective and target are.
+The arithmetic is that of `prober.slo.objectives`, the same that the service uses. Sums over windows are Spark's. What remains of them are
+a few rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver; alerts are computed where
+the minutes of an objective and target are.
 
 Alerts are looked at at the end of every minute of the day, as a rule that is evaluated once a minute would, each with its long and its
 short window.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.core.slo import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
+from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
 from spark_jobs.runs import MINUTE_US
 
 SUMS: Final = ("good", "bad", "undecided")

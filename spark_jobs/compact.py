@@ -27,7 +27,7 @@ from datetime import date, timedelta
 from typing import Final
 from uuid import uuid4
 
-from prober.history.schema import TABLES, VERSION, VERSION_KEY, Table
+from prober.sinks.history.schema import TABLES, VERSION, VERSION_KEY, Table
 from spark_jobs.errors import JobError
 from spark_jobs.history import ORIGINALS, File, History, counting, folders_of, merged_file_name
 from spark_jobs.storage import FAILURES, reason_of

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from prober.core.checks import BREACHES
-from prober.core.indicators import DISTURBED, Indicator
-from prober.core.slo import Objective
+from prober.slo.checks import BREACHES
+from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.objectives import Objective
 from spark_jobs.messages import messages
 from spark_jobs.parts import FINISHED, Question
 from spark_jobs.runs import MICROS, MINUTE_US

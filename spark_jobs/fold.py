@@ -28,12 +28,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from prober.core.events import LONG_AGO, Delivered, Event, Interrupted, Opened
-from prober.core.explain import explain
+from prober.core.events import EVENT_TYPES, LONG_AGO, Delivered, Event, Interrupted, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, decode_rules, values_of
+from prober.evidence.explain import explain
+from prober.sinks.history.schema import EVENT_FIELDS, decode_rules, values_of
 
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}

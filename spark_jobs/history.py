@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from prober.history.schema import EVENTS, VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
+from prober.sinks.history.schema import EVENTS, VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
 from spark_jobs.errors import JobError
 from spark_jobs.scan import Scan
 from spark_jobs.schemas import struct_of

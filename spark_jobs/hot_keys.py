@@ -24,10 +24,10 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.core.checks import OVERDUE
 from prober.core.findings import Kind
-from prober.core.slo import DAY_S
-from prober.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.slo.checks import OVERDUE
+from prober.slo.objectives import DAY_S
 from spark_jobs.history import folders_of
 from spark_jobs.loads import (
     LIMIT_BYTES_PER_S,

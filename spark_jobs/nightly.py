@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from prober.clock import monotonic_s
-from prober.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from spark_jobs import compact, hot_keys, reverify, slo_burn
 from spark_jobs.errors import JobError
 from spark_jobs.history import Inputs, folders_of

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from prober.core.indicators import MEANINGS, Indicator
-from prober.core.slo import DAY_S, Objective
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.errors import JobError
 
 PERIOD_S: Final = 30 * DAY_S

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prober.core.indicators import Indicator
+from prober.slo.indicators import Indicator
 from spark_jobs.chunk import NEVER_US, Chunk, Flags, Ints, earliest, numbered, rows_of, times
 from spark_jobs.runs import MICROS, MINUTE_US
 

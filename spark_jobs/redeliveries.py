@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.indicators import Indicator
-from prober.core.slo import Objective
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS
 from spark_jobs.runs import MICROS, MINUTE_US, micros, run_hash
 

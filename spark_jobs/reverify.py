@@ -28,7 +28,7 @@ from pyspark.sql import functions as sf
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
 from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, Plan, folding
 from spark_jobs.history import folders_of
 from spark_jobs.runs import MICROS, run_hash, runs_of

@@ -1,4 +1,4 @@
-"""The tables of the history as Spark types, made from their one definition in `prober.history.schema`."""
+"""The tables of the history as Spark types, made from their one definition in `prober.sinks.history.schema`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from prober.history.schema import VERSION, VERSION_KEY, Table, Type
+from prober.sinks.history.schema import VERSION, VERSION_KEY, Table, Type
 
 
 def _structs(strings: tuple[str, ...], numbers: tuple[str, ...]) -> ArrayType:

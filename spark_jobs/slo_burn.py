@@ -19,9 +19,9 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, Objective
-from prober.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.attribution import breaches_of, spenders
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 from spark_jobs.counts import check_counts, message_counts, questions_of, tallies

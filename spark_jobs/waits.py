@@ -19,8 +19,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.indicators import Indicator
-from prober.core.slo import Objective
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS
 from spark_jobs.messages import addressed
 from spark_jobs.parts import WAIT

@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
-from prober.core.slo import Objective
+from prober.slo.objectives import Objective
 from spark_jobs.history import History
 from spark_jobs.objectives import DEFAULTS
 from spark_jobs.reports import Draft, Reports

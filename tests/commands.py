@@ -13,8 +13,8 @@ import pytest
 
 from prober.core.events import Event
 from prober.core.rules import Rules
-from prober.history.trace import write_trace
-from prober.history.trace_header import TraceHeader
+from prober.traces.header import TraceHeader
+from prober.traces.trace import write_trace
 from tests.notation import history
 
 ROOT = Path(__file__).parents[1]

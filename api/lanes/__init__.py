@@ -15,9 +15,9 @@ from api.lanes.columns import Columns
 from api.lanes.drawing import draw
 from api.lanes.rows import Numbered, rows
 from prober.core.events import Opened
-from prober.history.trace import FIRST_EVENT_LINE, TraceError, read_trace
-from prober.history.trace_header import TraceHeader
-from prober.status.records import Evidence, FindingRecord
+from prober.sinks.status.records import Evidence, FindingRecord
+from prober.traces.header import TraceHeader
+from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
 
 STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").read_text(encoding="utf-8")
 """How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from api.lanes.lettering import clean
-from prober.core.explain import Told
 from prober.core.findings import Fact, Facts, Kind, Status
-from prober.core.naming import capital, seqs_of, whole
 from prober.core.rules import Mode
-from prober.status.records import FindingRecord
+from prober.evidence.explain import Told
+from prober.evidence.naming import capital, seqs_of, whole
+from prober.sinks.status.records import FindingRecord
 
 LISTED_MAX: Final = 3
 NAME_LENGTH_MAX: Final = 40

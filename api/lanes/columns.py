@@ -6,10 +6,10 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from prober.core.diagram import OnSession, short
 from prober.core.events import Delivered, Event, Opened, Published, PublishEvent
-from prober.core.naming import HOLDERS
 from prober.core.rules import Mode
+from prober.evidence.diagram import OnSession, short
+from prober.evidence.naming import HOLDERS
 
 PUBLISHER: Final = 0
 SERVICE: Final = 1

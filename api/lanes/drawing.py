@@ -14,7 +14,7 @@ from api.lanes.lettering import BOLD, clean, fitted, joined, width, wrapped
 from api.lanes.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Rows, Sort
 from api.words import duration
 from prober.core.findings import Status
-from prober.status.records import FindingRecord
+from prober.sinks.status.records import FindingRecord
 
 LETTER: Final = 13.0
 CAPTION: Final = 16.0

@@ -19,11 +19,11 @@ from api.lanes.captions import Caption
 from api.lanes.columns import PUBLISHER, SERVICE, Columns
 from api.lanes.holding import Bar, Holding
 from prober.core import events
-from prober.core.diagram import deciding, kept, short
 from prober.core.events import Event
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
-from prober.status.records import FindingRecord
+from prober.evidence.diagram import deciding, kept, short
+from prober.sinks.status.records import FindingRecord
 
 ROWS_MAX: Final = 80
 PAUSE_MIN_SHARE: Final = 0.08

@@ -31,8 +31,8 @@ from api.models.base import (
 )
 from api.models.runs import ProberState
 from prober.core.findings import Kind, Status
-from prober.history.trace import FIRST_EVENT_LINE
-from prober.status import records
+from prober.sinks.status import records
+from prober.traces.trace import FIRST_EVENT_LINE
 
 NAME_LENGTH_MAX: Final = 100
 

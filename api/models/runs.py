@@ -9,9 +9,9 @@ from pydantic import Field
 
 from api.models.base import Answer, Count, Instance, Listed, Part, Probe, RunId, Seconds, Subscription, Target, Time, Topic, Vantage
 from prober.core.findings import Kind, Status
-from prober.core.indicators import Indicator
 from prober.core.verdict import Verdict
-from prober.status.records import RunRecord
+from prober.sinks.status.records import RunRecord
+from prober.slo.indicators import Indicator
 
 Reason = Annotated[str, Field(examples=["REDELIVERY_SKIP"])]
 Counters = Annotated[Mapping[str, int], Field(examples=[{"deliveries_first": 200, "rewinds": 12}])]

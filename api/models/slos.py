@@ -8,9 +8,9 @@ from pydantic import AliasPath, Field, FiniteFloat
 
 from api.models.base import Answer, Count, Labels, Listed, Seconds, Target, Time
 from api.models.reports import Day
-from prober.core.indicators import Indicator
-from prober.core.slo import Severity, State
 from prober.core.verdict import Verdict
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Severity, State
 
 Ratio = Annotated[FiniteFloat, Field(examples=[0.0001])]
 BurnRate = Annotated[FiniteFloat, Field(examples=[0.4])]

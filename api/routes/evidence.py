@@ -13,7 +13,7 @@ from api.headers import DRAWING_POLICY
 from api.lanes import NoDiagram, diagram
 from api.models.findings import file_name
 from api.questions import Question
-from prober.status.records import FindingRecord
+from prober.sinks.status.records import FindingRecord
 
 TRACE: Final = "application/jsonl"
 DRAWING: Final = "image/svg+xml"

@@ -14,11 +14,11 @@ from api.models.reports import HotKey, KeySpread
 from api.models.sites import SiteState
 from api.questions import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
 from api.standing import Standing
-from prober.core.slo import DAY_S
-from prober.history.reported import HotKeysReport
-from prober.history.reports import HOT_KEYS, ROWS_MAX
-from prober.snapshot import Snapshot
-from prober.status import records
+from prober.reports.reader import HOT_KEYS, ROWS_MAX
+from prober.reports.values import HotKeysReport
+from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.status import records
+from prober.slo.objectives import DAY_S
 
 KeyName = Annotated[
     str, Path(max_length=TEXT_LENGTH_MAX, description="The ordering key, percent-encoded; / may stay.", examples=["ordering-3"])

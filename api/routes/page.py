@@ -19,9 +19,9 @@ from api.questions import FindingQuestion, HotKeyQuestion, Question, RunQuestion
 from api.recent import Recent
 from api.standing import Standing
 from api.templates import page
-from prober.history.store import HistoryError
-from prober.status.cursors import BadCursor
-from prober.status.database import NotStorable, StatusError
+from prober.sinks.history.store import HistoryError
+from prober.sinks.status.cursors import BadCursor
+from prober.sinks.status.database import NotStorable, StatusError
 
 RETRY_AFTER_S: Final = 5
 

@@ -18,7 +18,7 @@ from api.standing import Standing
 from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
-from prober.snapshot import RunOrdered, SiteKey, SiteSnapshot, Snapshot
+from prober.sinks.live.snapshot import RunOrdered, SiteKey, SiteSnapshot, Snapshot
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
 REASONS_SHOWN_MAX: Final = 10

@@ -12,7 +12,7 @@ from api.answering import Answering
 from api.archive import Archive
 from api.models.reports import HotKey, HotKeyList, JobReport, KeySpread, ReportList
 from api.questions import HotKeyQuestion, ReportQuestion
-from prober.history.reports import HOT_KEYS, JOBS, ReportReader
+from prober.reports.reader import HOT_KEYS, JOBS, ReportReader
 
 DAYS_MAX: Final = 100
 

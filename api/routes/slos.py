@@ -14,12 +14,13 @@ from api.archive import Archive
 from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarget, Spender, Window
 from api.questions import Question
 from api.standing import Standing
-from prober.core.indicators import MEANINGS
-from prober.core.slo import Objective, Tally, windows_s
-from prober.history.reported import BurnReport
-from prober.history.reports import SLO_BURN
-from prober.snapshot import SloSnapshot, Snapshot
-from prober.status.slices import Series, definition_of
+from prober.reports.reader import SLO_BURN
+from prober.reports.values import BurnReport
+from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.status.slices import Series, definition_of
+from prober.slo.budgets import SloSnapshot
+from prober.slo.indicators import MEANINGS
+from prober.slo.objectives import Objective, Tally, windows_s
 
 SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of the objective.", examples=["order"])]
 

@@ -11,7 +11,7 @@ from api.answering import Answering, Written, sent, written
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.questions import Question
 from api.standing import Standing
-from prober.snapshot import Snapshot
+from prober.sinks.live.snapshot import Snapshot
 
 UNLIKE = frozenset({"at"})
 

@@ -8,8 +8,8 @@ from dashboards.boards.subjects import CONTROL_PLANE
 from dashboards.limits import Limits
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Column, Look, Panel, Words, graph, rows
 from dashboards.promql import RANGE, Query, increase, quantile, rate, select, total
-from prober.core.indicators import Indicator
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.indicators import Indicator
 
 
 def board(limits: Limits) -> Board:

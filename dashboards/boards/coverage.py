@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dashboards.promql import RANGE, increase, select, share, total
-from prober.metrics import families
-from prober.metrics.labels import Skip
+from prober.sinks.metrics import families
+from prober.sinks.metrics.labels import Skip
 
 
 def due(by: str = "") -> str:

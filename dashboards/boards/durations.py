@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dashboards.limits import Limits
 from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, buckets, graph
 from dashboards.promql import BY, Query, increase, quantile, select, slower_share, total
-from prober.core.indicators import Indicator
-from prober.metrics.families import Family
+from prober.sinks.metrics.families import Family
+from prober.slo.indicators import Indicator
 
 
 @dataclass(frozen=True, slots=True)

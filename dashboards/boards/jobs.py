@@ -8,8 +8,8 @@ from dashboards.board import Board, Row
 from dashboards.limits import BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
 from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
 from dashboards.promql import BY, Query, select, total
-from prober.core.slo import HOUR_S
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.objectives import HOUR_S
 
 LATE_S: Final = 26 * HOUR_S
 AGE: Final[Steps] = ((None, GOOD), (25 * HOUR_S, WARNING), (LATE_S, BAD))

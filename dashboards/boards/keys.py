@@ -8,8 +8,8 @@ from dashboards.limits import ANY_IS_BAD, Limits
 from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
 from dashboards.promql import BY, RANGE, Query, increase, select, total
 from prober.core.findings import Kind, Status
-from prober.core.indicators import Indicator
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.indicators import Indicator
 
 STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
 

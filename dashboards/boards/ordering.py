@@ -8,8 +8,8 @@ from dashboards.limits import ANY_IS_BAD, Limits
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Column, Look, Panel, Words, graph, number, rows
 from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total, vantage_of
 from prober.core.findings import Status
-from prober.metrics import families
-from prober.metrics.labels import Result
+from prober.sinks.metrics import families
+from prober.sinks.metrics.labels import Result
 
 SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (Result.GOOD, Result.BAD)

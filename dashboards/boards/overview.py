@@ -12,10 +12,10 @@ from dashboards.panels import COUNT, PLAIN, SECONDS, SHARE, Column, Look, Panel,
 from dashboards.promql import RANGE, Query, increase, recorded, select, total
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate
 from prober.core.findings import Status
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, HOUR_S
 from prober.core.verdict import Verdict
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S
 
 SITE: Final = "environment, region, target"
 SLO: Final = f"slo, {SITE}"

@@ -20,7 +20,7 @@ from dashboards.promql import (
     select,
     total,
 )
-from prober.metrics import families
+from prober.sinks.metrics import families
 
 LAG_STEPS: Final[Steps] = ((None, GOOD), (0.25, WARNING), (2.0, BAD))
 """A prober that stands still for two seconds judges no more."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from dashboards.boards.durations import Durations
 from prober.core.findings import Kind
-from prober.core.indicators import Indicator
-from prober.metrics import families
-from prober.metrics.families import Family
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
+from prober.slo.indicators import Indicator
 
 BUDGET: Final = ("PubsubErrorBudgetBurn",)
 

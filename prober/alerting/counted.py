@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Final
 
 from prober.alerting.promql import duration, increase, joined, largest, number, outside_maintenance, series, total
-from prober.core.indicators import SLICE_S, Indicator
-from prober.core.slo import Objective
-from prober.metrics import families
-from prober.metrics.families import SUBSCRIPTION, TARGET, Family
-from prober.metrics.labels import PublishOutcome, Result
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import SUBSCRIPTION, TARGET, Family
+from prober.sinks.metrics.labels import PublishOutcome, Result
+from prober.slo.indicators import SLICE_S, Indicator
+from prober.slo.objectives import Objective
 
 CHECKS: Final[Mapping[Indicator, Family]] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ from prober.alerting import prober as about_prober
 from prober.alerting import service as about_service
 from prober.alerting.options import Options
 from prober.alerting.rules import Group, as_yaml
-from prober.core.slo import Objective
+from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"
 SERVICE: Final = "service.rules.yaml"

@@ -18,10 +18,10 @@ from typing import Final
 from prober.alerting.counted import counted
 from prober.alerting.promql import duration, joined, number, percent, selector
 from prober.alerting.rules import INTERVAL_S, Alert, Dashboard, Evidence, Group, Owner, Recording, Severity
-from prober.core.indicators import MEANINGS, Indicator
-from prober.core.slo import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, count_to_see_budget, windows_s
-from prober.core.slo import Severity as Urgency
-from prober.metrics.families import PREFIX, TARGET
+from prober.sinks.metrics.families import PREFIX, TARGET
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, count_to_see_budget, windows_s
+from prober.slo.objectives import Severity as Urgency
 
 BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from prober.alerting.rules import Alert, Dashboard, Owner, Severity
-from prober.core.slo import MINUTE_S
-from prober.metrics.families import TARGET
+from prober.sinks.metrics.families import TARGET
+from prober.slo.objectives import MINUTE_S
 
 PROBE: Final = (*TARGET, "probe")
 WINDOW_S: Final = 15 * MINUTE_S

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from prober.config.values import write_duration
-from prober.metrics import families
-from prober.metrics.families import TARGET, Family, Kind
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import TARGET, Family, Kind
 
 Matcher: TypeAlias = str | Iterable[str]
 """One value, or several of which any will do."""

@@ -32,13 +32,13 @@ from prober.alerting.rules import (
     Severity,
     value_of,
 )
-from prober.core.checks import BREACHES
 from prober.core.findings import Kind, Status
-from prober.core.indicators import Indicator
-from prober.core.slo import MINUTE_S, Objective
-from prober.metrics import families
-from prober.metrics.families import PREFIX, SUBSCRIPTION, TARGET
-from prober.metrics.labels import Heat, PublishOutcome
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.labels import Heat, PublishOutcome
+from prober.slo.checks import BREACHES
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import MINUTE_S, Objective
 
 FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
 FOUND: Final = (*SUBSCRIPTION, "kind")

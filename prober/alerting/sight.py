@@ -24,9 +24,9 @@ from prober.alerting.promql import (
     series,
 )
 from prober.alerting.rules import Alert, Severity
-from prober.core.slo import HOUR_S, MINUTE_S
-from prober.metrics import families
-from prober.metrics.families import TARGET, Family
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import TARGET, Family
+from prober.slo.objectives import HOUR_S, MINUTE_S
 
 REMEMBERED: Final = "6h"
 """For so long it is noticed that a target is missing which was there."""

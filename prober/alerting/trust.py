@@ -20,11 +20,11 @@ from prober.alerting.promql import (
     series,
 )
 from prober.alerting.rules import Alert, Severity, value_of
-from prober.core.slo import MINUTE_S
 from prober.core.verdict import Verdict
-from prober.metrics import families
-from prober.metrics.families import TARGET
-from prober.metrics.labels import Skip
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import TARGET
+from prober.sinks.metrics.labels import Skip
+from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S
 COVERAGE_MIN: Final = 0.9

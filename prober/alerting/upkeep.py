@@ -18,10 +18,10 @@ from prober.alerting.promql import (
 )
 from prober.alerting.rules import Alert, Dashboard, Severity
 from prober.core.findings import Status
-from prober.core.slo import DAY_S, HOUR_S, MINUTE_S
-from prober.metrics import families
-from prober.metrics.families import Family
-from prober.metrics.labels import Job
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.labels import Job
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 JOB_LATE_S: Final = 26 * HOUR_S
 DRILL_LATE_S: Final = 8 * DAY_S

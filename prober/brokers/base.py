@@ -227,6 +227,16 @@ class Puller(Protocol):
         """Ends pulls that wait, and sends what was acknowledged before."""
 
 
+class Operation(StrEnum):
+    """Administration calls."""
+
+    CREATE_TOPIC = "create_topic"
+    CREATE_SUBSCRIPTION = "create_subscription"
+    DELETE = "delete"
+    LIST = "list"
+    SEEK = "seek"
+
+
 class Admin(Protocol):
     """Creates and deletes what probes need. Deletes only what carries all of the labels it is given.
 

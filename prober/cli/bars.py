@@ -11,10 +11,10 @@ from typing import BinaryIO, Final
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from prober.check import as_text
+from prober.cli.check import as_text
 from prober.core.events import Event
-from prober.results import RunResult
-from prober.sites import Site
+from prober.runs.result import RunResult
+from prober.schedule.instances import Site
 
 BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
 EVENTS_BETWEEN: Final = 5_000  # two updates of the bar

@@ -10,10 +10,14 @@ from typing import Annotated, Final
 import typer
 
 from prober.brokers.base import Vantage
-from prober.check import Order, as_json, exit_code
-from prober.check import check as run_check
 from prober.cli.bars import while_probing, while_reading
+from prober.cli.check import Order, as_json, exit_code
+from prober.cli.check import check as run_check
 from prober.cli.history import Since, Until, span_of
+from prober.cli.run import run as run_service
+from prober.cli.verify import Format
+from prober.cli.verify import verify as verify_files
+from prober.cli.verify_history import Question, is_history, verify_history
 from prober.cli.version import own_version
 from prober.config.loading import load, show
 from prober.config.values import duration_s
@@ -21,13 +25,9 @@ from prober.embedded.command import describe_faults, read_faults, serve
 from prober.embedded.faults import FaultError
 from prober.errors import ConfigError
 from prober.logs import set_up as set_up_logs
-from prober.objectives import as_json as objectives_as_json
-from prober.objectives import as_text as objectives_as_text
 from prober.probes.catalogue import PROBES
-from prober.run import run as run_service
-from prober.verify import Format
-from prober.verify import verify as verify_files
-from prober.verify_history import Question, is_history, verify_history
+from prober.slo.words import as_json as objectives_as_json
+from prober.slo.words import as_text as objectives_as_text
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 

@@ -13,14 +13,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from prober.cli import fire_drills as command
+from prober.cli.verify import Format
 from prober.cli.version import own_version
 from prober.config.drills import Drills, overlaid
 from prober.config.loading import load
-from prober.drills import command
 from prober.drills.plans import PLANS, Plan, chosen
 from prober.drills.results import DrillResult
 from prober.errors import ConfigError
-from prober.verify import Format
 
 Begin = Callable[[Plan], None]
 

@@ -11,11 +11,11 @@ import typer
 
 from prober.cli.bars import while_writing
 from prober.errors import ConfigError
-from prober.history.export import export as export_traces
-from prober.history.reader import HistoryReader, Span
-from prober.history.synthesis.plan import Recipe
-from prober.history.synthesize import TRUTH
-from prober.history.synthesize import synthesize as make_up
+from prober.sinks.history.export import export as export_traces
+from prober.sinks.history.reader import HistoryReader, Span
+from prober.sinks.history.synthesis.plan import Recipe
+from prober.sinks.history.synthesize import TRUTH
+from prober.sinks.history.synthesize import synthesize as make_up
 
 history_app = typer.Typer(help="Trace files out of a history; histories made up for tests.", rich_markup_mode=None)
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from prober.cli.exit_codes import ExitCode
+from prober.cli.gc_tuning import collect_rarely
 from prober.cli.version import own_version
 from prober.errors import BrokerError, ProberError
-from prober.garbage import collect_rarely
-from prober.verify import ExitCode
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C

@@ -24,8 +24,8 @@ from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSett
 from prober.config.problems import Path, Problem, did_you_mean, from_pydantic, report
 from prober.config.rates import feeding, rate_problems
 from prober.config.values import EMBEDDED
-from prober.core.indicators import Indicator
 from prober.errors import ConfigError
+from prober.slo.indicators import Indicator
 
 TOKEN_VARIABLE: Final = f"{environment.PREFIX}API__TOKEN"
 _OFF: Final = (False, "false", "off", "no")

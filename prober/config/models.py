@@ -38,8 +38,8 @@ from prober.config.values import (
     Written,
     name_of_host,
 )
-from prober.core.indicators import MEANINGS, Indicator
-from prober.core.slo import Objective
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.objectives import Objective
 
 WINDOW_MIN = timedelta(days=7)  # the slowest alert looks back three days
 ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else

@@ -17,8 +17,8 @@ from typing import Final
 from prober.config.models import Probe, ProbeName, Slo, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.values import write_duration
-from prober.core.indicators import DISTURBED, MEANINGS, SLICE_S, Indicator, Unit
-from prober.core.slo import HOUR_S, rate_min_per_s
+from prober.slo.indicators import DISTURBED, MEANINGS, SLICE_S, Indicator, Unit
+from prober.slo.objectives import HOUR_S, rate_min_per_s
 
 _ROUNDING: Final = 1e-9
 _PLURALS: Final = MappingProxyType(

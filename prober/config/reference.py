@@ -33,7 +33,7 @@ from prober.config.models import (
 from prober.config.problems import fields_by_key
 from prober.config.rates import FEEDS
 from prober.config.values import Written, mask_password, write_duration, write_size
-from prober.core.indicators import MEANINGS
+from prober.slo.indicators import MEANINGS
 
 INTRODUCTION: Final = """\
 # Configuration

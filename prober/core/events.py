@@ -20,7 +20,9 @@ That events do not change is what mypy proves. `frozen=True` would check it once
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -249,3 +251,26 @@ DeliveryEvent: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModi
 SessionEvent: TypeAlias = Opened | Closed
 ControlEvent: TypeAlias = Sought | FilterChanged | Interrupted | Ended
 Event: TypeAlias = PublishEvent | DeliveryEvent | SessionEvent | ControlEvent
+
+EVENT_TYPES: Final[Mapping[str, type[Event]]] = MappingProxyType(
+    {
+        "publish": PublishInvoked,
+        "published": Published,
+        "publish_failed": PublishFailed,
+        "publish_unknown": PublishUnknown,
+        "publish_abandoned": PublishAbandoned,
+        "opened": Opened,
+        "closed": Closed,
+        "delivered": Delivered,
+        "acked": Acked,
+        "nacked": Nacked,
+        "ack_confirmed": AckConfirmed,
+        "lease_modified": LeaseModified,
+        "dead_lettered": DeadLettered,
+        "sought": Sought,
+        "filter_changed": FilterChanged,
+        "interrupted": Interrupted,
+        "ended": Ended,
+    }
+)
+"""The events by the name that they have on disk, in the history and in trace files."""

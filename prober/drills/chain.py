@@ -10,7 +10,7 @@ from prober.config.drills import Drills
 from prober.drills.alerts import Alertmanager, Conversation, Prometheus
 from prober.drills.following import Patience
 from prober.drills.receiver import Expose, Receiver
-from prober.metrics import DrillMetrics
+from prober.sinks.metrics import DrillMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from prober.drills.exercise import Exercise
 from prober.drills.following import Counted, Patience, came, gone, stayed_away
 from prober.drills.plans import Plan
 from prober.drills.results import DrillResult, Step, StepName, concluded
-from prober.results import RunResult
+from prober.runs.result import RunResult
 
 _NOT_FOLLOWED: Final = {
     StepName.RULE: "not followed: no URL of Prometheus is configured",

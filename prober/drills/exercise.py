@@ -25,12 +25,12 @@ from prober.core.findings import Finding
 from prober.drills.plans import Plan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
-from prober.ground import Ground
-from prober.judgement import FAILING, Sort
-from prober.metrics import DrillMetrics
-from prober.results import RunResult
-from prober.runner import Run
-from prober.sites import Site
+from prober.runs.resources import Ground
+from prober.runs.result import RunResult
+from prober.runs.runner import Run
+from prober.schedule.instances import Site
+from prober.sinks.metrics import DrillMetrics
+from prober.traces.judgement import FAILING, Sort
 
 PLACE: Final = "drill"
 _ONCE: Final = Schedule(interval=timedelta(days=1))

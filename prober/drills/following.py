@@ -11,8 +11,8 @@ from prober.clock import monotonic_s
 from prober.core.verdict import Verdict
 from prober.drills.alerts import NoAnswer, Sighting
 from prober.drills.results import Step, StepName
-from prober.judgement import FAILING
-from prober.metrics import DrillMetrics
+from prober.sinks.metrics import DrillMetrics
+from prober.traces.judgement import FAILING
 
 LOOK_S: Final = 1.0
 """Between two looks at the same place."""

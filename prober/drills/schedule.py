@@ -16,8 +16,8 @@ from prober.drills.chain import opened
 from prober.drills.drill import Drill
 from prober.drills.plans import chosen
 from prober.drills.results import DrillReport, DrillResult
-from prober.metrics import Component, DrillMetrics, Health, Skip
-from prober.scheduler import Scheduler
+from prober.schedule.scheduler import Scheduler
+from prober.sinks.metrics import Component, DrillMetrics, Health, Skip
 
 NAME: Final = "drills"
 STOP_GRACE_S: Final = 1.0

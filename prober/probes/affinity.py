@@ -10,7 +10,7 @@ import asyncio
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
-from prober.stage import Decide, Delivery, Stage
+from prober.probes.context import Decide, Delivery, Stage
 
 JOIN_SHARE = 0.6
 

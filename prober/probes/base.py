@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from prober.stage import Stage
+from prober.probes.context import Stage
 
 
 @dataclass(frozen=True, slots=True)

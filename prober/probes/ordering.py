@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from prober.probes.base import Probe, Workload
-from prober.stage import Delivery, Stage
+from prober.probes.context import Delivery, Stage
 
 
 async def act(stage: Stage, workload: Workload) -> None:

@@ -23,7 +23,7 @@ from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
-from prober.stage import Delivery, Stage
+from prober.probes.context import Delivery, Stage
 
 LEASE_S = 1
 HOLD_S = 1.5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from prober.config.loading import load
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, Objective
-from prober.metrics import families
-from prober.metrics.families import Family
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 from tests.alerts.stories import HERE, Story, of
 
 ORDER = Objective("order", Indicator.ORDER, 0.9999, 30 * DAY_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prober.alerting.objectives import OBJECTIVE, decided
-from prober.metrics import families
+from prober.sinks.metrics import families
 from tests.alerts.stories import HERE, PROCESS, Story, named, of
 
 AT_PROBE = {**HERE, "probe": "ordering"}

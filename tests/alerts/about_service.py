@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prober.core.findings import Kind, Status
-from prober.metrics import families
+from prober.sinks.metrics import families
 from tests.alerts.stories import HERE, Story, of
 
 ON_S = {**HERE, "subscription": "s"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from prober.metrics import families
-from prober.metrics.families import Family
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
 from tests.alerts.stories import PROCESS, Story, of
 
 

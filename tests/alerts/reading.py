@@ -8,7 +8,7 @@ from typing import Any
 import promql_parser
 import yaml
 
-from prober.metrics.families import FAMILIES, Kind
+from prober.sinks.metrics.families import FAMILIES, Kind
 from tests.alerts.stories import PATHS
 
 FROM_PROMETHEUS = {"up": {"job", "instance"}, "prometheus_rule_evaluation_failures_total": {"rule_group"}, "ALERTS": {"alertname"}}

@@ -13,8 +13,8 @@ from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.options import SCRAPE_JOB, Options
 from prober.alerting.rules import Alert
 from prober.config.loading import load
-from prober.core.slo import Objective
-from prober.metrics.families import Family, Kind
+from prober.sinks.metrics.families import Family, Kind
+from prober.slo.objectives import Objective
 from tests.alerts.tools import said
 from tests.commands import ROOT
 

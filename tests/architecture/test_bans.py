@@ -33,12 +33,12 @@ def complaints(code: str, filename: str) -> str:
     ],
 )
 def test_clocks_and_dice_are_banned_everywhere_but_in_the_clock(code: str) -> None:
-    assert "TID251" in complaints(code, "prober/runner.py")
+    assert "TID251" in complaints(code, "prober/runs/runner.py")
     assert "TID251" not in complaints(code, "prober/clock.py")
 
 
 def test_seeded_chance_is_allowed() -> None:
-    assert "TID251" not in complaints("import random\nrandom.Random(7).random()", "prober/runner.py")
+    assert "TID251" not in complaints("import random\nrandom.Random(7).random()", "prober/runs/runner.py")
 
 
 @pytest.mark.filterwarnings("ignore:A test tried to use socket")

@@ -16,25 +16,25 @@ from tests.architecture import tree
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
     "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pusher"),
-    "alembic": ("prober.status",),
-    "apscheduler": ("prober.scheduler",),
+    "alembic": ("prober.sinks.status",),
+    "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "fastapi": ("api", "prober.brokers.push"),
     "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "grafana_foundation_sdk": ("dashboards",),
-    "opentelemetry": ("prober.tracing",),
+    "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
-    "msgspec": ("prober.history",),
-    "orjson": ("prober.history",),
-    "prometheus_client": ("prober.metrics",),
+    "msgspec": ("prober.sinks.history",),
+    "orjson": ("prober.sinks.history",),
+    "prometheus_client": ("prober.sinks.metrics",),
     "promql_parser": ("dashboards",),
-    "pyarrow": ("prober.history", "spark_jobs"),
+    "pyarrow": ("prober.sinks.history", "spark_jobs"),
     "pydantic": ("api", "prober.config"),
     "pydantic_core": ("prober.config",),
     "pyspark": ("spark_jobs",),
     "rich": ("prober.cli",),
-    "sqlalchemy": ("prober.status",),
+    "sqlalchemy": ("prober.sinks.status",),
     "starlette": ("api",),
     "typer": ("prober.cli",),
     "uvicorn": ("api",),
@@ -42,7 +42,7 @@ HOMES = {
 }
 
 # Of the project itself, a Spark executor gets only this.
-SPARK_MAY_IMPORT = ("spark_jobs", "prober.clock", "prober.core", "prober.history.schema")
+SPARK_MAY_IMPORT = ("spark_jobs", "prober.clock", "prober.core", "prober.sinks.history.schema")
 
 
 def module_name(path: Path) -> str:
@@ -120,7 +120,7 @@ def test_the_contracts_are_kept() -> None:
     ("module", "line", "contract"),
     [
         ("prober/core/broken.py", "import time", "The core opens nothing"),
-        ("prober/core/broken.py", "from prober.history import anything", "Dependencies point down"),
+        ("prober/core/broken.py", "from prober.sinks.history import anything", "Dependencies point down"),
         ("prober/history/broken.py", "import api", "Dependencies point down"),
         ("prober/embedded/state.py", "from prober.core import events", "The judge and the accused share no code"),
     ],
@@ -140,9 +140,9 @@ def test_a_broken_contract_is_noticed(tmp_path: Path, module: str, line: str, co
 def test_a_library_away_from_home_is_noticed() -> None:
     assert library_away_from_home(Path("prober/brokers/wire.py"), "import grpc.aio\nfrom google import pubsub_v1") == []
     complaint = (
-        "prober/runner.py: grpc.aio may only be imported by prober.brokers, prober.embedded.server, prober.embedded.servicer"
+        "prober/runs/runner.py: grpc.aio may only be imported by prober.brokers, prober.embedded.server, prober.embedded.servicer"
     )
-    assert library_away_from_home(Path("prober/runner.py"), "def f():\n    import grpc.aio") == [complaint]
+    assert library_away_from_home(Path("prober/runs/runner.py"), "def f():\n    import grpc.aio") == [complaint]
 
 
 def test_an_impure_import_is_noticed() -> None:
@@ -154,7 +154,7 @@ def test_an_impure_import_is_noticed() -> None:
 
 def test_a_heavy_import_is_noticed() -> None:
     path = Path("spark_jobs/hot_keys.py")
-    assert heavy_import(path, "import pyspark\nfrom prober.history import schema\nfrom prober.core.events import Event") == []
-    assert heavy_import(path, "from prober.history import writer") == [
-        "spark_jobs/hot_keys.py: a Spark job may not import prober.history.writer"
+    assert heavy_import(path, "import pyspark\nfrom prober.sinks.history import schema\nfrom prober.core.events import Event") == []
+    assert heavy_import(path, "from prober.sinks.history import writer") == [
+        "spark_jobs/hot_keys.py: a Spark job may not import prober.sinks.history.writer"
     ]

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from api.lanes import NoDiagram, diagram
 from prober.core.events import Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.status.records import FindingRecord
+from prober.sinks.status.records import FindingRecord
 from tests.browser.looking import looking
 from tests.browser.world import HOSTILE, World
 from tests.unit.api.drawing import drawn_of, recorded

@@ -21,26 +21,26 @@ from typing import Any, Final
 from api.app import create_app
 from api.archive import Archive
 from api.server import serve
-from prober.board import Board
 from prober.config import load
 from prober.core.events import Event
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, HOUR_S, Tally
 from prober.core.verdict import Verdict
-from prober.history.reports import HOT_KEYS, SLO_BURN, ReportReader
-from prober.history.trace import read_trace
-from prober.history.trace_header import TraceHeader
-from prober.judgement import FAILING, judge
-from prober.results import Durations, RunResult
-from prober.snapshot import Site
-from prober.status.database import Database
-from prober.status.dossiers import Ended, Prober, entry_of
-from prober.status.queries import StatusQueries
-from prober.status.records import Entry, ProberRecord, Recorded, Slice
-from prober.status.slices import LONG_S, SHORT_S, begin_of, definition_of
-from prober.status.store import StatusStore
+from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
+from prober.runs.result import Durations, RunResult
+from prober.sinks.live.snapshot import Site
+from prober.sinks.live.state import Board
+from prober.sinks.status.database import Database
+from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import Entry, ProberRecord, Recorded, Slice
+from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of, definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import FAILING, judge
+from prober.traces.trace import read_trace
 from tests.unit.api.asking import NOON, StubView
-from tests.unit.history.test_reports import Row, alert, put, window
+from tests.unit.reports.test_reader import Row, alert, put, window
 
 VECTORS: Final = Path(__file__).parents[1] / "vectors"
 STARTED: Final = NOON - 9 * HOUR_S

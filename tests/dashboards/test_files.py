@@ -14,8 +14,8 @@ from dashboards.limits import Limits
 from dashboards.panels import COUNT, Look, Panel, Words, number
 from dashboards.promql import Query
 from prober.config import load
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, Objective
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 from tests.dashboards.committed import FOLDER, NAMES, Json, dashboard, panels
 
 RUNBOOKS = FOLDER.parent / "docs" / "runbooks"

@@ -15,8 +15,8 @@ import pytest
 
 from prober.alerting.objectives import REMAINING, burn_rate
 from prober.clock import monotonic_s, wall_s
-from prober.core.slo import DAY_S
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.objectives import DAY_S
 from tests.dashboards.committed import NAMES, Asked, breakdowns, choices, dashboard, interpolated, queries
 from tests.dashboards.live import SCRAPE_S, Prometheus, prometheus_command, service_and_prometheus
 from tests.integration.programs import eventually

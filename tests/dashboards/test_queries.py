@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from dashboards.promql import RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
-from prober.metrics import families
-from prober.metrics.families import FAMILIES, Kind
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import FAMILIES, Kind
 from tests.dashboards import linter
 from tests.dashboards.committed import FOLDER, NAMES, Json, breakdowns, choices, dashboard, interpolated, queries
 

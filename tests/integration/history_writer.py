@@ -13,9 +13,9 @@ from prober.clock import monotonic_s, wall_s
 from prober.config.models import History
 from prober.core.events import Acked
 from prober.core.rules import Rules
-from prober.history import writer as writer_module
-from prober.history.encoding import RunContext
-from prober.history.writer import HistoryWriter
+from prober.sinks.history import writer as writer_module
+from prober.sinks.history.encoding import RunContext
+from prober.sinks.history.writer import HistoryWriter
 
 
 def main(location: str, run_id: str, spool: str | None = None) -> None:

@@ -17,10 +17,10 @@ from api.alone import Alone
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
-from prober.status.database import Database
-from prober.status.records import ProberRecord
-from prober.status.store import StatusStore
-from tests.unit.status.examples import entry, snapshot
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.store import StatusStore
+from tests.unit.sinks.status.examples import entry, snapshot
 
 WAIT_S = 30.0
 PROGRAM = "import sys; from prober.cli import main; sys.exit(main())"
@@ -104,8 +104,8 @@ sys.exit(main(["api"]))
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     imported = set(ended.stdout.split())
-    assert {"prober.status.queries", "api.app"} <= imported
-    assert not imported & {"grpc", "prober.embedded", "prober.scheduler", "prober.service", "prober.run"}
+    assert {"prober.sinks.status.queries", "api.app"} <= imported
+    assert not imported & {"grpc", "prober.embedded", "prober.schedule.scheduler", "prober.service", "prober.cli.run"}
 
 
 def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:

@@ -16,18 +16,18 @@ from api.answering import FRESH_S
 from api.app import create_app
 from api.archive import Archive
 from api.limits import Rate
-from prober.board import Board
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.snapshot import Site
-from prober.status.database import Database
-from prober.status.queries import StatusQueries
-from prober.status.records import ProberRecord
-from prober.status.store import StatusStore
-from tests.unit.status.examples import SITE, US, entry
-from tests.unit.status.postgresql import PostgreSQL, binaries
+from prober.sinks.live.snapshot import Site
+from prober.sinks.live.state import Board
+from prober.sinks.status.database import Database
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.store import StatusStore
+from tests.unit.sinks.status.examples import SITE, US, entry
+from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 RUNS = 60
 UNLIMITED = Rate(per_s=1e9, burst=1 << 30)

@@ -18,7 +18,7 @@ import pytest
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
-from prober.check import Order, check
+from prober.cli.check import Order, check
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.events import Closed, Delivered, Event, Opened
@@ -29,12 +29,12 @@ from prober.embedded.fault_catalogue import CATALOGUE
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
-from prober.ground import Ground
 from prober.probes.base import Probe, Workload
-from prober.results import RunResult
-from prober.runner import Run
-from prober.sites import Site
-from prober.stage import Delivery, Stage
+from prober.probes.context import Delivery, Stage
+from prober.runs.resources import Ground
+from prober.runs.result import RunResult
+from prober.runs.runner import Run
+from prober.schedule.instances import Site
 
 pytestmark = pytest.mark.timeout(180)
 

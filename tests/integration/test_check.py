@@ -14,13 +14,13 @@ from io import StringIO
 import pytest
 
 from prober.brokers.base import Vantage
-from prober.check import Order, as_json, check, exit_code, overall
 from prober.cli import main
+from prober.cli.check import Order, as_json, check, exit_code, overall
 from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.embedded.fault_catalogue import CATALOGUE
-from prober.results import RunResult
+from prober.runs.result import RunResult
 from tests.integration import test_benign
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)

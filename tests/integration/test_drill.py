@@ -32,7 +32,7 @@ from prober.drills.plans import PLANS, Plan, Sort
 from prober.drills.receiver import PAGES
 from prober.drills.results import DrillResult, StepName
 from prober.embedded.faults import Fault
-from prober.metrics import Metrics
+from prober.sinks.metrics import Metrics
 from tests.alerts.stories import ALERTS
 from tests.integration.daemons import daemon, free_port, written
 

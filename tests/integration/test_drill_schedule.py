@@ -16,9 +16,9 @@ from prober.core.verdict import Verdict
 from prober.drills.results import StepName
 from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import ConfigError
-from prober.metrics import Metrics
 from prober.service import Service
-from tests.unit.metrics.scraping import page
+from prober.sinks.metrics import Metrics
+from tests.unit.sinks.metrics.scraping import page
 
 NAMES = ("swap_in_batch", CONTROL)
 PATIENCE_S = 60.0

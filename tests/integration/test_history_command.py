@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prober.core.findings import Finding
-from prober.history.reader import HistoryReader
+from prober.sinks.history.reader import HistoryReader
 from tests.commands import run
 from tests.integration.programs import eventually, series, service
 

@@ -15,9 +15,9 @@ import pytest
 
 from prober.clock import monotonic_s
 from prober.core.rules import Rules
-from prober.history.reader import HistoryReader
+from prober.sinks.history.reader import HistoryReader
 from tests.commands import ROOT
-from tests.unit.history.recording import Recorder
+from tests.unit.sinks.history.recording import Recorder
 
 KILLS = 20
 LOST_AFTER_S = 1.0

@@ -11,8 +11,8 @@ import pytest
 
 from prober.config.models import History
 from prober.core.events import Acked, Interrupted
-from prober.history import run_log
-from tests.unit.history.recording import Recorder, numbered, parquet_files
+from prober.sinks.history import run_log
+from tests.unit.sinks.history.recording import Recorder, numbered, parquet_files
 
 DISK_BYTES = 256 * 1024
 

@@ -22,7 +22,7 @@ from prober.alerting.files import rule_files
 from prober.alerting.options import RUNBOOKS, Options
 from prober.clock import monotonic_s
 from prober.config.loading import load
-from prober.metrics import families
+from prober.sinks.metrics import families
 from tests.alerts.reading import selectors
 from tests.alerts.stories import ALERTS, PATHS
 from tests.commands import ROOT

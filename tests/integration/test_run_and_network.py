@@ -16,10 +16,10 @@ from prober.config.loading import load
 from prober.core.events import Delivered, Event
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.ground import Ground
-from prober.recorder import ANSWER_MAX_S, SOUNDING_S
-from prober.runner import Run
-from prober.sites import Site, sites_of
+from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S
+from prober.runs.resources import Ground
+from prober.runs.runner import Run
+from prober.schedule.instances import Site, sites_of
 
 
 class Network:

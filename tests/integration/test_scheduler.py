@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from prober.clock import monotonic_s
 from prober.config.models import Schedule
-from prober.metrics.labels import Skip
-from prober.scheduler import Scheduler
+from prober.schedule.scheduler import Scheduler
+from prober.sinks.metrics.labels import Skip
 
 
 class Told:

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.history.reader import HistoryReader
-from prober.sharing import LEASE_S, TICK_S
-from prober.snapshot import SiteKey
-from prober.status.database import Database
-from prober.status.queries import StatusQueries
-from prober.status.records import RunFilter, RunRecord
-from prober.status.store import StatusStore
+from prober.schedule.sharding import LEASE_S, TICK_S
+from prober.sinks.history.reader import HistoryReader
+from prober.sinks.live.snapshot import SiteKey
+from prober.sinks.status.database import Database
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import RunFilter, RunRecord
+from prober.sinks.status.store import StatusStore
 from tests.integration.programs import Program, eventually, program, server, service, status
-from tests.unit.status.postgresql import PostgreSQL, binaries
+from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 pytestmark = pytest.mark.timeout(300)
 

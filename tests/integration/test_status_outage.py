@@ -11,15 +11,26 @@ import pytest
 
 from prober.clock import monotonic_s
 from prober.core.findings import Kind
-from prober.core.slo import HOUR_S, Tally
-from prober.status import writer as writer_module
-from prober.status.database import Database, StoreUnavailable
-from prober.status.queries import StatusQueries
-from prober.status.records import RunFilter
-from prober.status.store import StatusStore
-from prober.status.writer import StatusWriter
-from tests.unit.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, entry, failed, result, snapshot, sqlite_url
-from tests.unit.status.postgresql import PostgreSQL, binaries
+from prober.sinks.status import writer as writer_module
+from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import RunFilter
+from prober.sinks.status.store import StatusStore
+from prober.sinks.status.writer import StatusWriter
+from prober.slo.objectives import HOUR_S, Tally
+from tests.unit.sinks.status.examples import (
+    KEEPING,
+    ORDER_IN_EUROPE,
+    PROBER,
+    SITE,
+    START,
+    entry,
+    failed,
+    result,
+    snapshot,
+    sqlite_url,
+)
+from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 KILLS = 3
 PATIENCE_S = 60.0

@@ -18,8 +18,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Telemetry
 from prober.core.verdict import Verdict
-from prober.results import RunResult
-from prober.tracing import Tracing, trace_id_of
+from prober.runs.result import RunResult
+from prober.sinks.tracing.spans import Tracing, trace_id_of
 from tests.notation import history
 
 RESULT = RunResult(
@@ -112,7 +112,7 @@ def test_a_full_trace_is_received(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "prober.tracing"]
+    return [record.getMessage() for record in caplog.records if record.name == "prober.sinks.tracing.spans"]
 
 
 def test_a_collector_that_is_not_there_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_collector_that_is_not_there_is_told_once(caplog: pytest.LogCaptureFix
     for number in range(600):
         tracing.told(replace(RESULT, run_id=str(number)), [])
     tracing.shutdown()
-    assert [record.levelname for record in caplog.records if record.name != "prober.tracing"] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if record.name != "prober.sinks.tracing.spans"] == ["ERROR"]
     assert f"Failed to export traces to 127.0.0.1:{port}, error code: StatusCode.UNAVAILABLE" in caplog.text
     assert said(caplog) == LOST_TO_THE_END
 

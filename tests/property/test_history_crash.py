@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prober.core.events import Event
-from tests.unit.history.recording import Recorder, numbered
-from tests.unit.test_trace import HISTORIES
+from tests.unit.sinks.history.recording import Recorder, numbered
+from tests.unit.traces.test_trace import HISTORIES
 
 FLUSHES = st.lists(HISTORIES, min_size=1, max_size=4)
 GARBAGE = st.binary(max_size=40) | st.integers(0, 40).map(bytes)  # also blocks of zeros that the disk had promised

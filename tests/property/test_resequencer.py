@@ -9,7 +9,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.core.resequencer import (
+from prober.ordering.resequencer import (
     Bounds,
     Completed,
     EpochBegan,

@@ -21,7 +21,7 @@ from prober.core import resting
 from prober.core.group import KeyGroup
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.history.trace import read_trace
+from prober.traces.trace import read_trace
 from tests.judging import SUBSCRIPTION
 from tests.property.test_invariance import EVENTS, RULES, STEPS, Case, cases
 

@@ -15,7 +15,7 @@ from _pytest.mark import ParameterSet
 from prober.core.events import Event
 from prober.core.findings import Kind
 from prober.core.rules import Rules
-from prober.history.trace import read_trace
+from prober.traces.trace import read_trace
 from tests.judging import FAILURES
 from tests.notation import history
 from tests.reference.checker import opinion

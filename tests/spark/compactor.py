@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from prober.history.schema import EVENTS
+from prober.sinks.history.schema import EVENTS
 from spark_jobs.compact import merge
 from spark_jobs.history import History
 from spark_jobs.session import session

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from prober.core.events import Event
+from prober.core.events import EVENT_TYPES, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.history.arrow import schema_of, to_parquet
-from prober.history.schema import EVENT_FIELDS, EVENT_TYPES, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
+from prober.sinks.history.arrow import schema_of, to_parquet
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
 from spark_jobs.history import Events
 from spark_jobs.scan import Scan
 from spark_jobs.schemas import struct_of

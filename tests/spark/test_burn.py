@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, HOUR_S, MINUTE_S, BurnAlert, Objective, Severity, State, Tally
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, BurnAlert, Objective, Severity, State, Tally
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 
 TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Published, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
-from prober.history.reader import HistoryReader
-from prober.history.schema import EVENTS, FINDINGS, RUNS, folder_of
+from prober.sinks.history.reader import HistoryReader
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, folder_of
 from spark_jobs import compact
 from spark_jobs.compact import clear, merge
 from spark_jobs.errors import JobError

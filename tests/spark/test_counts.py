@@ -23,10 +23,10 @@ from prober.core.events import (
     PublishUnknown,
 )
 from prober.core.findings import Finding, Kind, Status
-from prober.core.indicators import Indicator
 from prober.core.rules import Rules
-from prober.core.slo import DAY_S, Objective
-from prober.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.attribution import breaches_of, spenders
 from spark_jobs.redeliveries import redelivery_counts
 from spark_jobs.runs import runs_of

@@ -11,11 +11,11 @@ import pytest
 from prober.core.events import Closed, Delivered, Event, Opened, PublishInvoked
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.history.arrow import ARROW_TYPES
-from prober.history.schema import EVENTS, encode_rules
+from prober.sinks.history.arrow import ARROW_TYPES
+from prober.sinks.history.schema import EVENTS, encode_rules
 from spark_jobs import fold
 from tests.spark.taped import S, Taped
-from tests.unit.history.older import ADDED
+from tests.unit.sinks.history.older import ADDED
 
 TYPES = {column.name: ARROW_TYPES[column.type] for column in EVENTS.columns} | {"shard": pa.int32(), "wall_t": pa.float64()}
 

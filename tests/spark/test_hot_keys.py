@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.history.schema import EVENTS, RUNS
+from prober.sinks.history.schema import EVENTS, RUNS
 from spark_jobs import hot_keys
 from spark_jobs.history import History
 from spark_jobs.hot_keys import ADVICE, Heat, HotKey, heat_of

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Delivered, Published, PublishFailed, PublishInvoked, PublishUnknown
 from prober.core.rules import Rules
-from prober.history.schema import RUNS
+from prober.sinks.history.schema import RUNS
 from spark_jobs.messages import messages
 from spark_jobs.runs import runs_of
 from spark_jobs.slo_burn import parts_of

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Published, PublishFailed, PublishInvoked, PublishUnknown
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, Objective
-from prober.history.arrow import schema_of, to_parquet
-from prober.history.schema import EVENTS, RUNS
+from prober.sinks.history.arrow import schema_of, to_parquet
+from prober.sinks.history.schema import EVENTS, RUNS
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.chunk import numbered
 from spark_jobs.history import Events
 from spark_jobs.loads import key_loads

@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from prober.clock import wall_s
-from prober.history.reader import HistoryReader
-from prober.history.reported import JobSummary
-from prober.history.reports import REVERIFY, ReportReader
+from prober.reports.reader import REVERIFY, ReportReader
+from prober.reports.values import JobSummary
+from prober.sinks.history.reader import HistoryReader
 from spark_jobs import reverify
 from spark_jobs.history import History
 from spark_jobs.reports import Reports

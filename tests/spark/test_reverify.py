@@ -24,8 +24,8 @@ from prober.core.events import (
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.history.schema import EVENTS, RUNS
-from prober.history.trace import read_trace
+from prober.sinks.history.schema import EVENTS, RUNS
+from prober.traces.trace import read_trace
 from spark_jobs import reverify
 from spark_jobs.fold import CLOCKS
 from spark_jobs.history import History
@@ -35,8 +35,8 @@ from spark_jobs.runs import runs_of
 from spark_jobs.work import DAY_US, Exit, Work, collected
 from tests.commands import VECTORS
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
-from tests.unit.history.older import make_older
-from tests.unit.history.recording import as_recorded, held_up
+from tests.unit.sinks.history.older import make_older
+from tests.unit.sinks.history.recording import as_recorded, held_up
 
 R = "ordering-1"
 RULES = Rules(delivery_deadline_s=60.0, unacked_deadline_s=60.0, stall_deadline_s=60.0)

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Ended, Event, Opened, Published, PublishInvoked
-from prober.core.indicators import DISTURBED, Indicator
-from prober.core.slo import DAY_S, HOUR_S, Tally
 from prober.core.verdict import Verdict
-from prober.history.reports import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SLO_BURN, ReportReader
-from prober.history.synthesis.plan import Recipe
-from prober.history.synthesize import synthesize
+from prober.reports.reader import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SLO_BURN, ReportReader
+from prober.sinks.history.synthesis.plan import Recipe
+from prober.sinks.history.synthesize import synthesize
+from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.objectives import DAY_S, HOUR_S, Tally
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
 from spark_jobs.objectives import DEFAULTS

@@ -7,18 +7,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from prober.board import Board
 from prober.brokers.base import SubscriptionSettings, TopicSettings
 from prober.brokers.endpoint import Endpoint
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable
-from prober.metrics import Metrics
-from prober.roster import Roster
-from prober.rounds import Audience, Post
-from prober.sites import sites_of
-from prober.snapshot import SiteSnapshot
-from prober.tallies import Tallies
-from prober.tracing import Tracing
+from prober.schedule.assignments import Roster
+from prober.schedule.instances import sites_of
+from prober.schedule.probe_loop import Audience, Post
+from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.state import Board
+from prober.sinks.metrics import Metrics
+from prober.sinks.tracing.spans import Tracing
+from prober.slo.counts import Tallies
 
 PATIENCE_S = 10.0
 VARIABLES = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "15m"}'}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from prober import measurements
 from prober.config.loading import load
-from prober.measurements import Measurements
-from prober.metrics import Metrics
-from prober.tallies import Tallies
+from prober.sinks.metrics import Metrics, measurements
+from prober.sinks.metrics.measurements import Measurements
+from prober.slo.counts import Tallies
 from tests.notation import history
-from tests.unit.test_measurements import Scrape
+from tests.unit.sinks.metrics.test_measurements import Scrape
 
 RETRIED = "P1@0 info1@1 A<a1(1)@1.5 P1'gen1@2 ok1'gen1=b1@3 A<b1(1)@4"
 

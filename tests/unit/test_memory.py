@@ -11,10 +11,10 @@ import pytest
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.history.trace import read_trace
-from prober.history.trace_codec import encode_event
-from prober.history.trace_header import TraceHeader, encode_header
-from prober.judgement import judge
+from prober.traces.codec import encode_event
+from prober.traces.header import TraceHeader, encode_header
+from prober.traces.judgement import judge
+from prober.traces.trace import read_trace
 
 KEYS = 10
 EVENTS_PER_MESSAGE = 4

@@ -11,7 +11,7 @@ import pytest
 
 from prober.core.events import Acked, Closed, Delivered, Ended, Event, FilterChanged, Interrupted, Opened, Published, PublishInvoked
 from prober.core.rules import Mode
-from prober.history.trace import read_trace
+from prober.traces.trace import read_trace
 from tests.notation import history
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from tests.unit.test_scheduler import Trial, trial
+from tests.unit.schedule.test_scheduler import Trial, trial
 
 __all__ = ["trial"]
 

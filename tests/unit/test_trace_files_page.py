@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from prober.cli import main
-from prober.history.trace_codec import EVENT_TYPES
-from prober.history.trace_header import RULE_READERS, TraceHeader, encode_rules
+from prober.core.events import EVENT_TYPES
+from prober.traces.header import RULE_READERS, TraceHeader, encode_rules
 
 PAGE = (Path(__file__).parents[2] / "docs" / "trace-files.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```jsonl (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

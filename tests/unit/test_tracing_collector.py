@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from prober.config.models import Telemetry
 from prober.core.verdict import Verdict
-from prober.results import RunResult
-from prober.tracing import EXPORTER, Tracing
+from prober.runs.result import RunResult
+from prober.sinks.tracing.spans import EXPORTER, Tracing
 
 RESULT = RunResult("ordering-1", "ordering", "local", "wire", Verdict.FAIL, "ORDER_GAP", started_at=0.0, duration_s=1.0)
 

@@ -12,8 +12,8 @@ import pytest
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.history.trace import read_trace
-from prober.judgement import judge
+from prober.traces.judgement import judge
+from prober.traces.trace import read_trace
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from prober import judgement, verify
-from prober.cli import main
+from prober.cli import main, verify
 from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.traces import judgement
 from tests.commands import DOUBTFUL, FAILING, MOVED, PASSING, STUCK, VECTORS, Output, broken, rows, run, saved
 from tests.notation import history
 

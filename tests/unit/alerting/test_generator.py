@@ -13,11 +13,11 @@ from prober.alerting.options import Options
 from prober.alerting.promql import duration, number, percent, selector, series
 from prober.alerting.rules import Alert, Group, Recording
 from prober.config.loading import load
-from prober.core.checks import BREACHES
 from prober.core.findings import Kind
-from prober.core.indicators import MEANINGS, Indicator
-from prober.core.slo import DAY_S, Objective
-from prober.metrics import families
+from prober.sinks.metrics import families
+from prober.slo.checks import BREACHES
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.objectives import DAY_S, Objective
 
 
 def order(target: float = 0.9999, days: float = 30, **labels: str) -> Objective:

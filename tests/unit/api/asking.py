@@ -15,19 +15,19 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.archive import Archive
-from prober.board import Board
 from prober.config import load
 from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
-from prober.core.indicators import Indicator
-from prober.core.slo import Tally
 from prober.core.verdict import Verdict
-from prober.judgement import Made
-from prober.results import RunResult
-from prober.snapshot import Readiness, RunOrdered, Site, SiteKey, Snapshot
-from prober.status.database import Database
-from prober.status.queries import StatusQueries
-from prober.status.store import StatusStore
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import Readiness, RunOrdered, Site, SiteKey, Snapshot
+from prober.sinks.live.state import Board
+from prober.sinks.status.database import Database
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+from prober.traces.judgement import Made
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 EUROPE = Site(

@@ -11,13 +11,13 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
-from prober.history.trace import FIRST_EVENT_LINE, read_trace, write_trace
-from prober.history.trace_header import TraceHeader
-from prober.judgement import judge
-from prober.results import RunResult
-from prober.snapshot import Site
-from prober.status.dossiers import Ended, Prober, entry_of
-from prober.status.records import Beginning, Evidence, FindingRecord, Recorded
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import Site
+from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.records import Beginning, Evidence, FindingRecord, Recorded
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import judge
+from prober.traces.trace import FIRST_EVENT_LINE, read_trace, write_trace
 from tests.notation import history
 
 VECTORS = Path(__file__).parents[2] / "vectors"

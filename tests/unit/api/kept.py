@@ -8,13 +8,13 @@ from typing import Any
 from api.archive import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.status.database import Database
-from prober.status.dossiers import Ended, entry_of
-from prober.status.records import Entry
-from prober.status.store import StatusStore
+from prober.sinks.status.database import Database
+from prober.sinks.status.dossiers import Ended, entry_of
+from prober.sinks.status.records import Entry
+from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, folder, view
 from tests.unit.api.asking import US as US_SHOWN
-from tests.unit.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
+from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
 
 RUNS = 7
 SLASHED = "orders/2026/../ä \U0001f511?#%00"

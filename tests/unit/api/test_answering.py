@@ -15,7 +15,7 @@ from api.answering import Answering, Busy, Written, written
 from api.app import create_app
 from api.models.base import Answer
 from prober.core.verdict import Verdict
-from prober.status.database import Database
+from prober.sinks.status.database import Database
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
 from tests.unit.api.kept import full_view
 

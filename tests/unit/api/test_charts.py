@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from api.charts import HEIGHT, WIDTH, Chart, charts
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, Objective
 from prober.core.verdict import Verdict
-from prober.results import Durations, RunResult
-from prober.status.records import ProberState, RunRecord
+from prober.runs.result import Durations, RunResult
+from prober.sinks.status.records import ProberState, RunRecord
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective
 
 LIMIT = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
 NOW = 100.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prober.core.verdict import Verdict
-from prober.snapshot import Readiness
+from prober.sinks.live.snapshot import Readiness
 from tests.unit.api.asking import EUROPE, STUCK, ask, end, view
 
 

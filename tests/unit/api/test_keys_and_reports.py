@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from prober.core.slo import Tally
 from prober.core.verdict import Verdict
-from prober.history.reports import COMPACT, HOT_KEYS, SLO_BURN, ReportReader
-from prober.status.database import Database
-from prober.status.records import ProberRecord, Slice
-from prober.status.slices import definition_of
-from prober.status.store import StatusStore
+from prober.reports.reader import COMPACT, HOT_KEYS, SLO_BURN, ReportReader
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.slices import definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import Tally
 from tests.unit.api.asking import EUROPE, NOON, StubView, archive_at, ask, end, view
 from tests.unit.api.kept import SLASHED, answer, full_view
-from tests.unit.history.test_reports import DAY, alert, key, put, spender, window
+from tests.unit.reports.test_reader import DAY, alert, key, put, spender, window
 
 OLDER = date(2026, 11, 18)
 

@@ -14,7 +14,7 @@ from api.lanes.rows import ROWS_MAX
 from prober.core.events import Delivered, Ended, Event, Opened, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Mode
-from prober.status.records import Beginning, FindingRecord
+from prober.sinks.status.records import Beginning, FindingRecord
 from tests.notation import history
 from tests.unit.api.drawing import drawn_of, found, recorded
 

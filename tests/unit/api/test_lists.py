@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.api.asking import ask
 from tests.unit.api.kept import RUNS, SLASHED, answer, full_view
-from tests.unit.status.examples import START
+from tests.unit.sinks.status.examples import START
 
 
 def at(seconds: float) -> str:

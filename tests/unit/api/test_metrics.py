@@ -11,9 +11,9 @@ from api.alone import Alone
 from api.app import create_app
 from prober.config import load
 from prober.config.models import Api
-from prober.status.database import Database
+from prober.sinks.status.database import Database
 from tests.unit.api.asking import client_of, folder, nothing_kept
-from tests.unit.metrics.scraping import PATIENCE_S, Renderings
+from tests.unit.sinks.metrics.scraping import PATIENCE_S, Renderings
 
 
 def test_others_are_answered_while_metrics_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from api.templates import STATIC
 from prober.core.findings import Finding, Kind, Status
-from prober.core.slo import Tally
 from prober.core.verdict import Verdict
+from prober.slo.objectives import Tally
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 from tests.unit.api.pages import Page
 

@@ -13,10 +13,10 @@ import pytest
 from api.advice import ADVICE, SURENESS
 from api.app import create_app
 from prober.core.findings import Kind, Status
-from prober.history.reports import ReportReader
-from prober.status.database import StoreUnavailable
-from prober.status.queries import StatusQueries
-from prober.status.records import Entry
+from prober.reports.reader import ReportReader
+from prober.sinks.status.database import StoreUnavailable
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import Entry
 from tests.browser.looking import PAGES
 from tests.browser.world import HOSTILE, ORDERS, World, made
 from tests.unit.api.pages import Page

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 
 from prober.config.models import Api
 from prober.core.verdict import Verdict
-from prober.snapshot import Site, SiteKey
-from prober.status.database import Database
-from prober.status.records import ProberRecord
-from prober.status.store import StatusStore
+from prober.sinks.live.snapshot import Site, SiteKey
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, NOON, US, StubView, archive_at, ask, end, view
 
 LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)

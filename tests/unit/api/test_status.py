@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from api.models.status import StatusAnswer
-from prober.core.slo import Tally
 from prober.core.verdict import Verdict
-from prober.snapshot import Site
+from prober.sinks.live.snapshot import Site
+from prober.slo.objectives import Tally
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 
 

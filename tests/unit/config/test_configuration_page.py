@@ -10,8 +10,8 @@ import pytest
 from prober.config import Config, load
 from prober.config.problems import fields_by_key
 from prober.config.reference import page
-from prober.core.indicators import Indicator
-from prober.core.slo import DAY_S, HOUR_S, Objective, rate_min_per_s
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S, Objective, rate_min_per_s
 from tests.unit.config.writing import loaded
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")

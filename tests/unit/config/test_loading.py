@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from prober.config import ProbeName, Vantage, load
 from prober.config.defaults import SLOS
-from prober.core.indicators import Indicator
 from prober.errors import ConfigError
+from prober.slo.indicators import Indicator
 from spark_jobs.objectives import DEFAULTS
 from tests.unit.config.writing import loaded, problems
 

@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.metrics import DrillMetrics, Metrics, exposition
-from tests.unit.metrics.scraping import embedded, page
+from prober.sinks.metrics import DrillMetrics, Metrics, exposition
+from tests.unit.sinks.metrics.scraping import embedded, page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
 

@@ -14,7 +14,7 @@ import pytest
 from prober.drills.alerts import ALERT
 from prober.drills.receiver import BODY_MAX, Receiver
 from prober.errors import ConfigError
-from prober.metrics import Metrics, Scrapes
+from prober.sinks.metrics import Metrics, Scrapes
 
 
 def page(drill: str = "drop", status: str = "firing", name: str = ALERT) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from prober.config.loading import load
 from prober.drills.alerts import ALERT, DRILL
 from prober.drills.following import EARLIER_S
 from prober.drills.receiver import PAGES
-from prober.metrics.families import DRILL_FINDINGS, FAMILIES
+from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
 from tests.commands import ROOT
 
 

@@ -1,0 +1,131 @@
+"""What `verify` prints about one file: text for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from textwrap import fill, indent
+from typing import Final
+
+from prober.core.findings import Finding, Status
+from prober.core.verdict import Verdict
+from prober.evidence.evidence import Dossier
+from prober.evidence.explain import explain
+from prober.traces.judgement import Judgement, Made
+from prober.traces.trace import FIRST_EVENT_LINE
+
+WIDTH: Final = 120
+WITNESSES_SHOWN_MAX: Final = 20
+
+# In the order in which a reader wants them. Information is only counted.
+LISTED: Final[Mapping[Status, str]] = {
+    Status.VIOLATION: "violation",
+    Status.LIVENESS: "liveness finding",
+    Status.INDETERMINATE: "indeterminate finding",
+}
+
+
+def lines_of(finding: Finding, first: int) -> list[int]:
+    """Where the witnesses are: line numbers of a trace file, event numbers of a run."""
+    return [witness + first - 1 for witness in finding.witnesses]
+
+
+def as_json(
+    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+) -> str:
+    """One line: the object that docs/trace-files.md describes.
+
+    `first` is the place of the first event, `wall` what turns times into seconds since 1970 if that is known.
+    """
+    row: dict[str, object] = {
+        "trace": judgement.path,
+        "verdict": judgement.verdict.value,
+        "findings": [_finding_row(made, dossiers.get(made), first, wall) for made in judgement.findings],
+        "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
+    }
+    if judgement.omitted:
+        row["omitted"] = [{"kind": kind, "status": status, "count": count} for (kind, status), count in judgement.omitted.items()]
+    if trouble := judgement.malformed or judgement.crash:
+        row["error"] = trouble
+    return json.dumps(row, allow_nan=False)
+
+
+def _finding_row(made: Made, dossier: Dossier | None, first: int, wall: float | None) -> dict[str, object]:
+    finding = made.finding
+    row: dict[str, object] = {
+        "kind": finding.kind.value,
+        "status": finding.status.value,
+        "subscription": finding.subscription,
+        "key": finding.key,
+        "t": finding.t,
+        "explanation": explain(finding, wall),
+        "witnesses": lines_of(finding, first),
+    }
+    if dossier:
+        row |= {"minimal_trace": dossier.lines or None, "diagram": dossier.diagram}
+    return row
+
+
+def as_text(
+    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+) -> str:
+    """The verdict line, then every kept finding that is more than information, with its proof."""
+    return _printable("\n".join(_lines(judgement, dossiers, first, wall)))
+
+
+def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int, wall: float | None) -> Iterator[str]:
+    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
+    for status in LISTED:
+        for made in judgement.findings:
+            if made.finding.status is status:
+                yield from _finding_lines(judgement.path, made, dossiers.get(made), first, wall)
+        for (kind, omitted_status), count in judgement.omitted.items():
+            if omitted_status is status:
+                yield f"  and {count:,} more {kind} ({status})"
+
+
+def _counted(judgement: Judgement) -> str:
+    parts = [_number(judgement.events, "event")]
+    for status, words in LISTED.items():
+        if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
+            parts.append(_number(count, words))
+    parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
+    return "; ".join(filter(None, [*parts, _why_undecided(judgement)]))
+
+
+def _why_undecided(judgement: Judgement) -> str:
+    if judgement.malformed:
+        return "judged up to a malformed line" if judgement.events else "not readable"
+    if judgement.crash:
+        return "the checker failed"
+    return "something is still owed to a subscriber" if judgement.verdict is Verdict.UNKNOWN else ""
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count:,} {of}{'s' * (count != 1)}"
+
+
+def _finding_lines(path: str, made: Made, dossier: Dossier | None, first: int, wall: float | None) -> Iterator[str]:
+    finding = made.finding
+    yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
+    yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    yield f"    witnesses: {_places(path, lines_of(finding, first))}"
+    if dossier:
+        yield f"    {dossier.heading}:"
+        yield indent(dossier.diagram, "    ")
+
+
+def _when(t: float, wall: float | None) -> str:
+    at = "" if wall is None else f" ({datetime.fromtimestamp(t + wall, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    return f"{t:.6g} s{at}"
+
+
+def _places(path: str, lines: Sequence[int]) -> str:
+    shown = " ".join(f"{path}:{line}" for line in lines[:WITNESSES_SHOWN_MAX])
+    return shown if len(lines) <= WITNESSES_SHOWN_MAX else f"{shown} and {len(lines) - WITNESSES_SHOWN_MAX:,} more"
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a key from a file must not steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

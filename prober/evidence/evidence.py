@@ -1,0 +1,132 @@
+"""What a person needs to believe a finding: the smallest history that shows it, as lines of the file and as a diagram.
+
+A finding names its witnesses; to reduce the history around them, the events of its key are collected by reading the file again,
+first the witnesses, then what they come from and what happened near them. That excerpt is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from prober.core.events import Closed, Event, Opened
+from prober.core.findings import Finding
+from prober.evidence import diagram
+from prober.evidence.context import Asked
+from prober.evidence.minimise import Minimal, Numbered, Origins, concerns, minimise
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import Made
+from prober.traces.trace import FIRST_EVENT_LINE
+
+EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
+LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """The evidence for one finding.
+
+    lines       the lines of the file that make up the smallest history; none if the excerpt does not prove the finding again.
+    diagram     these lines as a drawing; without them, what happened around the finding.
+    heading     what the drawing shows, in words.
+    """
+
+    lines: tuple[int, ...]
+    diagram: str
+    heading: str
+
+
+class Excerpt:
+    """Collects the events that matter to one finding, up to the one after which it was made; bounded.
+
+    These are its witnesses, the origins of these, the latest of what a sceptic asks about them, and the latest other events: of its key,
+    of its key on other subscriptions, and of sessions.
+    """
+
+    def __init__(self, made: Made, witnesses: Iterable[Event]) -> None:
+        self.made = made
+        of = list(witnesses)
+        self._origins = Origins(of)
+        self._asked = Asked(made.finding.kind, of)
+        self._core: dict[int, Event] = {}
+        self._answers: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._elsewhere: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._count = 0
+
+    def add(self, number: int, event: Event) -> None:
+        """Take in one event of the finding's key, or of no key."""
+        finding = self.made.finding
+        if number > self.made.after:
+            return
+        if number in finding.witnesses or event in self._origins:
+            self._core[number] = event
+        elif event in self._asked:
+            self._answers.append((number, event))
+        if isinstance(event, (Opened, Closed)):
+            latest = self._sessions
+        else:
+            latest = self._near if concerns(event, finding.subscription, finding.key) else self._elsewhere
+        latest.append((number, event))
+        self._count += 1
+
+    def events(self) -> list[Numbered]:
+        """What was collected, in order."""
+        return sorted((self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)).items())
+
+    def _proof(self) -> dict[int, Event]:
+        return self._core | dict(self._answers)
+
+    def opened(self) -> list[Opened]:
+        """The beginnings of sessions among them."""
+        return [event for _, event in self._sessions if isinstance(event, Opened)]
+
+    def candidates(self) -> Iterator[list[Numbered]]:
+        """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
+        everything = self.events()
+        if self._count > len(everything):
+            yield sorted(self._proof().items())
+        yield everything
+
+
+def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list[Excerpt]:
+    """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew."""
+    last = max((made.after for made in wanted), default=0)
+    numbers = {number for made in wanted for number in made.finding.witnesses}
+    witnesses = {number: event for number, event in enumerate(islice(read(), last), 1) if number in numbers}
+    excerpts = [Excerpt(made, (witnesses[n] for n in made.finding.witnesses if n in witnesses)) for made in wanted]
+    by_key = defaultdict(list)
+    for excerpt in excerpts:
+        by_key[excerpt.made.finding.key].append(excerpt)
+    for number, event in enumerate(islice(read(), last), 1):
+        key = getattr(event, "key", None)
+        for excerpt in excerpts if key is None else by_key.get(key, ()):
+            excerpt.add(number, event)
+    return excerpts
+
+
+def dossier(excerpt: Excerpt, header: TraceHeader) -> Dossier:
+    """Reduce an excerpt of a trace to the smallest history that still shows the finding, and draw it."""
+    finding = excerpt.made.finding
+    for events in excerpt.candidates():
+        if minimal := minimise(events, finding, header.rules, subscriptions=(header.subscription,)):
+            lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
+            return Dossier(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
+    events = excerpt.events()
+    heading = f"what happened around it ({len(events):,} events, which alone do not prove it again)"
+    return Dossier((), _drawn(events, finding, excerpt), heading)
+
+
+def _heading(minimal: Minimal, among: int) -> str:
+    size = f"{len(minimal.events):,} of {among:,} events"
+    return f"the smallest history that shows it ({size})" if minimal.complete else f"a smaller history that shows it ({size})"
+
+
+def _drawn(events: Sequence[Numbered], finding: Finding, excerpt: Excerpt) -> str:
+    lines = [(number + LINES_BEFORE, event) for number, event in events]
+    in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
+    return diagram.draw(lines, in_lines, numbers="line", opened=excerpt.opened())

@@ -1,0 +1,257 @@
+"""The smallest history that still proves a finding: what a person reads at 3 a.m. instead of ten thousand events.
+
+The method is delta debugging (Zeller and Hildebrandt, 2002, "ddmin") with the checker itself as the test. A smaller history counts
+only if the checker makes *the same* finding from it: the same kind, status, doubt, subscription and key, the same sequence numbers,
+message ids and subscribers in its facts, and no other witnesses than the original ones; and only if it makes no finding that the
+original history does not give. So leaving events out can neither replace the finding by another nor invent one.
+Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
+
+What a sceptic asks for (`evidence`) is put back at the end, as far as the finding stays the same with it: the acknowledgements of what
+was skipped, the refusals, the leases of what was held, the beginnings and ends of the sessions.
+
+Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
+alone; then these with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from prober.core.events import AckConfirmed, Acked, Delivered, Event, LeaseModified, Nacked, Opened, PublishEvent
+from prober.core.findings import EPOCHS, Fact, Finding, Status
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.evidence.context import EVIDENCE_MAX, Asked
+from prober.evidence.naming import Message, named_in
+
+RUNS_MAX: Final = 2_000
+EVENTS_JUDGED_MAX: Final = 400_000
+
+Numbered: TypeAlias = tuple[int, Event]
+OfMessage: TypeAlias = PublishEvent | Delivered
+OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
+Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Minimal:
+    """A reduced history.
+
+    events      what is left, in order, with the numbers of the original history.
+    evidence    the numbers of those that the proof does not need, and a sceptic does.
+    finding     the finding as the checker makes it from these events alone; its witnesses carry original numbers.
+    runs        how often the checker ran.
+    complete    no single one of the other events can be left out (1-minimal); False if the budget was used up before that was known.
+    """
+
+    events: tuple[Numbered, ...]
+    finding: Finding
+    runs: int
+    complete: bool
+    evidence: frozenset[int] = frozenset()
+
+
+def concerns(event: Event, subscription: str, key: str) -> bool:
+    """Whether an event can matter to this key on this subscription: by its own fields, where it has them."""
+    return getattr(event, "subscription", subscription) == subscription and getattr(event, "key", key) == key
+
+
+def identity(finding: Finding) -> Identity:
+    """What makes two findings the same one, wherever their events stand: no times, no positions."""
+    lasting = frozenset(
+        (name, fact)
+        for name, fact in finding.facts.items()
+        if not isinstance(fact, float) and "position" not in name and name != EPOCHS
+    )
+    return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
+
+
+def judged(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
+    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers.
+
+    `subscriptions` are those that the checker knows from the start.
+    """
+    verifier = Verifier(rules, subscriptions=subscriptions)
+    for count, (_, event) in enumerate(events, 1):
+        for finding in verifier.observe(event):
+            yield count, _renumbered(finding, events)
+    for finding in verifier.finish():
+        yield len(events), _renumbered(finding, events)
+
+
+def _renumbered(finding: Finding, events: Sequence[Numbered]) -> Finding:
+    return replace(finding, witnesses=tuple(events[witness - 1][0] for witness in finding.witnesses))
+
+
+class Origins:
+    """Where some events come from: contains the publish events of their messages, and the beginnings of their sessions."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        of = list(events)
+        self._messages = {(event.key, event.epoch, event.seq) for event in of if isinstance(event, OfMessage)}
+        self._sessions = {(event.subscription, event.session) for event in of if isinstance(event, OfSession)}
+
+    def __contains__(self, event: Event) -> bool:
+        if isinstance(event, Opened):
+            return (event.subscription, event.session) in self._sessions
+        return isinstance(event, PublishEvent) and (event.key, event.epoch, event.seq) in self._messages
+
+
+@dataclass(slots=True)
+class Trial:
+    """Runs the checker over candidate histories, within a budget, and says whether they prove the wanted finding."""
+
+    wanted: Finding
+    rules: Rules
+    subscriptions: tuple[str, ...]
+    runs_left: int
+    events_left: int
+    allowed: frozenset[Identity] = frozenset()
+    spent: bool = False
+    runs: int = 0
+    _identity: Identity = field(init=False)
+    _named: frozenset[Message] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._identity = identity(self.wanted)
+        self._named = named_in(self.wanted.facts)
+
+    def is_wanted(self, finding: Finding) -> bool:
+        """The same finding, from no other witnesses."""
+        return identity(finding) == self._identity and set(finding.witnesses) <= set(self.wanted.witnesses)
+
+    def is_about(self, number: int, event: Event) -> bool:
+        """Whether an event is a witness, or the delivery of a message that the finding names."""
+        if number in self.wanted.witnesses:
+            return True
+        return isinstance(event, Delivered) and Message(event.seq, event.epoch) in self._named
+
+    def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
+        """The findings of a history that count (all but information); none once the budget is used up."""
+        if self.runs_left < 1 or self.events_left < len(events):
+            self.spent = True
+            return []
+        self.runs_left -= 1
+        self.events_left -= len(events)
+        self.runs += 1
+        return [
+            (count, finding)
+            for count, finding in judged(events, self.rules, self.subscriptions)
+            if finding.status is not Status.INFO or self.is_wanted(finding)
+        ]
+
+    def proof(self, events: Sequence[Numbered]) -> Finding | None:
+        """The wanted finding as these events prove it, if they do, and if they invent no other."""
+        findings = [finding for _, finding in self.run(events)]
+        if any(identity(finding) not in self.allowed for finding in findings):
+            return None
+        return next(filter(self.is_wanted, findings), None)
+
+    def start_from(self, events: Sequence[Numbered]) -> Sequence[Numbered] | None:
+        """These events up to the one that decides, if they prove the finding; what else they show is then allowed to show."""
+        found = self.run(events)
+        decided = next((count for count, finding in found if self.is_wanted(finding)), None)
+        if decided is None:
+            return None
+        self.allowed = frozenset(identity(finding) for _, finding in found)
+        return events[:decided] if self.proof(events[:decided]) else events
+
+
+def minimise(
+    events: Iterable[Numbered],
+    finding: Finding,
+    rules: Rules,
+    *,
+    subscriptions: Iterable[str],
+    runs_max: int = RUNS_MAX,
+    events_max: int = EVENTS_JUDGED_MAX,
+) -> Minimal | None:
+    """Reduce a history to a smallest one that still proves the finding; None if these events do not prove it.
+
+    `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
+    it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
+    `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far
+    is returned and `complete` is False.
+    """
+    trial = Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
+    start = _first_cut(list(events), trial)
+    if start is None:
+        return None
+    best = _ddmin(_witnesses_first(start, trial), trial)
+    complete = not trial.spent
+    shown = _with_evidence(start, best, trial, one_by_one=complete)
+    trial.runs_left, trial.events_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
+    proof = trial.proof(shown)
+    needed = {number for number, _ in best}
+    evidence = frozenset(number for number, _ in shown if number not in needed)
+    return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
+
+
+def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: Trial, *, one_by_one: bool) -> Sequence[Numbered]:
+    """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
+    needed = {number for number, _ in best}
+    asked = Asked(trial.wanted.kind, (event for number, event in best if trial.is_about(number, event)))
+    wanted = [one for one in asked.among(events) if one[0] not in needed][-EVIDENCE_MAX:]
+    trial.runs_left, trial.events_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
+    everything = sorted([*best, *wanted], key=_number)
+    if not wanted or trial.proof(everything):
+        return everything
+    for one in wanted if one_by_one else ():
+        candidate = sorted([*best, one], key=_number)
+        if trial.proof(candidate):
+            best = candidate
+    return best
+
+
+def _number(numbered: Numbered) -> int:
+    return numbered[0]
+
+
+def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] | None:
+    wanted = trial.wanted
+    same_key = [(n, event) for n, event in events if getattr(event, "key", wanted.key) == wanted.key]
+    same_subscription = [(n, event) for n, event in same_key if concerns(event, wanted.subscription, wanted.key)]
+    for candidate in (same_subscription, same_key, events):  # the wider ones for findings across subscriptions
+        if (start := trial.start_from(candidate)) is not None:
+            return start
+    return None
+
+
+def _witnesses_first(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
+    decides = events[-1][0]  # when a deadline has passed, that is not a witness
+    witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
+    for candidate in (witnesses, _with_origins(events, witnesses)):
+        if len(candidate) < len(events) and trial.proof(candidate):
+            return candidate
+    return events
+
+
+def _with_origins(events: Sequence[Numbered], witnesses: Sequence[Numbered]) -> Sequence[Numbered]:
+    """The witnesses with every publish of their messages and the beginnings of their sessions."""
+    origins = Origins(event for _, event in witnesses)
+    kept = {n for n, _ in witnesses}
+    return [(n, event) for n, event in events if n in kept or event in origins]
+
+
+def _ddmin(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
+    """Leave out ever smaller chunks, then single events until none can go."""
+    size = max(1, len(events) // 2)
+    while not trial.spent:
+        smaller = _without_chunks(events, size, trial)
+        if size == 1 and len(smaller) == len(events):
+            break
+        events, size = smaller, max(1, size // 2)
+    return events
+
+
+def _without_chunks(events: Sequence[Numbered], size: int, trial: Trial) -> Sequence[Numbered]:
+    start = 0
+    while start < len(events) and not trial.spent:
+        rest = [*events[:start], *events[start + size :]]
+        if trial.proof(rest):
+            events = rest
+        else:
+            start += size
+    return events

@@ -1,0 +1,321 @@
+"""Where a probe acts: it publishes on keys and consumes with subscribers, and everything it does or sees is recorded.
+
+A `Stage` belongs to one run. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns outcomes into events,
+republishes what ended unknown under the next generation until it is confirmed or given up explicitly, and lets a probe decide for each
+delivery what becomes of it. An acknowledgement is recorded, then sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from math import ceil
+from typing import Protocol
+
+from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Publisher, Received, Rejected, Session, Subscriber, Tap
+from prober.core.events import (
+    AckConfirmed,
+    Acked,
+    Closed,
+    Delivered,
+    Event,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishAbandoned,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+)
+from prober.probes.payload import Stamp, read
+
+SLOT_S = 0.005
+GENERATIONS_MAX = 5
+"""How often a message is published in all before an unknown outcome is given up."""
+
+IDS_KEPT_MAX = 1_000_000
+"""Message ids remembered per run; beyond that the oldest are forgotten, and what comes again then is taken to be new."""
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One probe message as a subscriber of this run received it; `again` says that its id was received before."""
+
+    key: str
+    seq: int
+    again: bool
+    session: Session
+    received: Received
+    stage: Stage
+
+    def ack(self) -> None:
+        """Acknowledges it."""
+        self.stage.ack(self)
+
+    def nack(self) -> None:
+        """Refuses it: it may come again at once."""
+        self.stage.nack(self)
+
+    def shorten_lease(self, seconds: int) -> None:
+        """Lets its lease end in `seconds` and leaves it unanswered."""
+        self.stage.shorten_lease(self, seconds)
+
+    def let_expire(self) -> None:
+        """Leaves it unanswered for good: its lease ends by itself, and no client makes it longer."""
+        self.session.let_expire(self.received)
+
+
+Decide = Callable[[Delivery], None]
+"""What a probe does with a delivery: acknowledge, refuse, later, or never. Called on the event loop; must not block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take.
+
+    `region` is the one that it publishes in, empty if that is not known.
+    """
+
+    topic: str
+    subscription: str
+    ack_deadline_s: int
+    publish_timeout_s: float
+    region: str = ""
+
+
+class Recorder(Protocol):
+    """Where what a probe does and sees goes, in the order in which it happens. Belongs to the event loop; raises nothing."""
+
+    @property
+    def counters(self) -> MutableMapping[str, int]:
+        """What was seen so far, and what the probe counts itself."""
+
+    def now(self) -> float:
+        """The time to stamp an event with, in seconds of the monotonic clock."""
+
+    def record(self, event: Event) -> None:
+        """Takes the next event."""
+
+
+class Stage:
+    """What a probe needs to act; see the head of this file. Entered as an async context manager, it closes what it opened."""
+
+    def __init__(self, broker: Broker, place: Place, recording: Recorder, epoch: str, seed: int) -> None:
+        self.place = place
+        self.recording = recording
+        self.now = recording.now
+        """The time of the recorder, which events carry."""
+        self._record = recording.record
+        self.random = random.Random(seed)
+        self._broker = broker
+        self._epoch = epoch
+        self._seqs: dict[str, int] = {}
+        self._key_of: dict[str, str] = {}
+        self._slots: dict[int, list[Callable[[], None]]] = {}
+        self._resources = AsyncExitStack()
+        self._publisher: Publisher = broker.publisher(place.topic)
+        self._subscribers = 0
+
+    async def __aenter__(self) -> Stage:
+        self._resources.push_async_callback(self._publisher.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.clear()
+        await self._resources.aclose()
+
+    # --- publishing ----------------------------------------------------------------------------------------------------------
+
+    async def beats(self, count: int, period_s: float) -> AsyncIterator[float]:
+        """Waits for each of `count` points in time, `period_s` apart, and gives it: when something is meant to be sent.
+
+        The points are fixed beforehand. Who comes late to one is not waited for, and the next is no later for it. The first lies
+        somewhere within the first period, so that keys do not march in step.
+        """
+        first_t = self.now() + self.random.uniform(0, period_s)
+        for number in range(count):
+            due_t = first_t + number * period_s
+            await asyncio.sleep(max(0.0, due_t - self.now()))
+            yield due_t
+
+    async def publish(self, key: str, count: int, sizes: Sequence[int] = (64,), intended_t: float | None = None) -> int:
+        """Publishes the next `count` messages of a key together, until every outcome is settled; the sizes in bytes are used in turn.
+
+        Returns how many were confirmed. Calls for one key must not overlap: a key has one writer. `intended_t` is when the schedule
+        of the experiment wanted them sent.
+        """
+        first = self._seqs.get(key, 0) + 1
+        self._seqs[key] = first + count - 1
+        seqs: Sequence[int] = range(first, first + count)
+        confirmed = 0
+        for generation in range(GENERATIONS_MAX):
+            batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
+            unknown = await self._attempt(key, seqs, generation, batch, intended_t)
+            confirmed += len(seqs) - len(unknown)
+            if not unknown:
+                return confirmed
+            seqs = unknown
+            await self._publisher.resume(key)
+        for seq in seqs:
+            self._record(PublishAbandoned(self.now(), key, self._epoch, seq, GENERATIONS_MAX - 1))
+        return confirmed
+
+    def _message(self, key: str, seq: int, generation: int, size: int) -> Outgoing:
+        data = self.random.randbytes(size)
+        return Outgoing(key, data, Stamp(self._epoch, seq, generation).attributes(key, data))
+
+    async def _attempt(
+        self, key: str, seqs: Sequence[int], generation: int, batch: Sequence[Outgoing], intended_t: float | None
+    ) -> list[int]:
+        """One attempt for these sequence numbers; returns those whose outcome is unknown."""
+        region = self.place.region
+        for seq, message in zip(seqs, batch, strict=True):
+            self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data), region))
+        outcomes = await self._publisher.publish(batch, self.place.publish_timeout_s)
+        unknown = []
+        rejected = False
+        for seq, outcome in zip(seqs, outcomes, strict=True):
+            t = self.now()
+            if isinstance(outcome, Confirmed):
+                self._record(Published(t, key, self._epoch, seq, outcome.message_id, generation))
+            elif isinstance(outcome, Rejected):
+                rejected = True
+                self._record(PublishFailed(t, key, self._epoch, seq, generation))
+            else:
+                unknown.append(seq)
+                self._record(PublishUnknown(t, key, self._epoch, seq, generation))
+        if rejected:
+            await self._publisher.resume(key)
+        return unknown
+
+    # --- consuming -----------------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, decide: Decide, flow: Flow | None = None) -> Subscriber:
+        """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives."""
+        self._subscribers += 1
+        client_id = f"{self._epoch}-{self._subscribers}"
+        place = self.place
+        subscriber = self._broker.subscriber(place.subscription, client_id, flow or Flow(), place.ack_deadline_s)
+        self._resources.push_async_callback(subscriber.close)
+        await subscriber.start(self.tap(decide))
+        return subscriber
+
+    def tap(self, decide: Decide) -> Tap:
+        """Records what a consumer of the subscription tells it; `decide` is called for each probe message."""
+        return _StageTap(self, decide)
+
+    def later(self, delay_s: float, action: Callable[[], None]) -> None:
+        """Does something on the event loop after about `delay_s`, unless the run is over by then.
+
+        What falls into the same few milliseconds is done together, in the order of asking: a timer per message would cost more than
+        the message.
+        """
+        loop = asyncio.get_running_loop()
+        slot = ceil((loop.time() + delay_s) / SLOT_S)
+        actions = self._slots.get(slot)
+        if actions is None:
+            actions = self._slots[slot] = []
+            loop.call_at(slot * SLOT_S, self._act, slot)
+        actions.append(action)
+
+    def _act(self, slot: int) -> None:
+        for action in self._slots.pop(slot, ()):
+            action()
+
+    def ack(self, delivery: Delivery) -> None:
+        """Records and sends an acknowledgement."""
+        place, session = self.place, delivery.session
+        self._record(Acked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        session.ack(delivery.received)
+
+    def nack(self, delivery: Delivery) -> None:
+        """Records and sends a refusal."""
+        place, session = self.place, delivery.session
+        self._record(Nacked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        session.nack(delivery.received)
+
+    def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
+        """Records and sends a lease modification, and leaves the message unanswered."""
+        place, session, received = self.place, delivery.session, delivery.received
+        t = self.now()
+        self._record(LeaseModified(t, place.subscription, delivery.key, session.name, received.message_id, seconds))
+        session.modify_lease(received, seconds)
+        session.let_expire(received)
+
+    # --- what the tap tells --------------------------------------------------------------------------------------------------
+
+    def opened(self, session: Session, invoked_t: float | None) -> None:
+        """A session of this run began."""
+        flow = session.flow
+        limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
+        self._record(Opened(self.now(), self.place.subscription, session.name, session.subscriber, invoked_t, *limits))
+
+    def closed(self, session: Session, *, lost: bool) -> None:
+        """A session of this run ended."""
+        self._record(Closed(self.now(), self.place.subscription, session.name, lost))
+
+    def received(self, session: Session, received: Received, decide: Decide) -> None:
+        """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
+        key, message_id = received.ordering_key, received.message_id
+        message = read(key, received.data, received.attributes)
+        if message is None:
+            self.recording.counters["deliveries_unreadable"] += 1
+            session.ack(received)
+            return
+        stamp, attempt = message.stamp, received.delivery_attempt
+        again = message_id in self._key_of
+        subscription = self.place.subscription
+        self._record(
+            Delivered(
+                self.now(),
+                subscription,
+                key,
+                session.name,
+                stamp.epoch,
+                stamp.seq,
+                message_id,
+                stamp.generation,
+                attempt,
+                message.defect,
+                publish_time=received.publish_time,
+            )
+        )
+        self._key_of[message_id] = key
+        if len(self._key_of) > IDS_KEPT_MAX:
+            del self._key_of[next(iter(self._key_of))]
+        delivery = Delivery(key, stamp.seq, again, session, received, self)
+        if stamp.epoch == self._epoch:
+            decide(delivery)
+        else:
+            self.ack(delivery)
+
+    def ack_confirmed(self, session: Session, message_id: str) -> None:
+        """Exactly-once: an acknowledgement was confirmed."""
+        key = self._key_of.get(message_id)
+        if key is not None:
+            self._record(AckConfirmed(self.now(), self.place.subscription, key, session.name, message_id))
+
+
+class _StageTap:
+    """Tells a stage what one subscriber sees."""
+
+    def __init__(self, stage: Stage, decide: Decide) -> None:
+        self._stage = stage
+        self._decide = decide
+
+    def opened(self, session: Session, invoked_t: float | None) -> None:
+        self._stage.opened(session, invoked_t)
+
+    def received(self, session: Session, received: Received) -> None:
+        self._stage.received(session, received, self._decide)
+
+    def ack_confirmed(self, session: Session, message_id: str) -> None:
+        self._stage.ack_confirmed(session, message_id)
+
+    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+        del reason
+        self._stage.closed(session, lost=lost)

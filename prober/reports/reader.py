@@ -1,0 +1,230 @@
+"""Reads the reports of the nightly jobs: what the API and the metrics say about keys and budgets, without Spark.
+
+A report is a folder `REPORTS/<job>/date=YYYY-MM-DD/` with `summary.json` and a folder of Parquet files for each table, as
+`spark_jobs.reports` writes it. It counts when its summary is there and each table has the rows that the summary promises; anything else
+is half written, and no report yet. Nothing is kept in memory between two questions, and threads may ask at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import date, datetime
+from heapq import nlargest
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from prober.core.verdict import Verdict
+from prober.reports.values import (
+    BurnAlertDay,
+    BurnReport,
+    BurnWindow,
+    HotKeysReport,
+    JobSummary,
+    ReportedKey,
+    Spender,
+    Spread,
+)
+from prober.sinks.history.store import HistoryError, Store
+
+HOT_KEYS: Final = "hot-keys"
+SLO_BURN: Final = "slo-burn"
+REVERIFY: Final = "reverify"
+COMPACT: Final = "compact"
+NIGHTLY: Final = "nightly"
+JOBS: Final = (HOT_KEYS, SLO_BURN, REVERIFY, COMPACT, NIGHTLY)
+"""Every job that leaves a report; `nightly` is all the others in their order."""
+
+VERSION: Final = 1
+"""The version of reports that this program reads; one of another version is none."""
+SUMMARY_BYTES_MAX: Final = 16 << 20
+ROWS_MAX: Final = 20_000
+"""Rows of a table that are looked at; beyond that they are left out, and counted."""
+SUCCESS_DAYS: Final = 8
+"""A job that succeeded today reported on one of the last so many days that it has reported on."""
+
+_SUMMARY: Final = "summary.json"
+_ATTEMPTS: Final = 3
+_COMMON: Final = frozenset({"version", "job", "date", "rows", "verdict", "line", "finished_at", "duration_s"})
+
+
+_Answer = TypeVar("_Answer")
+_Report = TypeVar("_Report", HotKeysReport, BurnReport)
+_Row = TypeVar("_Row", Spread, BurnWindow, BurnAlertDay, Spender)
+
+
+# --- questions ---------------------------------------------------------------------------------------------------------------
+
+
+class ReportReader:
+    """The reports at one place: a path, or a gs://, s3:// or hdfs:// URI with the options that a history's location may have.
+
+    Raises `HistoryError` if nothing can be there. Every method raises `HistoryError` if the place cannot be reached. That there is no
+    report, not even the place, or that one is half written, is no error: the answer is None or empty then.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        # Spark knows Amazon's store as s3a, everybody else as s3.
+        self._files = Store(f"s3://{location.removeprefix('s3a://')}" if location.startswith("s3a://") else location).files
+
+    def days(self, job: str, limit: int = 100) -> list[date]:
+        """The days that a job has reported on, the latest first."""
+        selector = fs.FileSelector(job, allow_not_found=True)
+        names = self._asked(lambda: [one.base_name for one in self._files.get_file_info(selector)])
+        return nlargest(limit, [day for name in names if (day := _day_of(name)) is not None])
+
+    def latest_day(self, job: str) -> date | None:
+        """The latest day with a report of a job that counts, of the last `SUCCESS_DAYS` that it has begun; None if there is none."""
+        return next((day for day in self.days(job, SUCCESS_DAYS) if self.summary(job, day) is not None), None)
+
+    def summary(self, job: str, day: date) -> JobSummary | None:
+        """What a job says about a day in short; None if there is no report."""
+        path = f"{job}/date={day.isoformat()}/{_SUMMARY}"
+        text = self._asked(lambda: self._text(path))
+        return None if text is None else _summary_of(text, job, day)
+
+    def summaries(self, day: date) -> dict[str, JobSummary]:
+        """The same of every job that has reported on the day, by its name."""
+        found = {job: self.summary(job, day) for job in JOBS}
+        return {job: summary for job, summary in found.items() if summary is not None}
+
+    def last_success(self, job: str) -> float | None:
+        """When a job last came to a verdict, good or bad, in seconds since 1970; None if never. UNKNOWN is no success."""
+        found = [self.summary(job, day) for day in self.days(job, SUCCESS_DAYS)]
+        return max((one.finished_at for one in found if one is not None and one.verdict is not Verdict.UNKNOWN), default=None)
+
+    def hot_keys(
+        self, day: date, limit: int = 100, *, target: str | None = None, subscription: str | None = None
+    ) -> HotKeysReport | None:
+        """What `hot-keys` says about a day, of one target or subscription if asked for, `limit` keys at most; None without a report."""
+
+        def read(summary: JobSummary) -> HotKeysReport:
+            about = {"target": target, "subscription": subscription}
+            keys, more = self._rows(summary, "keys", about)
+            spreads, _ = self._rows(summary, "subscriptions", about)
+            largest = sorted(keys, key=lambda row: (-row["score"], row["subscription"], row["key"]))[:limit]
+            left_out = more + len(keys) - len(largest) + summary.numbers.get("left_out", 0)
+            return HotKeysReport(summary, tuple(map(_key_of, largest)), _values(Spread, spreads), left_out)
+
+        return self._report(HOT_KEYS, day, read)
+
+    def slo_burn(self, day: date, *, objective: str | None = None, target: str | None = None) -> BurnReport | None:
+        """What `slo-burn` says about a day, of one objective or target if asked for; None without a report."""
+
+        def read(summary: JobSummary) -> BurnReport:
+            about = {"objective": objective, "target": target}
+            windows, more_windows = self._rows(summary, "windows", about)
+            alerts, more_alerts = self._rows(summary, "alerts", about)
+            spenders, more_spenders = self._rows(summary, "spenders", about)
+            ordered = sorted(spenders, key=lambda row: (row["objective"], row["target"], row["by"], row["others"], -row["bad"]))
+            return BurnReport(
+                summary,
+                _values(BurnWindow, sorted(windows, key=lambda row: (row["objective"], row["target"], row["window_s"]))),
+                _values(BurnAlertDay, map(_with_seconds, sorted(alerts, key=_alert_order))),
+                _values(Spender, ordered),
+                more_windows + more_alerts + more_spenders,
+            )
+
+        return self._report(SLO_BURN, day, read)
+
+    # --- files ---------------------------------------------------------------------------------------------------------------
+
+    def _report(self, job: str, day: date, read: Callable[[JobSummary], _Report]) -> _Report | None:
+        """Summary and tables of one report, although it may be replaced meanwhile by another one."""
+        for _ in range(_ATTEMPTS):
+            summary = self.summary(job, day)
+            if summary is None:
+                return None
+            try:
+                report = read(summary)
+            except (OSError, LookupError, TypeError, ValueError):  # what pyarrow raises for half a file is any of these
+                report = None
+            if self.summary(job, day) == summary:
+                return report
+        return None
+
+    def _rows(self, summary: JobSummary, table: str, about: Mapping[str, str | None]) -> tuple[list[dict[str, Any]], int]:
+        """Rows of a table about something, and how many more there are. Raises LookupError if the table is not as the summary says."""
+        if table not in summary.rows:
+            return [], 0
+        folder = f"{summary.job}/date={summary.day.isoformat()}/{table}"
+        found = self._files.get_file_info(fs.FileSelector(folder))
+        paths = [one.path for one in found if one.type == fs.FileType.File and one.base_name[0] not in "._"]
+        dataset = ds.dataset(paths, filesystem=self._files, format="parquet")
+        if dataset.count_rows() != summary.rows[table]:
+            raise LookupError(f"{folder} is not complete")
+        question = pc.scalar(True)
+        for name, value in about.items():
+            if value is not None:
+                question &= pc.field(name) == value
+        rows = dataset.head(ROWS_MAX, filter=question).to_pylist()
+        return rows, dataset.count_rows(filter=question) - len(rows) if len(rows) == ROWS_MAX else 0
+
+    def _text(self, path: str) -> bytes | None:
+        try:
+            with self._files.open_input_file(path) as file:
+                return bytes(file.read(SUMMARY_BYTES_MAX))
+        except FileNotFoundError:
+            return None
+
+    def _asked(self, question: Callable[[], _Answer]) -> _Answer:
+        try:
+            return question()
+        except (OSError, pa.ArrowException) as error:
+            raise HistoryError(f"the reports at {self.location} cannot be read: {str(error).partition(chr(10))[0]}") from error
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------------
+
+
+def _day_of(folder: str) -> date | None:
+    name, _, text = folder.partition("=")
+    try:
+        return date.fromisoformat(text) if name == "date" else None
+    except ValueError:
+        return None
+
+
+def _summary_of(text: bytes, job: str, day: date) -> JobSummary | None:
+    """None for what is cut short, or of another version."""
+    try:
+        said: dict[str, Any] = json.loads(text)
+        if said["version"] != VERSION:
+            return None
+        finished_at = datetime.fromisoformat(said["finished_at"]).timestamp()
+        rows = MappingProxyType({table: int(count) for table, count in said["rows"].items()})
+        numbers = MappingProxyType({name: value for name, value in said.items() if name not in _COMMON})
+        return JobSummary(job, day, Verdict(said["verdict"]), said["line"], finished_at, float(said["duration_s"]), rows, numbers)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
+
+
+_NAMED: Final = tuple(field.name for field in fields(ReportedKey) if field.name not in ("heat", "reasons", "evidence"))
+
+
+def _key_of(row: Mapping[str, Any]) -> ReportedKey:
+    known = {*_NAMED, "class", "reasons"}
+    evidence = {name: value for name, value in row.items() if name not in known and value is not None}
+    named = {name: row[name] for name in _NAMED}
+    return ReportedKey(**named, heat=row["class"], reasons=tuple(row["reasons"]), evidence=MappingProxyType(evidence))
+
+
+def _alert_order(row: Mapping[str, Any]) -> tuple[str, str, float]:
+    return row["objective"], row["target"], row["long_s"]
+
+
+def _with_seconds(row: Mapping[str, Any]) -> dict[str, Any]:
+    spans = tuple((span["since"].timestamp(), span["until"].timestamp()) for span in row["firing"])
+    return {**row, "firing": spans}
+
+
+def _values(kind: type[_Row], rows: Iterable[Mapping[str, Any]]) -> tuple[_Row, ...]:
+    names = [field.name for field in fields(kind)]
+    return tuple(kind(**{name: row[name] for name in names}) for row in rows)

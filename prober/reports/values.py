@@ -1,0 +1,191 @@
+"""What the reports of the nightly jobs say, as values. `prober.reports.reader` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from prober.core.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """What a job says about a day in short.
+
+    verdict      PASS all is well, FAIL something is not, UNKNOWN nobody knows; what that means is told by each job.
+    line         the same in one line of words.
+    finished_at  when the job had done its work, seconds since 1970; `duration_s` how long it took.
+    rows         how many rows each table has.
+    numbers      everything else that the job says in short, as JSON values; differs from job to job.
+    """
+
+    job: str
+    day: date
+    verdict: Verdict
+    line: str
+    finished_at: float
+    duration_s: float
+    rows: Mapping[str, int]
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedKey:
+    """A hot key.
+
+    heat       its class: stalled, throughput-bound, consumer-bound or skewed. `reasons` has every class that holds, the most urgent first.
+    score      0 to 1 and more: how near the limit, which part is not consumed or stands still, which share.
+    share      its part of the messages of its topic.
+    advice     what to do, in words.
+    evidence   what was measured, by name; what was not has no entry. Units are in the names: mean_bytes_per_s, peak_bytes_per_s,
+               peak_messages_per_s, limit_in_s (when it comes to the limit), backlog_max, backlog_last, backlog_slope_per_s, age_max_s,
+               age_last_s, standstill_minutes, deliveries, redelivery_amplification, subscriber_changes.
+    """
+
+    target: str
+    environment: str
+    region: str
+    topic: str
+    subscription: str
+    key: str
+    heat: str
+    score: float
+    reasons: tuple[str, ...]
+    advice: str
+    messages: int
+    share: float
+    evidence: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the messages of a subscription's topic are spread over keys; what cannot be said is None.
+
+    exact            whether each key was counted, or sketches were used.
+    median, p90, p99   messages of the key that half, 90 % and 99 % of the keys have no more than.
+    top_share, top_ten_share   the parts of the largest key and of the ten largest ones.
+    zipf_exponent    0 for keys that carry the same; above 1 few keys carry most.
+    hot, left_out    hot keys, and keys that may be hot and were too many to look at.
+    """
+
+    target: str
+    environment: str
+    region: str
+    topic: str
+    subscription: str
+    exact: bool
+    keys: int
+    messages: int
+    bytes: int
+    median: int | None
+    p90: int | None
+    p99: int | None
+    top_share: float | None
+    top_ten_share: float | None
+    zipf_exponent: float | None
+    hot: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class HotKeysReport:
+    """What `hot-keys` says about a day: the hot keys with the highest scores first, and each subscription that had messages.
+
+    left_out   hot keys that are in the report, or were found, but not given here.
+    """
+
+    summary: JobSummary
+    keys: tuple[ReportedKey, ...]
+    subscriptions: tuple[Spread, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class BurnWindow:
+    """An objective on a target over one window that ended with the day; what cannot be said is None.
+
+    minutes                             of the window in which anything was decided.
+    error_ratio_low, error_ratio_high   confidence bounds (Clopper-Pearson) of the error ratio, and those of the burn rate.
+    error_ratio_least, error_ratio_most   if everything undecided were good, or bad.
+    budget_left                         of the objective's period: 1 untouched, 0 spent, negative overspent.
+    exhausted_in_s                      when the budget is spent if it goes on like in this window.
+    never_exhausted                     true if nothing is being spent.
+    """
+
+    objective: str
+    indicator: str
+    target: str
+    window_s: float
+    good: int
+    bad: int
+    undecided: int
+    minutes: int
+    error_ratio: float | None
+    error_ratio_low: float | None
+    error_ratio_high: float | None
+    error_ratio_least: float | None
+    error_ratio_most: float | None
+    burn_rate: float | None
+    burn_rate_low: float | None
+    burn_rate_high: float | None
+    budget_left: float | None
+    exhausted_in_s: float | None
+    never_exhausted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BurnAlertDay:
+    """What one alert of an objective on a target said over the day.
+
+    threshold   the error ratio from which it fires; `can_fire` is false if no error ratio can reach it.
+    state       at the end of the day: firing, quiet or unknown; `..._minutes` how long it was in each.
+    firing      when it would have fired: (since, until) in seconds since 1970, whole minutes, the first one first.
+    """
+
+    objective: str
+    target: str
+    severity: str
+    long_s: float
+    short_s: float
+    factor: float
+    threshold: float
+    can_fire: bool
+    state: str
+    firing_minutes: int
+    quiet_minutes: int
+    unknown_minutes: int
+    firing: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spender:
+    """Who spent an objective's budget on the day.
+
+    by      key, subscription, probe, vantage or region; `value` which one, None for what has no name.
+    share   of all bad things of the objective and target.
+    others  0, or how many spenders this row stands for that are not named.
+    """
+
+    objective: str
+    target: str
+    by: str
+    value: str | None
+    bad: int
+    share: float
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class BurnReport:
+    """What `slo-burn` says about a day, sorted by objective and target.
+
+    left_out   rows that are in the report but not given here.
+    """
+
+    summary: JobSummary
+    windows: tuple[BurnWindow, ...]
+    alerts: tuple[BurnAlertDay, ...]
+    spenders: tuple[Spender, ...]
+    left_out: int

@@ -1,0 +1,144 @@
+"""One order of events: whatever a run does or sees becomes an event here, before anything that follows from it happens.
+
+A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered by its place, given to the checker and to
+whoever else listens, and kept for the dossiers. Recording is synchronous and happens on the event loop, so there is one order.
+
+The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
+sent.* Otherwise an acknowledged but unrecorded message would look skipped.
+
+A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
+(`beat`) and asks the target for a sign of life now and then (`heard`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
+no answer came for longer than `ANSWER_MAX_S`, or if the checker failed, what follows is recorded but not judged any more:
+`unjudged_because` says why.
+Nothing here raises: what calls it are callbacks of streams, which have to go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+
+from prober.core.events import Event
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.traces.judgement import Made, Tally
+
+EVENTS_KEPT_MAX = 200_000
+"""Events kept per run for dossiers; beyond that they are judged and counted, not kept."""
+
+BEAT_S = 0.25
+STANDSTILL_MAX_S = 2.0
+"""Less than every bound that verdicts rely on; a busy machine stays below it."""
+
+SOUNDING_S = 1.0
+"""How long after an answer the target is asked again."""
+ANSWER_MAX_S = 2.0
+"""How long an answer may take. What comes over the same connection was sent after the question before the last answer, so it was under
+way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
+
+Listener = Callable[[Event, Iterable[Finding]], None]
+
+
+class Recording:
+    """The events of one run, judged as they come."""
+
+    def __init__(self, rules: Mapping[str, Rules], clock: Callable[[], float], listeners: Iterable[Listener] = ()) -> None:
+        """`rules`: the subscriptions of the run, each with its bounds and settings."""
+        default = next(iter(rules.values()))
+        self.verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
+        self.tally = Tally()
+        self.events: list[Event] = []
+        self.count = 0
+        self.unjudged_because = ""
+        """Why judging ended before the history did; empty if it did not."""
+        self.judged: int | None = None
+        """After how many events it ended; None if it did not."""
+        self.faults: list[Exception] = []
+        """What went wrong in the checker or in listeners: mistakes of ours."""
+        self._finished = False
+        self._beat_t: float | None = None
+        self._clock = clock
+        self._listeners = list(listeners)
+        self._silence_ends_t = inf
+        self._answer_due_t = inf
+
+    def listen(self, listener: Listener) -> None:
+        """Lets one more listener hear what follows."""
+        self._listeners.append(listener)
+
+    def now(self) -> float:
+        """The time to stamp an event with."""
+        return self._clock()
+
+    def beat(self) -> float:
+        """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
+        now = self._clock()
+        late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
+        self._notice_silence(now, self.count)
+        self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
+        return late_s
+
+    def heard(self) -> None:
+        """Says that the target has answered a question just now; the next answer is due `SOUNDING_S + ANSWER_MAX_S` later."""
+        now = self._clock()
+        self._notice_silence(now, self.count)
+        self._answer_due_t = now + SOUNDING_S + ANSWER_MAX_S
+
+    def record(self, event: Event) -> None:
+        """Judges an event, tells the listeners, and keeps it as long as there is room. After `finish` it does nothing."""
+        if self._finished:
+            return
+        self.count += 1
+        self._notice_silence(event.t, self.count - 1)
+        findings = () if self.unjudged_because else self._judge(event)
+        if self.count <= EVENTS_KEPT_MAX:
+            self.events.append(event)
+        for listener in self._listeners:
+            try:
+                listener(event, findings)
+            except Exception as fault:
+                self.faults.append(fault)
+                self._listeners = [other for other in self._listeners if other is not listener]
+
+    def finish(self) -> Iterable[Made]:
+        """Ends the history, settles what is on hold and returns the findings that were kept.
+
+        What follows, such as closing our own streams, is no longer part of the history: it says nothing about the service, but would
+        look as if streams had broken.
+        """
+        if not self._finished:
+            self._finished = True
+            if not self.unjudged_because:
+                self._judge(None)
+        return self.tally.kept
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What was seen and judged so far."""
+        return self.verifier.counters
+
+    def _judge(self, event: Event | None) -> Sequence[Finding]:
+        """Judges the next event, or the end of the history."""
+        try:
+            findings = self.verifier.finish() if event is None else self.verifier.observe(event)
+        except Exception as fault:
+            self.faults.append(fault)
+            self.judged = self.count - 1
+            self.unjudged_because = f"the checker failed at event {self.count}: {fault!r}; please report this"
+            return ()
+        if findings:
+            self.tally.add(findings, self.count)
+        return findings
+
+    def _notice_silence(self, now: float, judged: int) -> None:
+        """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
+        if self.unjudged_because or now <= min(self._silence_ends_t, self._answer_due_t):
+            return
+        if now > self._silence_ends_t:
+            why = f"the prober itself stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
+        else:
+            silent_s = now - self._answer_due_t + ANSWER_MAX_S
+            why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
+        self.unjudged_because, self.judged = why, judged

@@ -1,0 +1,143 @@
+"""Where the runs of a site take place: a topic and a subscription that this process made and nobody else uses.
+
+Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
+What is left behind lies around instead. So a lasting ground moves to a new place every few hours, once nothing is owed on the old one;
+what carries our label and was made much longer ago belongs to nobody who is still alive, and is swept away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from secrets import token_hex
+from typing import Final
+
+from prober.brokers.base import Admin, Operation, SubscriptionSettings, TopicSettings
+from prober.clock import monotonic_s, wall_s
+from prober.errors import BrokerError, NotOurs, NotThere
+from prober.probes.context import Place
+from prober.runs.backlog import Ledger
+from prober.runs.target import Target
+
+OURS: Final = {"managed-by": "ordering-keys-prober"}
+"""The label of everything that we create; nothing without it is ever deleted."""
+
+RENEWED_AFTER_S: Final = 6 * 3600.0
+ABANDONED_AFTER_S: Final = 24 * 3600.0
+
+Administered = Callable[[Operation, float], None]
+"""Told how long each administration call took that succeeded, in seconds."""
+
+_CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
+_NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{_CHANGING}")
+_SHORT_NAME: Final = re.compile(rf"(okp-.*){_CHANGING}")
+
+
+class Ground:
+    """The places of a site, one after the other, and what is outstanding there. Used by one run at a time."""
+
+    def __init__(
+        self,
+        target: Target,
+        name: str,
+        *,
+        lasting: bool,
+        administered: Administered = lambda _operation, _latency_s: None,
+        now: Callable[[], float] = wall_s,
+    ) -> None:
+        """`name`: what the names of topics and subscriptions begin with, after `okp-`. One that does not last is deleted after a run."""
+        self.name = f"okp-{name}"
+        self.ledger = Ledger(target.rules.delivery_deadline_s)
+        self._target, self._lasting, self._administered, self._now = target, lasting, administered, now
+        self._left: list[Place] = []
+        self._move()
+
+    @asynccontextmanager
+    async def prepared(self, admin: Admin) -> AsyncIterator[None]:
+        """The place exists, and belongs to us, from here on. Raises BrokerError."""
+        try:
+            if not self._there:
+                await self._create(admin)
+            await self._delete(admin, self._left)
+            yield
+        except (NotThere, NotOurs):
+            self._move()
+            raise
+        finally:
+            if not self._lasting:
+                await self.leave(admin)
+
+    def run_ended(self, *, passed: bool) -> None:
+        """After a run that did not pass, the place is looked at again; after one that did, an old one may be left for a new one."""
+        self._there &= passed
+        if passed and self._now() - self._made_at > RENEWED_AFTER_S and not self.ledger.backlog(monotonic_s()).undelivered:
+            self._left.append(self.place)
+            self._move()
+
+    async def leave(self, admin: Admin) -> None:
+        """Deletes everything that was made here. Raises nothing: what cannot be deleted now is swept later."""
+        await self._delete(admin, [*self._left, self.place])
+
+    def _move(self) -> None:
+        self._made_at = self._now()
+        name = f"{self.name}-{int(self._made_at):08x}-{token_hex(3)}"
+        project = f"projects/{self._target.project}"
+        self.place = Place(
+            f"{project}/topics/{name}",
+            f"{project}/subscriptions/{name}",
+            int(self._target.rules.ack_deadline_s),
+            self._target.publish_timeout_s,
+            self._target.publish_region,
+        )
+        self._there = False
+        self.ledger.clear()
+
+    async def _create(self, admin: Admin) -> None:
+        place = self.place
+        settings = SubscriptionSettings(
+            place.topic,
+            ordering=True,
+            ack_deadline_s=place.ack_deadline_s,
+            message_retention_s=self._target.rules.message_retention_s,
+            labels=OURS,
+        )
+        with self._timed(Operation.CREATE_TOPIC):
+            await admin.create_topic(place.topic, TopicSettings(labels=OURS))
+        with self._timed(Operation.CREATE_SUBSCRIPTION):
+            await admin.create_subscription(place.subscription, settings)
+        self._there = True
+
+    async def _delete(self, admin: Admin, places: list[Place]) -> None:
+        try:
+            for name in [name for place in places for name in (place.subscription, place.topic)]:
+                with self._timed(Operation.DELETE):
+                    await admin.delete(name, OURS)
+        except BrokerError:
+            pass  # it carries our label, and its name says how old it is
+        self._left = []
+
+    @contextmanager
+    def _timed(self, operation: Operation) -> Iterator[None]:
+        began_t = monotonic_s()
+        yield
+        self._administered(operation, monotonic_s() - began_t)
+
+
+def steady_name(name: str) -> str | None:
+    """A short name of a topic or subscription of ours without the part that changes, as metrics have it; None for any other name."""
+    found = _SHORT_NAME.fullmatch(name)
+    return None if found is None else found[1]
+
+
+async def sweep(admin: Admin, project: str, now: float) -> int:
+    """Deletes what probers that are long gone have left in a project, `projects/p`; how much that was. Raises BrokerError."""
+    names = [name for name in await admin.owned(project, OURS) if _is_abandoned(name, now)]
+    # Subscriptions first: a topic without them is of no use to anybody, the other way round something would still look like a probe's.
+    names.sort(key=lambda name: "/topics/" in name)
+    return sum([await admin.delete(name, OURS) for name in names])
+
+
+def _is_abandoned(name: str, now: float) -> bool:
+    found = _NAME.fullmatch(name)
+    return found is not None and now - int(found[1], 16) > ABANDONED_AFTER_S

@@ -1,0 +1,73 @@
+"""What a run leaves behind: its verdict with the reason, what it found, and what it counted. Everything that shows runs takes this."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+from prober.core.verdict import Verdict
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+from prober.traces.judgement import Made, Sort
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long things took in a run, in seconds: the median, what 99 % did not exceed, and the longest."""
+
+    count: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+    @classmethod
+    def of(cls, taken_s: Collection[float]) -> Durations:
+        """Of at least one; by nearest rank."""
+        ordered = sorted(taken_s)
+        count = len(ordered)
+        return cls(count, ordered[(count - 1) // 2], ordered[ceil(0.99 * count) - 1], ordered[-1])
+
+
+def finding_id_of(run_id: str, number: int) -> str:
+    """What a finding is called everywhere: by its run, and its place among the run's findings from 1."""
+    return f"{run_id}-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One finished run.
+
+    run_id      unique; also the epoch under which its messages were published.
+    probe, target, vantage, part   what ran, where, from where it looked, and with which part of the keys if they are divided.
+    verdict     three-valued. `reason` says in one line why it is FAIL or UNKNOWN, and is empty for PASS.
+    started_at  seconds since 1970. `duration_s` comes from the monotonic clock.
+    seed        repeats what was random in the experiment.
+    topic, subscription   full names of what it used.
+    findings    those kept; `counts` says how many there were of each kind and status.
+    counters    what the checker saw and judged.
+    checks      good, bad and undecided per indicator that counts messages or redeliveries.
+    durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
+    clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: nobody knows any more.
+    internal_error   it ended by a mistake of ours, which says nothing about the target.
+    """
+
+    run_id: str
+    probe: str
+    target: str
+    vantage: str
+    verdict: Verdict
+    reason: str
+    started_at: float
+    duration_s: float
+    seed: int = 0
+    topic: str = ""
+    subscription: str = ""
+    findings: tuple[Made, ...] = ()
+    counts: Mapping[Sort, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    checks: Mapping[Indicator, Tally] = field(default_factory=dict)
+    durations: Mapping[Indicator, Durations] = field(default_factory=dict)
+    internal_error: bool = False
+    part: str = ""
+    clock_offset_s: float | None = None

@@ -1,0 +1,192 @@
+"""A run: prepare, act, drain, judge.
+
+*Prepare* makes sure of the topic and the subscription (`ground`). *Act* is the probe. *Drain* waits until
+nothing is owed any more, or until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives
+the verdict.
+
+The verdict is three-valued. FAIL needs a finding. UNKNOWN says why: something is still owed, the experiment never met the situation
+that it is about, the target could not be reached, or we made a mistake ourselves; none of that is held
+against the service, and none is called health.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from secrets import token_hex
+
+from prober.brokers.base import Broker
+from prober.clock import monotonic_s, wall_s
+from prober.core.events import Ended
+from prober.core.findings import Kind
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict, verdict_of
+from prober.errors import BrokerError
+from prober.probes.base import Probe, Workload
+from prober.probes.context import Stage
+from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
+from prober.runs.resources import Ground
+from prober.runs.result import RunResult
+from prober.runs.target import Target
+from prober.slo.checks import OVERDUE, checks_of, completeness_of
+from prober.traces.judgement import FAILING
+
+TICK_S = 0.05
+TICK_SHARE = 0.1
+"""Looking whether something is owed takes longer with more keys; it gets no more than this share of the time."""
+
+_log = logging.getLogger(__name__)
+
+
+class Run:
+    """One run of a probe on a target.
+
+    ground   where it takes place; used by one run at a time.
+    run_id   unique; also the epoch of its messages. By default it is made here.
+    """
+
+    def __init__(
+        self,
+        probe: Probe,
+        broker: Broker,
+        target: Target,
+        ground: Ground,
+        workload: Workload | None = None,
+        seed: int = 0,
+        run_id: str = "",
+    ) -> None:
+        self.run_id = run_id or new_run_id(probe.name)
+        self._probe, self._broker, self._target, self._ground = probe, broker, target, ground
+        self._workload, self._seed = workload or probe.workload, seed
+        self._place = ground.place
+        self.recording = Recording({self._place.subscription: target.rules}, monotonic_s, [ground.ledger.listen])
+
+    def listen(self, listener: Listener) -> None:
+        """Lets somebody hear every event of the run, and what the checker found with it."""
+        self.recording.listen(listener)
+
+    async def carry_out(self, lagged: Callable[[float], None] = lambda _late_s: None) -> RunResult:
+        """Runs. Raises nothing but cancellation: what goes wrong is part of the result. `lagged` is told how late each beat was."""
+        started_at, started_t = wall_s(), monotonic_s()
+        beating = asyncio.create_task(self._beat(lagged), name=f"{self.run_id} beat")
+        fault: Exception | None = None
+        reason = ""
+        try:
+            await self._experiment()
+        except TimeoutError:
+            reason = f"the experiment did not end within {self._target.act_timeout_s:g} s"
+        except BrokerError as error:
+            reason = str(error)
+        except Exception as error:
+            fault = error
+        finally:
+            beating.cancel()
+            self.recording.finish()
+        result = self._result(reason, fault, started_at, started_t)
+        self._ground.ledger.settle(self.run_id)
+        self._ground.run_ended(passed=result.verdict is Verdict.PASS)
+        return result
+
+    async def _experiment(self) -> None:
+        stage = Stage(self._broker, self._place, self.recording, self.run_id, self._seed)
+        async with self._ground.prepared(self._broker.admin), self._sounded(), stage:
+            try:
+                await asyncio.wait_for(self._probe.act(stage, self._workload), self._target.act_timeout_s)
+                await self._drain()
+            finally:
+                self.recording.finish()
+
+    async def _beat(self, lagged: Callable[[float], None]) -> None:
+        while True:
+            lagged(self.recording.beat())
+            await asyncio.sleep(BEAT_S)
+
+    @asynccontextmanager
+    async def _sounded(self) -> AsyncIterator[None]:
+        """Within this the target is asked for a sign of life now and then."""
+        sounding = asyncio.create_task(self._sound(), name=f"{self.run_id} sounding")
+        try:
+            yield
+        finally:
+            sounding.cancel()
+
+    async def _sound(self) -> None:
+        while True:
+            self.recording.heard()
+            await asyncio.sleep(SOUNDING_S)
+            with suppress(BrokerError):  # refused, or no connection: then nothing is under way on it
+                await self._broker.admin.reach(self._place.subscription)
+
+    async def _drain(self) -> None:
+        """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
+        recording = self.recording
+        give_up_t = recording.now() + self._target.drain_s
+        while not recording.unjudged_because and not recording.tally.failed and recording.now() < give_up_t:
+            looked_t = recording.now()
+            if not recording.verifier.owed:
+                break
+            await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
+        recording.record(Ended(recording.now(), drained=True))
+
+    def _result(self, reason: str, fault: Exception | None, started_at: float, started_t: float) -> RunResult:
+        duration_s = monotonic_s() - started_t
+        recording, counters = self.recording, self.recording.counters
+        findings = tuple(recording.finish())
+        faults = [*recording.faults, *([] if fault is None else [fault])]
+        for each in faults:
+            _log.error("internal error in run %s", self.run_id, exc_info=each)
+        if fault is not None:
+            reason = f"internal error: {fault!r}"
+        reason = reason or recording.unjudged_because or _vacuous(self._probe, counters)
+        failed = recording.tally.failed
+        verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
+        overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
+        missing = self._ground.ledger.missing(self.run_id)
+        completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
+        trusted = fault is None and not recording.unjudged_because
+        return RunResult(
+            run_id=self.run_id,
+            probe=self._probe.name,
+            target=self._target.name,
+            vantage=self._target.vantage,
+            verdict=verdict,
+            reason=_reason(verdict, reason, (kind for kind, status in recording.tally.counts if status in FAILING)),
+            started_at=started_at,
+            duration_s=duration_s,
+            seed=self._seed,
+            topic=self._place.topic,
+            subscription=self._place.subscription,
+            findings=findings,
+            counts=dict(recording.tally.counts),
+            counters=dict(counters),
+            checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
+            internal_error=bool(faults),
+            part=self._target.part,
+            clock_offset_s=started_at - started_t,
+        )
+
+
+def new_run_id(probe: str) -> str:
+    """A name for a run that no other run of any prober has."""
+    return f"{probe}-{token_hex(6)}"
+
+
+def _vacuous(probe: Probe, counters: Mapping[str, int]) -> str:
+    """Why the run proved nothing, empty if it met everything that it is about."""
+    return "; ".join(what for name, what in probe.requires.items() if not counters.get(name))
+
+
+def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:
+    if verdict is Verdict.PASS:
+        return ""
+    if verdict is Verdict.UNKNOWN:
+        return reason or "something is still owed to a subscriber"
+    return ", ".join(sorted(set(kinds)))
+
+
+def for_library(rules: Rules) -> Rules:
+    """The bounds for what is recorded in a client library's callbacks: delays are unbounded there, and attempts are hidden."""
+    return replace(rules, delivery_delay_max_s=float("inf"), attempts_observed=False)

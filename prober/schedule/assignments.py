@@ -1,0 +1,159 @@
+"""Where and when this prober works: the sites of the configuration, the rounds of those that it has taken up, and their schedule."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from prober.clock import wall_s
+from prober.config.models import Config
+from prober.runs.backlog import Backlog
+from prober.runs.runner import new_run_id
+from prober.schedule.probe_loop import Audience, Post, Rounds
+from prober.schedule.scheduler import Scheduler
+from prober.sinks.live.snapshot import RunOrdered, SiteKey
+from prober.sinks.live.state import Board
+from prober.sinks.metrics import Component, Skip
+from prober.slo.indicators import Indicator
+
+STOP_GRACE_S: Final = 5.0
+LEAVE_TIMEOUT_S: Final = 5.0
+SCHEDULER_SILENT_MAX_S: Final = 10.0
+
+UNDER_WAY: Final = "a run is under way"
+NO_MORE: Final = "this prober begins no runs now: it starts, stops, or gives the probe up to another"
+
+_log = logging.getLogger(__name__)
+
+
+class Roster:
+    """Takes up sites, and gives them up again. On the event loop. KeyError for a site that is not in the configuration."""
+
+    def __init__(self, config: Config, board: Board) -> None:
+        self._config, self._board = config, board
+        self._scheduler = Scheduler(self)
+        self._posts: dict[str, Post] = {}
+        self._names: dict[SiteKey, str] = {}
+        self._audiences: dict[str, Audience] = {}
+        self._rounds: dict[str, Rounds] = {}
+
+    def enter(self, target: str, posts: Iterable[Post], audience: Audience) -> None:
+        """These sites are on a target, and this is who hears of the runs there. None of them is taken up yet."""
+        self._audiences[target] = audience
+        for post in posts:
+            self._posts[post.site.name] = post
+            self._board.left(post.shown)
+            self._names[post.shown.key] = post.site.name
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The names of all sites, taken up or not."""
+        return tuple(self._posts)
+
+    # --- sites come and go ---------------------------------------------------------------------------------------------------
+
+    def take(self, name: str) -> None:
+        """Begins to work at a site: its runs are scheduled from now on."""
+        post = self._posts[name]
+        rounds = self._rounds[name] = Rounds(self._config, post, self._audiences[post.site.target.name])
+        self._board.watched(rounds.shown, wall_s())
+        settings = post.site.settings
+        self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
+
+    async def give(self, name: str) -> None:
+        """Works no more at a site, once its run has ended; deletes what was made there."""
+        await self._scheduler.drop(name)
+        rounds = self._rounds.pop(name)
+        self._board.left(rounds.post.shown)
+        await rounds.leave()
+
+    def start(self) -> None:
+        """Lets the schedule begin."""
+        self._scheduler.start()
+
+    async def stop(self) -> None:
+        """No new runs; waits a moment for those under way."""
+        await self._scheduler.stop(STOP_GRACE_S)
+
+    async def leave(self) -> None:
+        """Deletes what was made at the targets, as far as they answer soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
+
+    def run_now(self, site: SiteKey) -> RunOrdered:
+        """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
+
+        KeyError: this prober does not work there.
+        """
+        name = self._names[site]
+        rounds = self._rounds[name]
+        maintenance = rounds.maintenance()
+        if maintenance is not None:
+            return RunOrdered(None, f"under maintenance: {maintenance}" if maintenance else "under maintenance")
+        run_id = new_run_id(rounds.post.site.probe)
+        if self._scheduler.run_now(name, partial(rounds.go, run_id)):
+            return RunOrdered(run_id)
+        return RunOrdered(None, UNDER_WAY if self._scheduler.running(name) else NO_MORE)
+
+    # --- how it goes ---------------------------------------------------------------------------------------------------------
+
+    def stuck(self) -> Iterator[str]:
+        """What does not go on although it should, one line each."""
+        if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
+            yield "the scheduler is stuck"
+        yield from (f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck())
+
+    def backlogs(self, target: str) -> Mapping[str, Backlog]:
+        """What is owed on a target, by subscription."""
+        here = [rounds for rounds in self._rounds.values() if rounds.post.site.target.name == target]
+        return {rounds.name: rounds.backlog() for rounds in here}
+
+    def plan(self) -> None:
+        """Tells the board when the next runs are to begin."""
+        for name, rounds in self._rounds.items():
+            self._board.planned(rounds.post.shown, self._scheduler.next_run_at(name))
+
+    def age(self) -> None:
+        """Notes how old the oldest messages are, and which targets are under maintenance; to be called once a second."""
+        now = datetime.fromtimestamp(wall_s(), UTC)
+        for rounds in self._rounds.values():
+            rounds.age()
+        for target in self._config.targets:
+            self._audiences[target.name].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
+
+    def count_slice(self) -> None:
+        """Counts a slice of time for the objectives that are about time."""
+        now = datetime.fromtimestamp(wall_s(), UTC)
+        for rounds in self._rounds.values():
+            site, backlog = rounds.post.site, rounds.backlog()
+            if self._config.maintenance_of(site.target, now) is not None:
+                continue
+            tallies = self._audiences[site.target.name].tallies
+            tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
+            tallies.ended(Indicator.STALLED_KEYS, good=max(0, site.keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+
+    # --- what the schedule says ----------------------------------------------------------------------------------------------
+
+    def expected(self, name: str) -> None:
+        """The schedule asked for a run."""
+        post = self._posts[name]
+        self._audiences[post.site.target.name].metrics.expected(post.site.probe)
+        self._board.expected(post.shown)
+
+    def skipped(self, name: str, reason: Skip) -> None:
+        """A run that the schedule asked for does not start."""
+        post = self._posts[name]
+        self._audiences[post.site.target.name].metrics.skipped(post.site.probe, reason)
+        self._board.skipped(post.shown, reason, wall_s())
+        _log.warning("%s: a run was skipped: %s", name, reason)
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """Rounds ended by a mistake of ours."""
+        self._audiences[self._posts[name].site.target.name].health.internal_error(Component.SCHEDULER)
+        _log.error("internal error in %s", name, exc_info=error)

@@ -1,0 +1,133 @@
+"""Where what is probed: a site is one probe on one target, seen from one vantage. Here the configuration becomes what a run takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from prober.brokers.base import Vantage
+from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
+from prober.config.models import Probe, ProbeName, TargetSettings
+from prober.core.rules import Rules
+from prober.probes.base import Probe as Experiment
+from prober.probes.base import Workload
+from prober.probes.catalogue import PROBES
+from prober.runs.runner import for_library
+from prober.runs.target import Target
+
+DELIVERY_DELAY_MAX_S: Final = 5.0
+CLOSE_DETECTION_MAX_S: Final = 30.0
+LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
+LOCAL_DEADLINE_S: Final = 10.0
+"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
+
+Or little more: while messages of one key are outstanding the service may be late with another key (documentation, "Order messages"), so
+what is not longer than a lease proves nothing.
+
+Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
+through it gets the time that is configured.
+"""
+MARGIN_S: Final = 1.0
+
+MESSAGE_RETENTION_S: Final = 7 * 86_400.0
+"""How long a subscription of ours keeps what nobody acknowledges; it is made so.
+
+It is made without a retry policy and without a dead-letter topic: the rules `retry_backoff_max_s` and `dead_letter_max_attempts` are 0.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One probe on one target from one vantage, or one of the parts that its keys are divided into."""
+
+    target: TargetSettings
+    probe: ProbeName
+    settings: Probe
+    vantage: Vantage
+    part: int = 0
+
+    @property
+    def name(self) -> str:
+        """Unique in a configuration."""
+        return "/".join(filter(None, (self.target.name, self.probe, self.vantage, self.part_shown)))
+
+    @property
+    def part_shown(self) -> str:
+        """Which part it is, counted from 1, of how many: `2/4`; empty if the keys are not divided."""
+        return f"{self.part + 1}/{self.settings.parts}" if self.settings.parts > 1 else ""
+
+    @property
+    def keys(self) -> int:
+        """How many of the keys it has."""
+        return len(range(self.part, self.settings.keys, self.settings.parts))
+
+    @property
+    def experiment(self) -> Experiment:
+        """What is done there."""
+        return PROBES[self.probe]
+
+    @property
+    def workload(self) -> Workload:
+        """How much of it."""
+        known, settings = self.experiment.workload, self.settings
+        return Workload(
+            keys=self.keys,
+            bursts=known.bursts,
+            burst_messages=settings.messages,
+            rate=settings.rate / settings.parts,
+            sizes=settings.sizes,
+            subscribers=settings.subscribers,
+            ack_after_s=known.ack_after_s,
+            part=self.part,
+            parts=settings.parts,
+        )
+
+    def at(self, endpoint: Endpoint) -> Target:
+        """What a run there has to know."""
+        deadlines = self.settings.deadlines
+        ack_deadline_s = self.settings.ack_deadline.total_seconds()
+        patient = endpoint.secure or self.vantage is Vantage.LIBRARY
+        far_s = inf if patient else max(LOCAL_DEADLINE_S, ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S)
+        rules = Rules(
+            delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
+            close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
+            ack_deadline_s=ack_deadline_s,
+            delivery_deadline_s=min(far_s, deadlines.delivery.total_seconds()),
+            stall_deadline_s=min(far_s, deadlines.stall.total_seconds()),
+            unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
+            attempts_observed=True,
+            message_retention_s=MESSAGE_RETENTION_S,
+        )
+        longest_s = max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.ack_deadline_s + rules.unacked_deadline_s)
+        return Target(
+            self.target.name,
+            self.target.project,
+            str(self.vantage),
+            rules if self.vantage is Vantage.WIRE else for_library(rules),
+            publish_timeout_s=deadlines.publish.total_seconds(),
+            drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
+            part=self.part_shown,
+            publish_region=endpoint.region,
+        )
+
+    def ground_name(self, instance: str) -> str:
+        """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
+        part = f"-{self.part + 1}" if self.part_shown else ""
+        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"
+
+
+def sites_of(target: TargetSettings) -> Iterable[Site]:
+    """All sites of a target, in the order of its configuration."""
+    return tuple(
+        Site(target, name, settings, vantage, part)
+        for name, settings in target.probes.items()
+        for vantage in settings.vantages
+        for part in range(settings.parts)
+    )
+
+
+def is_embedded(target: TargetSettings, environ: Mapping[str, str], override: str = "") -> bool:
+    """Whether a target is the server in this process: configured so, and nothing else is named by the caller or the environment."""
+    return target.is_embedded and not override and not environ.get(EMULATOR_VARIABLE)

@@ -1,0 +1,276 @@
+"""When probes run: the points in time of a schedule become runs, and each run that does not happen is counted.
+
+APScheduler watches the clock and says that a point has come. What follows is decided here, because what it does by itself would hide
+things:
+
+* It joins several missed starts into one without a word, and drops a start that is a second late. Here every point is *expected*; of
+  several that were missed (the loop was blocked, the machine slept) the last is made up for and the others are misfires.
+* Its jitter for intervals adds up, since each start counts from the delayed one before, and is not seeded. Here points stay where they
+  are, and each run waits a random time after its point.
+* Its crontab counts weekdays from Monday and wants both days to match. Here `Cron` itself says when the points are.
+* It lists all missed points one by one, which after a step of the system's clock may be millions. Here they are counted.
+* It stops without waiting. Here a run is a task of its own, which is waited for, and which `run_now` can begin as well.
+
+Points follow the system's clock, in UTC, where no day has 23 hours: a clock that is set forward looks like missed starts, and one that
+is set back holds everything up until it has caught up, which `alive` tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from secrets import randbits
+from typing import Final, Protocol, TypeAlias
+
+from apscheduler.events import (  # type: ignore[import-untyped]
+    EVENT_JOB_MISSED,
+    EVENT_JOB_SUBMITTED,
+    JobExecutionEvent,
+    JobSubmissionEvent,
+)
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]
+from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
+
+from prober.clock import monotonic_s
+from prober.config.cron import Cron
+from prober.config.models import Schedule
+from prober.sinks.metrics.labels import Skip
+
+HEARTBEAT_S: Final = 1.0
+LATE_MAX_S: Final = 3600
+"""A point of a crontab line is a time of the day: who comes later than this does not make up for it."""
+MISSED_COUNTED_MAX: Final = 10_000
+"""More points than this at once were not missed: the clock was set. They are logged, not counted."""
+
+Action: TypeAlias = Callable[[], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+
+class ScheduleListener(Protocol):
+    """Who is told what the schedule asked for and what became of it. Called on the event loop; must not block or raise."""
+
+    def expected(self, name: str) -> None:
+        """The schedule asked for a run. It starts, unless `skipped` follows."""
+
+    def skipped(self, name: str, reason: Skip) -> None:
+        """An expected run does not start: its time was missed, or one is under way."""
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """The action raised, which is a mistake of ours. The schedule goes on."""
+
+
+class _Every(BaseTrigger):  # type: ignore[misc]
+    """The points of an interval, from the first time that it is asked."""
+
+    def __init__(self, interval: timedelta, *, first_at_once: bool = True) -> None:
+        self._interval = interval
+        self._first_at_once = first_at_once
+        self._counted: datetime  # known from the first question on
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """The point after `previous`; of several that have passed by now, the last."""
+        if previous is None:
+            previous = self._counted = now - self._interval if self._first_at_once else now
+        return previous + max(1, (now - previous) // self._interval) * self._interval
+
+    def come(self, until: datetime) -> int:
+        """How many points have come since this was last asked, up to and including the point `until`."""
+        count = (until - self._counted) // self._interval
+        self._counted = until
+        return count
+
+
+class _Crontab(BaseTrigger):  # type: ignore[misc]
+    """The points of a crontab line."""
+
+    def __init__(self, cron: Cron) -> None:
+        self._cron = cron
+        self._counted: datetime  # known from the first question on
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """The point after `previous`; of several that have passed by now, the last."""
+        if previous is None:
+            previous = self._counted = now
+        return max(self._cron.following(previous), self._cron.latest(now))
+
+    def come(self, until: datetime) -> int:
+        """How many points have come since this was last asked, up to and including the point `until`; stops beyond the bound."""
+        count, point = 0, self._cron.following(self._counted)
+        while point <= until and count <= MISSED_COUNTED_MAX:
+            count, point = count + 1, self._cron.following(point)
+        self._counted = until
+        return count
+
+
+@dataclass(slots=True)
+class _Job:
+    """What is run under a name. `acting`: its current run is past the random wait; `leaving`: none begins any more."""
+
+    name: str
+    points: _Every | _Crontab
+    jitter_s: float
+    action: Action
+    punctual: bool
+    task: asyncio.Task[None] | None = None
+    acting: bool = False
+    leaving: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is under way."""
+        return self.task is not None and not self.task.done()
+
+
+class Scheduler:
+    """Runs actions at the points of their schedules, on the event loop it is started on. Runs of one name never overlap.
+
+    Everything is to be called on that loop. Names that were not added are a KeyError. `seed` repeats the random waits; without one
+    each process draws its own, so that probers do not march in step.
+    """
+
+    def __init__(self, listener: ScheduleListener, seed: int | None = None, clock: Callable[[], float] = monotonic_s) -> None:
+        self._listener = listener
+        self._random = Random(randbits(64) if seed is None else seed)
+        self._clock = clock
+        self._jobs: dict[str, _Job] = {}
+        self._beat_t: float | None = None
+        self._stopping = False
+        self._timer = AsyncIOScheduler(timezone=UTC)
+        self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
+        self._timer.add_listener(self._missed, EVENT_JOB_MISSED)
+        self._timer.add_job(self._beat, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
+
+    def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action, *, first_at_once: bool = True) -> None:
+        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. A name is added once.
+
+        The first run of an interval starts at once and without a wait, unless `first_at_once` is false: then one interval later.
+        """
+        if name in self._jobs:
+            raise ValueError(f"{name!r} is scheduled already")
+        points: _Every | _Crontab
+        if schedule.interval is not None:
+            points, late_max_s = _Every(schedule.interval, first_at_once=first_at_once), None
+        else:
+            assert schedule.cron is not None  # a Schedule has one of the two
+            points, late_max_s = _Crontab(schedule.cron), LATE_MAX_S
+        punctual = first_at_once and schedule.interval is not None
+        self._jobs[name] = job = _Job(name, points, jitter_s, action, punctual)
+        self._timer.add_job(
+            self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
+        )
+
+    async def drop(self, name: str) -> None:
+        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that."""
+        job = self._jobs[name]
+        job.leaving = True
+        self._timer.remove_job(name)
+        await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
+        if job.task is not None:
+            await asyncio.wait((job.task,))
+        del self._jobs[name]
+
+    def start(self) -> None:
+        """Begins. To be called once, on the running event loop."""
+        self._timer.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """No new runs; waits for those under way up to `grace_s`, then cancels them and waits until they have ended."""
+        if self._timer.running:
+            self._timer.pause()
+            await asyncio.sleep(0)  # whatever came due before has begun by now
+            self._stopping = True
+            self._timer.shutdown(wait=False)
+            await asyncio.sleep(0)  # that happens on the loop's next turn
+        await _end(job.task for job in self._jobs.values() if job.task is not None and not job.acting)
+        await _end((job.task for job in self._jobs.values() if job.task is not None), grace_s)
+
+    def next_run_at(self, name: str) -> float | None:
+        """The next point of a schedule, in seconds since 1970, without the random wait. None if there is none, or not yet."""
+        known = self._jobs[name]
+        job = self._timer.get_job(known.name) if self._timer.running else None
+        return None if job is None else job.next_run_time.timestamp()
+
+    def running(self, name: str) -> bool:
+        """Whether a run is under way, its random wait included."""
+        return self._jobs[name].running
+
+    def run_now(self, name: str, action: Action | None = None) -> bool:
+        """Begins a run that the schedule did not ask for; `action` takes the place of the usual one in it.
+
+        False if one is under way, while the name is dropped, before `start` and after `stop`.
+        """
+        job = self._jobs[name]
+        return self._begin(job, 0.0, action or job.action)
+
+    def alive(self, within_s: float) -> bool:
+        """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
+        return self._timer.running and self._beat_t is not None and self._clock() - self._beat_t <= within_s
+
+    # --- what APScheduler says -----------------------------------------------------------------------------------------------
+
+    def _came(self, event: JobSubmissionEvent) -> None:
+        """Points have come; `_due` follows for the last of them."""
+        job = self._jobs.get(event.job_id)
+        if job is None:
+            return  # the heartbeat
+        until = event.scheduled_run_times[-1]
+        count = job.points.come(until)
+        if count > MISSED_COUNTED_MAX:
+            _log.warning("the clock was set forward to %s: what %s missed is not counted", until.isoformat(), job.name)
+            count = 1
+        for _ in range(count):
+            self._listener.expected(job.name)
+        for _ in range(count - 1):
+            self._listener.skipped(job.name, Skip.MISFIRE)
+
+    def _missed(self, event: JobExecutionEvent) -> None:
+        """A point came too late to make up for it; `_due` does not follow."""
+        if event.job_id in self._jobs:
+            self._listener.skipped(event.job_id, Skip.MISFIRE)
+
+    async def _due(self, job: _Job) -> None:
+        """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
+        delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
+        job.punctual = False
+        if not self._begin(job, delay_s, job.action):
+            self._listener.skipped(job.name, Skip.OVERLAP)
+
+    async def _beat(self) -> None:
+        self._beat_t = self._clock()
+
+    # --- runs ----------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
+        if job.running or job.leaving or self._stopping or not self._timer.running:
+            return False
+        job.acting = False
+        job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
+        return True
+
+    async def _run(self, job: _Job, delay_s: float, action: Action) -> None:
+        try:
+            await asyncio.sleep(delay_s)
+            job.acting = True
+            await action()
+        except asyncio.CancelledError as error:
+            if not self._stopping:  # it came from within the action
+                self._listener.failed(job.name, error)
+            raise
+        except Exception as error:
+            self._listener.failed(job.name, error)
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> None:
+    """Waits for tasks, cancels what is not done by then, and waits for that, however long it takes."""
+    rest = {task for task in tasks if not task.done()}
+    if rest and grace_s > 0.0:
+        _, rest = await asyncio.wait(rest, timeout=grace_s)
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest)

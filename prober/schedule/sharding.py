@@ -1,0 +1,148 @@
+"""How several probers divide the sites among themselves, so that each site is probed by one of them.
+
+Each prober of a group holds a lease that says it is there, and one for each site it works at. From who is there follows whose each site
+is (`shares`), the same for all. A prober takes what is its own as soon as nobody holds it, and gives back what is another's as soon as its
+run has ended. The lease of a prober that was killed ends by itself, and the others take over.
+
+A site that changes hands is probed on a topic of the new one's, in a new epoch, so nothing of the old run can be taken for a fault.
+
+While the store cannot be asked everybody goes on with what it has, and for a moment after that nobody takes more, so that the others
+can renew what has ended meanwhile. A prober that could not ask since it started begins with everything after a while: a site that is
+probed twice costs messages, one that is not probed at all may cost sleep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from prober.clock import monotonic_s
+from prober.sinks.status.database import StatusError
+from prober.sinks.status.leases import Leases
+
+TICK_S: Final = 2.0
+LEASE_S: Final = 10.0
+ALONE_AFTER_S: Final = 30.0
+PRESENT: Final = "present/"
+SITE: Final = "site/"
+
+_log = logging.getLogger(__name__)
+
+
+def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
+    """Whose each site is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
+
+    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes.
+    """
+    most = -(-len(sites) // max(1, len(members)))
+    load = dict.fromkeys(members, 0)
+    found = {}
+    for site in sorted(sites):
+        open_to = [member for member, count in load.items() if count < most]
+        owner = max(open_to, key=lambda member: sha256(f"{member}\0{site}".encode()).digest())
+        load[owner] += 1
+        found[site] = owner
+    return found
+
+
+class Sharing:
+    """One prober's part in it. `take` begins to probe a site; `give` ends it, after the run under way; `failed` hears of faults of ours."""
+
+    def __init__(
+        self,
+        sites: Sequence[str],
+        leases: Leases,
+        name: str,
+        take: Callable[[str], None],
+        give: Callable[[str], Coroutine[Any, Any, None]],
+        failed: Callable[[Exception], None],
+        clock: Callable[[], float] = monotonic_s,
+    ) -> None:
+        self._sites, self._leases, self._name = tuple(sites), leases, name
+        self._take, self._give, self._clock = take, give, clock
+        self._failed = failed
+        self._began_t = clock()
+        self._hesitates_until_t = 0.0
+        self._held: set[str] = set()
+        self._giving: dict[str, asyncio.Task[None]] = {}
+        self._asking, self._has_left = threading.Lock(), False
+        self.error = ""
+        """Why the store could not be asked last time; empty if it could."""
+
+    async def keep_on(self) -> None:
+        """Takes part until it is cancelled."""
+        while True:
+            try:
+                await self.tick()
+            except Exception as fault:  # a mistake of ours: what is held is probed on
+                self._failed(fault)
+            await asyncio.sleep(TICK_S)
+
+    async def tick(self) -> None:
+        """Asks once, and does what follows from it."""
+        try:
+            mine, held = await asyncio.to_thread(self._ask, frozenset(self._held), self._clock() >= self._hesitates_until_t)
+            self.error = ""
+        except StatusError as error:
+            self.error = str(error)
+            self._hesitates_until_t = self._clock() + LEASE_S
+            if not self._held and self._clock() - self._began_t >= ALONE_AFTER_S:
+                _log.warning("the other probers cannot be found: this one probes everything: %s", error)
+                self._begin(set(self._sites))
+            return
+        self._begin(held - self._held - self._giving.keys())
+        for site in self._held - held:
+            self._end(site)  # somebody else has it, who took it while the store could not be asked
+        for site in (self._held & held) - mine:
+            self._end(site)
+
+    async def leave(self) -> None:
+        """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""
+        for task in self._giving.values():
+            task.cancel()
+        try:
+            await asyncio.to_thread(self._release_all)
+        except StatusError as error:
+            _log.warning("the other probers are not told that this one has stopped: %s", error)
+
+    def _ask(self, held: frozenset[str], takes_more: bool) -> tuple[set[str], set[str]]:
+        """What belongs to this prober, and what it holds. In a thread."""
+        with self._asking:
+            if self._has_left:
+                return set(), set()
+            self._leases.take({PRESENT + self._name})
+            whose = shares(self._sites, self._leases.holders(PRESENT) | {self._name})
+            mine = {site for site, owner in whose.items() if owner == self._name}
+            taken = self._leases.take({SITE + site for site in (mine | held if takes_more else held)})
+            return mine, {name.removeprefix(SITE) for name in taken}
+
+    def _release_all(self) -> None:
+        """In a thread, when a question that is still under way has ended."""
+        with self._asking:
+            self._has_left = True
+            self._leases.release({PRESENT + self._name, *(SITE + site for site in self._sites)})
+
+    def _begin(self, sites: Collection[str]) -> None:
+        for site in sorted(sites):
+            _log.info("%s: taken over", site)
+            self._held.add(site)
+            self._take(site)
+
+    def _end(self, site: str) -> None:
+        if site not in self._giving:
+            self._giving[site] = asyncio.create_task(self._hand_over(site), name=f"hand over {site}")
+
+    async def _hand_over(self, site: str) -> None:
+        try:
+            await self._give(site)
+            self._held.discard(site)
+            _log.info("%s: handed over", site)
+            await asyncio.to_thread(self._leases.release, {SITE + site})
+        except StatusError:
+            pass  # it ends by itself
+        finally:
+            del self._giving[site]

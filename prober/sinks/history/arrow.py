@@ -1,0 +1,100 @@
+"""The columns of the history as Arrow types, and its files as Parquet.
+
+Files are zstd-compressed. Names, keys and the like are dictionary-encoded; numbers and times, which ascend, are delta-encoded. Row groups
+are small enough that their statistics let a query by key skip most of a file, since rows are sorted by subscription and key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type
+
+ROW_GROUP_ROWS: Final = 32_768
+
+ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
+    Type.STRING: pa.string(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOL: pa.bool_(),
+    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Type.INT64_LIST: pa.list_(pa.int64()),
+    Type.INT64_MAP: pa.map_(pa.string(), pa.int64()),
+    Type.FLOAT64_MAP: pa.map_(pa.string(), pa.float64()),
+    Type.CHECKS: pa.list_(
+        pa.struct([("indicator", pa.string()), ("good", pa.int64()), ("bad", pa.int64()), ("undecided", pa.int64())])
+    ),
+    Type.FINDING_COUNTS: pa.list_(pa.struct([("kind", pa.string()), ("status", pa.string()), ("count", pa.int64())])),
+}
+
+_ASCENDING: Final = {"time", "number"}
+_EVERY_ONE_DIFFERENT: Final = {"message_id"}
+
+
+@cache
+def schema_of(table: Table) -> pa.Schema:
+    """The columns of a table, with the version of the schema as metadata."""
+    columns = [pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required) for column in table.columns]
+    return pa.schema(columns, metadata={VERSION_KEY: str(VERSION)})
+
+
+def conform(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows with all columns of the table, in its order and of its types. What they do not have is null."""
+    schema, present = schema_of(table), set(rows.column_names)
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in present else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def in_order(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows sorted as in a file of the table."""
+    keys = [(name, "ascending", "at_start") for name in table.sorted_by]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+
+
+def to_parquet(rows: pa.Table, table: Table) -> pa.Buffer:
+    """The bytes of one file with these rows, which have the table's columns; equal rows in equal order give equal bytes."""
+    rows = in_order(rows, table)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows,
+        sink,
+        row_group_size=ROW_GROUP_ROWS,
+        compression="zstd",
+        use_dictionary=_dictionary_columns(table),
+        column_encoding=dict.fromkeys(_ASCENDING.intersection(table.column_names), "DELTA_BINARY_PACKED"),
+        sorting_columns=pq.SortingColumn.from_ordering(
+            rows.schema, [(name, "ascending") for name in table.sorted_by], null_placement="at_start"
+        ),
+        write_page_index=table is EVENTS,
+    )
+    return sink.getvalue()
+
+
+@cache
+def _dictionary_columns(table: Table) -> list[str]:
+    names = [column.name for column in table.columns if column.type is Type.STRING]
+    return [name for name in names if name not in _EVERY_ONE_DIFFERENT]
+
+
+def version_in(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, bytes]:
+    """The metadata that says under which version a file was written.
+
+    Spark cannot put an entry of its own into a file, but keeps the metadata of columns in a description of the schema; an entry there
+    counts as well.
+    """
+    own = dict(metadata or {})
+    if VERSION_KEY.encode() in own:
+        return own
+    described = json.loads(own.get(b"org.apache.spark.sql.parquet.row.metadata", b"{}"))
+    versions = [field.get("metadata", {}).get(VERSION_KEY) for field in described.get("fields", [])]
+    return {VERSION_KEY.encode(): str(version).encode() for version in versions if version is not None}

@@ -1,0 +1,226 @@
+"""What is recorded, as Arrow batches: events, findings and runs, each batch as a self-contained stream of bytes for the spool.
+
+Events of one kind and one run make one batch that has their own columns only; what the run was about stands once, in the batch's
+metadata. The full width of the tables comes when a spool segment becomes Parquet (`segment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from prober.core.events import EVENT_TYPES, Event
+from prober.core.rules import Rules
+from prober.evidence.explain import explain
+from prober.runs.result import RunResult
+from prober.sinks.history.arrow import ARROW_TYPES, schema_of
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, Table, encode_rules
+from prober.traces.judgement import Made
+
+TABLE: Final = b"table"
+EVENT: Final = b"event"
+RUN: Final = b"run"
+"""The entries of a batch's metadata: which table, and for events which kind, of which run.
+
+The last is JSON: the columns that all its events share, and the clock offset that gives their `time`.
+"""
+CLOCK_OFFSET: Final = "clock_offset_s"
+
+_NAME_OF: Final[Mapping[type[Event], str]] = {event_type: name for name, event_type in EVENT_TYPES.items()}
+_NUMBER: Final = pa.field("number", pa.int64(), nullable=False)
+_INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What is known of a run when it begins.
+
+    environment, region   of the target.
+    rules       the bounds of each subscription of the run, by full name; the first is the run's own.
+    started_at  seconds since 1970.
+    """
+
+    run_id: str
+    target: str
+    environment: str
+    region: str
+    probe: str
+    vantage: str
+    topic: str
+    rules: Mapping[str, Rules]
+    started_at: float
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The process that records: its incarnation, and what to add to its monotonic clock to get seconds since 1970."""
+
+    process: str
+    clock_offset_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Events of a run: recorded, missing in the history, and judged online (None: all)."""
+
+    recorded: int
+    dropped: int
+    judged: int | None
+
+
+def micros(seconds: float) -> int:
+    """Seconds since 1970 as the tables hold them."""
+    return round(seconds * 1e6)
+
+
+def as_stream(batch: pa.RecordBatch) -> bytes:
+    """The bytes that `pa.ipc.open_stream` reads."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+# --- events ------------------------------------------------------------------------------------------------------------------
+
+
+class EventEncoder:
+    """Turns the events of one run into batches."""
+
+    def __init__(self, run: RunContext, origin: Origin) -> None:
+        shared = shared_columns(run, origin) | {"topic": run.topic, CLOCK_OFFSET: origin.clock_offset_s}
+        self._metadata = {TABLE: EVENTS.name.encode(), RUN: orjson.dumps(shared)}
+        self._forms: dict[type[Event], _Form] = {}
+
+    def batches(self, first: int, events: Sequence[Event]) -> Iterator[pa.RecordBatch]:
+        """Events with consecutive numbers from `first` on, one batch per kind.
+
+        Whole numbers beyond 64 bits, which only a stranger's message can claim, become the nearest that fits; half of a surrogate pair
+        becomes a question mark.
+        """
+        groups: dict[type[Event], tuple[list[int], list[Event]]] = {}
+        for number, event in enumerate(events, first):
+            kind = type(event)
+            group = groups.get(kind)
+            if group is None:
+                group = groups[kind] = ([], [])
+            group[0].append(number)
+            group[1].append(event)
+        for kind, (numbers, members) in groups.items():
+            form = self._forms.get(kind)
+            if form is None:
+                form = self._forms[kind] = _Form(kind, self._metadata)
+            yield form.batch(numbers, members)
+
+
+class _Form:
+    """How one kind of event of one run becomes a batch."""
+
+    def __init__(self, kind: type[Event], metadata: Mapping[bytes, bytes]) -> None:
+        name = _NAME_OF[kind]
+        types = {column.name: ARROW_TYPES[column.type] for column in EVENTS.columns}
+        columns = EVENT_FIELDS[name]
+        self.schema = pa.schema(
+            [_NUMBER, *((column, types[column]) for column in columns.values())], metadata={**metadata, EVENT: name.encode()}
+        )
+        self._getters: list[tuple[Callable[[Event], Any], pa.DataType]] = [
+            (attrgetter(field), types[column]) for field, column in columns.items()
+        ]
+
+    def batch(self, numbers: list[int], events: list[Event]) -> pa.RecordBatch:
+        columns = [_array(list(map(getter, events)), kind) for getter, kind in self._getters]
+        return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), *columns], schema=self.schema)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):
+        return pa.array([_fitting(value) for value in values], kind)
+
+
+def _fitting(value: object) -> object:
+    if isinstance(value, int):
+        return max(-_INT64_MAX, min(_INT64_MAX, value))
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def shared_columns(run: RunContext, origin: Origin) -> dict[str, object]:
+    """What every row of a run has in common, in whichever table."""
+    return {
+        "run_id": run.run_id,
+        "process": origin.process,
+        "target": run.target,
+        "environment": run.environment,
+        "region": run.region,
+        "probe": run.probe,
+        "vantage": run.vantage,
+    }
+
+
+# --- runs and findings -------------------------------------------------------------------------------------------------------
+
+
+def rows_batch(table: Table, rows: Iterable[Mapping[str, object]]) -> pa.RecordBatch:
+    """A batch of a table from rows as the functions below make them."""
+    schema = schema_of(table)
+    return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema.with_metadata({**schema.metadata, TABLE: table.name}))
+
+
+def finding_row(made: Made, run: RunContext, origin: Origin) -> dict[str, object]:
+    """A finding as a row of `FINDINGS`."""
+    finding = made.finding
+    return {
+        "time": micros(finding.t + origin.clock_offset_s),
+        "t": finding.t,
+        **shared_columns(run, origin),
+        "kind": finding.kind.value,
+        "status": finding.status.value,
+        "subscription": finding.subscription,
+        "key": finding.key,
+        "after": made.after,
+        "witnesses": list(finding.witnesses),
+        "facts": orjson.dumps(dict(finding.facts)).decode(),
+        "doubt": finding.doubt,
+        "assumptions": list(finding.assumptions.items()),
+        "explanation": explain(finding, origin.clock_offset_s),
+    }
+
+
+def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object]:
+    """A run that begins at `t`, as a row of `RUNS`."""
+    return {
+        "time": micros(t + origin.clock_offset_s),
+        **shared_columns(run, origin),
+        "topic": run.topic,
+        "subscription": next(iter(run.rules), ""),
+        "started_at": micros(run.started_at),
+        "seed": run.seed,
+        CLOCK_OFFSET: origin.clock_offset_s,
+        "rules": encode_rules(run.rules),
+    }
+
+
+def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, counts: Counts) -> dict[str, object]:
+    """A run that has ended at `t`, as a row of `RUNS`."""
+    return beginning_row(run, origin, t) | {
+        "verdict": result.verdict.value,
+        "reason": result.reason,
+        "duration_s": result.duration_s,
+        "internal_error": result.internal_error,
+        "events": counts.recorded,
+        "events_dropped": counts.dropped,
+        "judged_events": counts.judged,
+        "finding_counts": [{"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items()],
+        "counters": list(result.counters.items()),
+        "checks": [
+            {"indicator": indicator, "good": tally.good, "bad": tally.bad, "undecided": tally.undecided}
+            for indicator, tally in result.checks.items()
+        ],
+    }

@@ -1,0 +1,235 @@
+"""Reads a history: the events of a key, runs and findings, across all processes that wrote to it.
+
+What a question does not need is not read: folders by their date and hour, row groups by their statistics of subscription, key, run and
+time. Events come in recorder order, run by run within an hour at most, and memory does not grow with the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from prober.core.events import EVENT_TYPES, Event
+from prober.sinks.history.arrow import schema_of, version_in
+from prober.sinks.history.encoding import micros
+from prober.sinks.history.records import StoredFinding, StoredRun, finding_of, run_of
+from prober.sinks.history.retention import end_of
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
+from prober.sinks.history.store import HistoryError, Store
+
+ROWS_AT_ONCE_MAX: Final = 250_000
+"""Events held in memory at once; of one key in one hour there are seldom more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time span in seconds since 1970, the end not included."""
+
+    since: float = -inf
+    until: float = inf
+
+
+ALWAYS: Final = Span()
+
+
+class Recorded(NamedTuple):
+    """An event of a run and its number there."""
+
+    run_id: str
+    number: int
+    event: Event
+
+
+class HistoryReader:
+    """A history to read. Raises `HistoryError` for what cannot be read, such as a file that a newer version wrote."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._store = Store(location)
+        if self._store.root is not None and not self._store.root.is_dir():
+            raise HistoryError(f"{location}: there is no such folder; give the location of a history")
+
+    # --- questions -----------------------------------------------------------------------------------------------------------
+
+    def run_ids(self, key: str, *, subscription: str | None = None, span: Span = ALWAYS) -> Sequence[str]:
+        """The runs that have events of the key itself in that time, in the order in which they first do."""
+        question = (pc.field("key") == key) & _about(subscription, span)
+        found: dict[str, None] = {}
+        for dataset in self._datasets(EVENTS, span):
+            for batch in _batches(dataset, ["run_id"], question):
+                found.update(dict.fromkeys(batch.column(0).unique().to_pylist()))
+        return tuple(found)
+
+    def keys(self, *, subscription: str | None = None, span: Span = ALWAYS) -> Sequence[str]:
+        """All keys that have events in that time, sorted; they are held in memory."""
+        found: set[str] = set()
+        for dataset in self._datasets(EVENTS, span):
+            for batch in _batches(dataset, ["key"], pc.field("key").is_valid() & _about(subscription, span)):
+                found.update(batch.column(0).unique().to_pylist())
+        return sorted(found)
+
+    def events(
+        self, key: str | None, *, subscription: str | None = None, span: Span = ALWAYS, run_ids: Collection[str] | None = None
+    ) -> Iterator[Recorded]:
+        """The events that concern a key, or all keys, on one subscription, or all of them, those of each run in recorder order.
+
+        That includes events that concern all keys. Of several runs in one hour, one comes after the other. An event that is there twice
+        comes once.
+        """
+        question = _about(subscription, span)
+        if key is not None:
+            question &= (pc.field("key") == key) | pc.field("key").is_null()
+        if run_ids is not None:
+            question &= pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+        for dataset in self._datasets(EVENTS, span):
+            for window in _windows(dataset, question):
+                rows = _table(dataset, None, question & window)
+                yield from _events_of(rows.sort_by([("run_id", "ascending"), ("number", "ascending")]))
+
+    def runs(self, *, span: Span = ALWAYS, run_ids: Collection[str] | None = None) -> Iterator[StoredRun]:
+        """Runs that began or ended in that time, in the order in which they ended; those without an end come last."""
+        question = _within(span)
+        if run_ids is not None:
+            question &= pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+        begun: dict[str, StoredRun] = {}
+        ended: set[str] = set()
+        for row in self._rows(RUNS, question, span):
+            run = run_of(row)
+            if run.result is None:
+                begun[run.run_id] = run
+            elif run.run_id not in ended:
+                ended.add(run.run_id)
+                begun.pop(run.run_id, None)
+                yield run
+        yield from (run for run_id, run in begun.items() if run_id not in ended)
+
+    def findings(
+        self, *, key: str | None = None, subscription: str | None = None, run_id: str | None = None, span: Span = ALWAYS
+    ) -> Iterator[StoredFinding]:
+        """What the online checker found, by time."""
+        question = _within(span)
+        for name, value in (("key", key), ("subscription", subscription), ("run_id", run_id)):
+            if value is not None:
+                question &= pc.field(name) == value
+        yield from map(finding_of, self._rows(FINDINGS, question, span))
+
+    # --- files ---------------------------------------------------------------------------------------------------------------
+
+    def _rows(self, table: Table, question: pc.Expression, span: Span) -> Iterator[Mapping[str, Any]]:
+        for dataset in self._datasets(table, span):
+            yield from _table(dataset, None, question).sort_by("time").to_pylist()
+
+    def _datasets(self, table: Table, span: Span) -> Iterator[ds.Dataset]:
+        """What is in each folder of a table that has something of that time, the oldest first."""
+        try:
+            folders = self._folders(table, span)
+        except OSError as error:
+            raise HistoryError(f"{self.location} cannot be read: {str(error).partition(chr(10))[0]}") from error
+        for folder in folders:
+            paths = sorted(file.path for file in self._store.contents(folder))
+            if paths:
+                yield self._dataset(table, paths)
+
+    def _folders(self, table: Table, span: Span) -> Iterable[str]:
+        folders = self._store.folders(table.name)
+        if table.hourly:
+            folders = [hour for date in folders if _touches(date, span) for hour in self._store.folders(date)]
+        return [folder for folder in folders if _touches(folder, span)]
+
+    def _dataset(self, table: Table, paths: Sequence[str]) -> ds.Dataset:
+        schema = schema_of(table)
+        dataset = ds.dataset(list(paths), schema=schema, filesystem=self._store.files, format="parquet")
+        fragments = list(dataset.get_fragments())
+        for fragment in fragments:
+            try:
+                check_version(version_in(fragment.metadata.metadata))
+            except (OSError, ValueError) as wrong:
+                raise HistoryError(f"{self.location}/{fragment.path}: {str(wrong).partition(chr(10))[0]}") from wrong
+        return ds.FileSystemDataset(fragments, schema, dataset.format, self._store.files)
+
+
+def _touches(folder: str, span: Span) -> bool:
+    """Whether a folder, of a day or an hour, may hold something of that time."""
+    end = end_of(folder)
+    if end is None:
+        return False
+    length_s = 3600 if "/hour=" in folder else 86400
+    return end.timestamp() > span.since and end.timestamp() - length_s < span.until
+
+
+# --- expressions and rows ----------------------------------------------------------------------------------------------------
+
+
+def _about(subscription: str | None, span: Span) -> pc.Expression:
+    within = _within(span)
+    if subscription is None:
+        return within
+    return within & ((pc.field("subscription") == subscription) | pc.field("subscription").is_null())
+
+
+def _within(span: Span) -> pc.Expression:
+    expression = pc.scalar(True)
+    if span.since > -inf:
+        expression &= pc.field("time") >= _instant(span.since)
+    if span.until < inf:
+        expression &= pc.field("time") < _instant(span.until)
+    return expression
+
+
+def _instant(seconds: float) -> pa.Scalar:
+    return pa.scalar(micros(seconds), pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def _table(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> pa.Table:
+    return pa.Table.from_batches(_batches(dataset, columns, question), schema=dataset.schema)
+
+
+def _batches(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> Iterator[pa.RecordBatch]:
+    try:
+        # Reading ahead would hold many row groups in memory of which the filter keeps little.
+        yield from dataset.to_batches(columns=columns, filter=question, batch_readahead=2, fragment_readahead=2)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise HistoryError(f"the history cannot be read: {str(error).partition(chr(10))[0]}") from error
+
+
+def _windows(dataset: ds.Dataset, question: pc.Expression) -> Iterator[pc.Expression]:
+    """The time that a folder covers, divided so that each part has few enough answers. What is recorded at one time stays together."""
+    times = pa.chunked_array([batch.column(0) for batch in _batches(dataset, ["time"], question)], pa.timestamp("us", "UTC"))
+    if len(times) <= ROWS_AT_ONCE_MAX:
+        yield pc.scalar(True)
+        return
+    times = times.take(pc.sort_indices(times))
+    bounds = [times[at] for at in range(ROWS_AT_ONCE_MAX, len(times), ROWS_AT_ONCE_MAX)]
+    for low, high in zip([None, *bounds], [*bounds, None], strict=True):
+        window = pc.scalar(True)
+        if low is not None:
+            window &= pc.field("time") >= low
+        if high is not None:
+            window &= pc.field("time") < high
+        yield window
+
+
+def _events_of(rows: pa.Table) -> Iterator[Recorded]:
+    columns = {name: values_of(name, rows.column(name).to_pylist()) for name in _EVENT_COLUMNS}
+    makers = {name: (EVENT_TYPES[name], [columns[column] for column in fields.values()]) for name, fields in EVENT_FIELDS.items()}
+    latest: tuple[str, int] | None = None
+    for at, (run_id, number, name) in enumerate(zip(columns["run_id"], columns["number"], columns["event"], strict=True)):
+        if (run_id, number) == latest:
+            continue
+        latest = run_id, number
+        make, values = makers[name]
+        yield Recorded(run_id, number, make(*[column[at] for column in values]))
+
+
+_EVENT_COLUMNS: Final = (
+    "run_id",
+    "number",
+    "event",
+    *sorted({column for fields in EVENT_FIELDS.values() for column in fields.values()}),
+)

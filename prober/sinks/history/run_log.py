@@ -1,0 +1,193 @@
+"""What one run records, on its way to the spool: filled on the event loop, emptied by the flushing thread.
+
+The loop only appends to lists, the thread only takes from their front; both are single operations of the interpreter, so neither ever
+waits for the other. What waits is bounded. Beyond that events are dropped and counted, and when there is room again an `Interrupted`
+stands for them, so that whoever judges the history knows of the hole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from prober.core.events import Event, Interrupted
+from prober.core.findings import Finding
+from prober.runs.result import RunResult
+from prober.sinks.history.encoding import (
+    Counts,
+    EventEncoder,
+    Origin,
+    RunContext,
+    as_stream,
+    beginning_row,
+    ending_row,
+    finding_row,
+    rows_batch,
+)
+from prober.sinks.history.schema import FINDINGS, RUNS, Table
+from prober.traces.judgement import Made
+
+WAITING_MAX: Final = 200_000
+"""Events and findings that wait for the spool at most, of all runs together."""
+
+_log = logging.getLogger(__name__)
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class Meter:
+    """How much waits for the spool: the loop counts what it `took`, the thread what was `saved` or lost."""
+
+    dropped: Callable[[int], None]
+    took: int = 0
+    saved: int = 0
+    dropped_count: int = 0
+
+    def drop(self, count: int) -> None:
+        """Counts what is given up."""
+        self.dropped_count += count
+        self.dropped(count)
+
+
+@dataclass(slots=True)
+class Taken:
+    """A part of a run on its way to the spool: frames, and how many events and findings they hold."""
+
+    frames: list[bytes] = field(default_factory=list)
+    items: int = 0
+
+
+class RunLog:
+    """Records one run. `record` may be given to a recorder as a listener."""
+
+    def __init__(self, run: RunContext, origin: Origin, meter: Meter, clock: Callable[[], float]) -> None:
+        self.run = run
+        self._clock = clock
+        self._origin = origin
+        self._meter = meter
+        self._encoder = EventEncoder(run, origin)
+        self._count = 0
+        self._dropped = 0
+        self._interrupted = False
+        self._latest: tuple[int, tuple[Finding, ...]] = (0, ())
+        self._over = False
+        # Between the loop and the thread.
+        self._events: list[Event] = []
+        self._findings: list[Made] = []
+        self._rows: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
+        self._jumps: deque[tuple[int, int]] = deque()
+        # The thread's.
+        self._taken = 0
+        self._next = 1
+
+    def record(self, event: Event, findings: Iterable[Finding] = ()) -> None:
+        """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only."""
+        self._count += 1
+        meter = self._meter
+        if meter.took - meter.saved >= WAITING_MAX:
+            self._drop(findings)
+            return
+        if self._interrupted:
+            self._resume(event.t)
+        meter.took += 1
+        self._events.append(event)
+        if findings:
+            self._keep(tuple(findings))
+
+    def ended(self, result: RunResult, judged_events: int | None = None) -> None:
+        """The run is over. Of the result's findings, those that were made at its end are new here.
+
+        `judged_events`: after so many events the recorder stopped judging; None if it judged all.
+        """
+        number, known = self._latest
+        late = [
+            made for made in result.findings if made.after == self._count and not (number == made.after and made.finding in known)
+        ]
+        self._meter.took += len(late)
+        self._findings.extend(late)
+        counts = Counts(self._count, self._dropped, judged_events)
+        self._rows.append(ending_row(self.run, self._origin, self._clock(), result, counts))
+        self.release()
+
+    def release(self) -> None:
+        """Nothing more will be recorded. Without `ended` before, the run counts as cut short."""
+        self._over = True
+
+    def _keep(self, findings: tuple[Finding, ...]) -> None:
+        self._latest = (self._count, findings)
+        self._meter.took += len(findings)
+        self._findings.extend(Made(finding, self._count) for finding in findings)
+
+    def _drop(self, findings: Iterable[Finding]) -> None:
+        self._dropped += 1
+        self._interrupted = True
+        self._meter.drop(1 + len(tuple(findings)))
+
+    def _resume(self, t: float) -> None:
+        """An interruption takes the number of the last event that was dropped."""
+        self._jumps.append((self._count - 1 - self._dropped, self._count - 1))
+        self._dropped -= 1
+        self._interrupted = False
+        self._meter.took += 1
+        self._events.append(Interrupted(t))
+
+    # --- the flushing thread -------------------------------------------------------------------------------------------------
+
+    def take(self) -> Taken:
+        """Everything that was recorded and not taken yet. What cannot be encoded is dropped and counted."""
+        taken = Taken()
+        for first, events in self._pieces(_front(self._events)):
+            taken.items += len(events)
+            taken.frames += self._event_frames(first, events)
+        findings, rows = _front(self._findings), _front(self._rows)
+        taken.items += len(findings)
+        found = (finding_row(made, self.run, self._origin) for made in findings)
+        taken.frames += self._row_frames(FINDINGS, found, len(findings)) + self._row_frames(RUNS, rows, len(rows))
+        return taken
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to take, and nothing will come."""
+        return self._over and not (self._events or self._findings or self._rows)
+
+    def _pieces(self, events: list[Event]) -> Iterator[tuple[int, list[Event]]]:
+        """Events with consecutive numbers, each time with the first number."""
+        begin = 0
+        while self._jumps and self._jumps[0][0] < self._taken + len(events):
+            position, number = self._jumps.popleft()
+            end = position - self._taken
+            if end > begin:
+                yield self._next, events[begin:end]
+            begin, self._next = end, number
+        if len(events) > begin:
+            yield self._next, events[begin:]
+        self._next += len(events) - begin
+        self._taken += len(events)
+
+    def _event_frames(self, first: int, events: list[Event]) -> list[bytes]:
+        try:
+            return [as_stream(batch) for batch in self._encoder.batches(first, events)]
+        except Exception:  # a mistake of ours: the others go on, and the hole is in the record
+            _log.exception("internal error: events of run %s cannot be written to the history", self.run.run_id)
+            self._meter.drop(len(events))
+            hole = self._encoder.batches(first + len(events) - 1, [Interrupted(events[-1].t)])
+            return [as_stream(batch) for batch in hole]
+
+    def _row_frames(self, table: Table, rows: Iterable[Mapping[str, object]], count: int) -> list[bytes]:
+        try:
+            return [as_stream(rows_batch(table, rows))] if count else []
+        except Exception:
+            _log.exception("internal error: %s of run %s cannot be written to the history", table.name, self.run.run_id)
+            self._meter.drop(count)
+            return []
+
+
+def _front(waiting: list[_Item]) -> list[_Item]:
+    """Takes what is in a list that another thread appends to."""
+    count = len(waiting)
+    front = waiting[:count]
+    del waiting[:count]
+    return front

@@ -1,0 +1,116 @@
+"""Where a history is kept: a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
+
+A file appears under its name at once and complete, or not at all: on a file system it is written under a temporary name, brought to the
+disk and renamed; object stores do the same by themselves at the end of an upload. Writing again replaces. Everything raises OSError
+when the place cannot be reached or does not take what is given to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from prober.errors import ProberError
+from prober.sinks.history.schema import TABLES, is_file_name
+
+_ATOMIC: Final = {"gs", "s3"}
+_OPTIONS: Final = {"gs": "retry_limit_seconds=30", "s3": "allow_delayed_open=true"}
+"""Unless the location says so: Google's client gives up after less than its quarter of an hour, Amazon's sends a file in one request."""
+
+
+class HistoryError(ProberError):
+    """A history cannot be used; the text says which, why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file of the history by its path below `HISTORY`, and its size in bytes."""
+
+    path: str
+    size: int
+
+    @property
+    def folder(self) -> str:
+        """Its folder below `HISTORY`."""
+        return self.path.rpartition("/")[0]
+
+
+class Store:
+    """The place of one history. `root` is its local folder, None if it is elsewhere."""
+
+    def __init__(self, location: str) -> None:
+        """Raises `HistoryError` if nothing can be at that location. Nothing is read or made yet."""
+        self.location = location
+        scheme = urlsplit(location).scheme
+        if scheme in ("", "file"):
+            self.root: Path | None = Path(urlsplit(location).path if scheme else location).absolute()
+            system, path = fs.LocalFileSystem(), str(self.root)
+        else:
+            self.root = None
+            system, path = _connected(location, scheme)
+        self._atomic = scheme in _ATOMIC
+        self.files: fs.FileSystem = fs.SubTreeFileSystem(path, system)
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        """Puts a file there, durably; when this returns, the file is there whatever happens."""
+        folder, slash, name = path.rpartition("/")
+        written = path if self._atomic else f"{folder}{slash}.{name}.tmp"
+        if folder and not self._atomic:
+            self.files.create_dir(folder)
+        with self.files.open_output_stream(written) as stream:
+            stream.write(content)
+        if not self._atomic:
+            self._sync(written)
+            self.files.move(written, path)
+            self._sync(folder)
+
+    def contents(self, folder: str = "") -> Iterator[Stored]:
+        """The history's files below a folder, of any depth; anything else that may be there is left out."""
+        for base in [folder] if folder else list(TABLES):
+            for found in self.files.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True)):
+                if found.type == fs.FileType.File and is_file_name(found.base_name):
+                    yield Stored(found.path, found.size)
+
+    def folders(self, folder: str) -> list[str]:
+        """The folders right below a folder."""
+        found = self.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return sorted(one.path for one in found if one.type == fs.FileType.Directory)
+
+    def delete(self, path: str) -> None:
+        """Takes a file away, and the folders that are empty then. One that is not there is no error: somebody else was faster."""
+        with suppress(FileNotFoundError):
+            self.files.delete_file(path)
+        if self.root is not None:
+            folder = (self.root / path).parent
+            with suppress(OSError):
+                while folder != self.root:
+                    folder.rmdir()
+                    folder = folder.parent
+
+    def _sync(self, path: str) -> None:
+        if self.root is not None:
+            descriptor = os.open(self.root / path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _connected(location: str, scheme: str) -> tuple[fs.FileSystem, str]:
+    given = urlsplit(location).query
+    option = _OPTIONS.get(scheme, "")
+    if option and option.partition("=")[0] not in parse_qs(given):
+        location += ("&" if given else "?") + option
+    try:
+        system, path = fs.FileSystem.from_uri(location)
+    except (OSError, ValueError, pa.ArrowException) as wrong:
+        raise HistoryError(f"no history can be kept at {location}: {str(wrong).splitlines()[0]}") from wrong
+    return system, path

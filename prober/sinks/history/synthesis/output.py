@@ -1,0 +1,118 @@
+"""Where a synthetic history goes: rows of runs, findings and events to files, as the writer of a real one would have made them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import pyarrow as pa
+
+from prober.core.findings import Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.sinks.history.arrow import conform
+from prober.sinks.history.encoding import (
+    Counts,
+    Origin,
+    RunContext,
+    beginning_row,
+    ending_row,
+    finding_row,
+    rows_batch,
+    shared_columns,
+)
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, Table, file_name
+from prober.sinks.history.segment import divided, wall_time
+from prober.sinks.history.store import Store
+from prober.sinks.history.synthesis.plan import SyntheticTarget
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+from prober.traces.judgement import Made
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is known of a run when it is over."""
+
+    ended_t: float
+    verdict: Verdict
+    counts: Counts
+    findings: tuple[Made, ...] = ()
+    finding_counts: Mapping[tuple[Kind, Status], int] | None = None
+    counters: Mapping[str, int] | None = None
+    checks: Mapping[Indicator, Tally] | None = None
+    reason: str = ""
+
+
+class Output:
+    """The files of one target's prober; `start` is when its history begins, in seconds since 1970."""
+
+    def __init__(self, store: Store, target: SyntheticTarget, start: float) -> None:
+        self.target = target
+        self.origin = Origin(target.process, start - target.t0)
+        self._store = store
+        self._segments = count(1)
+
+    def context(self, run_id: str, probe: str, t: float) -> RunContext:
+        """A run that begins at `t`."""
+        target = self.target
+        rules = {target.subscription(probe): Rules()}
+        about = target.name, target.environment, target.region, probe, "wire", target.topic(probe)
+        return RunContext(run_id, *about, rules, t + self.origin.clock_offset_s)
+
+    def write(self, table: Table, rows: pa.Table) -> None:
+        """Writes rows with all columns of the table."""
+        if rows.num_rows:
+            for file in divided(rows, table, file_name(table, self.target.process, next(self._segments))):
+                self._store.write(file.path, file.content)
+
+    def write_rows(self, table: Table, rows: Iterable[Mapping[str, object]]) -> None:
+        """The same for rows as mappings."""
+        self.write(table, conform(pa.Table.from_batches([rows_batch(table, rows)]), table))
+
+    def write_traffic(self, run: RunContext, first: int, rows: pa.Table) -> None:
+        """Writes events of one run in recorder order, the first of which has that number."""
+        size = rows.num_rows
+        on_subscription = rows["on_subscription"].combine_chunks().fill_null(False)
+        shared = shared_columns(run, self.origin) | {"topic": run.topic}
+        columns = {name: rows[name] for name in rows.column_names if name != "on_subscription"}
+        columns |= {name: pa.repeat(value, size) for name, value in shared.items()}
+        columns["number"] = pa.arange(first, first + size)
+        columns["time"] = wall_time(rows["t"], self.origin.clock_offset_s)
+        columns["subscription"] = pa.array([None, next(iter(run.rules))]).take(on_subscription.cast(pa.int8()))
+        self.write(EVENTS, conform(pa.table(columns), EVENTS))
+
+    def begin(self, run: RunContext, t: float) -> dict[str, object]:
+        """The row of a run that begins at `t`."""
+        return beginning_row(run, self.origin, t)
+
+    def end(self, run: RunContext, outcome: Outcome) -> dict[str, object]:
+        """The row of a run that is over."""
+        result = RunResult(
+            run.run_id,
+            run.probe,
+            run.target,
+            run.vantage,
+            outcome.verdict,
+            outcome.reason,
+            run.started_at,
+            outcome.ended_t + self.origin.clock_offset_s - run.started_at,
+            topic=run.topic,
+            subscription=next(iter(run.rules)),
+            counts=outcome.finding_counts or Counter(made.sort for made in outcome.findings),
+            counters=outcome.counters or {},
+            checks=outcome.checks or {},
+        )
+        return ending_row(run, self.origin, outcome.ended_t, result, outcome.counts)
+
+    def found(self, run: RunContext, findings: Iterable[Made]) -> list[dict[str, object]]:
+        """The rows of a run's findings."""
+        return [finding_row(made, run, self.origin) for made in findings]
+
+    def finish_day(self, runs: list[dict[str, object]], findings: list[dict[str, object]]) -> None:
+        """Writes the rows of a day."""
+        self.write_rows(RUNS, runs)
+        self.write_rows(FINDINGS, findings)

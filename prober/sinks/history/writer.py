@@ -1,0 +1,269 @@
+"""Writes the history: what runs record goes to a local spool within half a second, and from there as Parquet to where it belongs.
+
+    writer = HistoryWriter(settings, dropped=..., failed=...)
+    writer.start()
+    log = writer.begin(RunContext(...))
+    log.record(event, findings)      # on the event loop, for each event
+    log.ended(result)
+    writer.close()
+
+Two threads work behind it. One flushes: twice a second it encodes what was recorded, appends it to the spool and waits for the disk.
+The other ships ended segments of the spool (`shipping`), so that a store that hangs keeps nobody from flushing. Nothing that happens to
+either is felt on the event loop: what cannot be kept is counted and shown by `state`, and when the disk or the store are back, they
+go on by themselves.
+
+A killed process loses what it recorded in its last second. The rest is in its spool, and the next process that is started with the same
+settings on the same machine brings it home, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+from urllib.parse import urlsplit
+
+from prober.clock import monotonic_s, wall_s
+from prober.config.models import History
+from prober.sinks.history.encoding import Origin, RunContext
+from prober.sinks.history.run_log import Meter, RunLog
+from prober.sinks.history.shipping import Keeping, Shipper
+from prober.sinks.history.spool import Spool, bytes_below
+from prober.sinks.history.store import HistoryError
+
+FLUSH_EVERY_S: Final = 0.5
+SHIP_EVERY_S: Final = 1.0
+RETRY_AFTER_S: Final = 5.0
+SEGMENT_BYTES_MAX: Final = 16 * 2**20
+SEGMENT_AGE_MAX_S: Final = 300.0
+"""A segment of the spool ends when it is so large or so old. It makes one Parquet file, or one per hour that it touches."""
+SPOOL_BYTES_MAX: Final = 2**30
+"""What waits for the store at most; about ten million events."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """How the writing goes.
+
+    recorded, dropped   events and findings taken in, and given up.
+    waiting             events and findings that are not on the disk yet.
+    failures            attempts that failed; `spool_error` and `store_error` say why the latest did, and are empty if it did not.
+    spool_bytes         what waits for the store, as it was when the spool was last looked at, twice a second.
+    files               Parquet files written; `written_at` is when the last one was, seconds since 1970.
+    """
+
+    location: str
+    process: str
+    recorded: int
+    dropped: int
+    waiting: int
+    failures: int
+    spool_error: str
+    store_error: str
+    spool_bytes: int
+    files: int
+    written_at: float | None
+
+
+class HistoryWriter:
+    """Records runs; see the head of this file. `begin`, and the logs that it gives out, are for the event loop alone."""
+
+    def __init__(
+        self,
+        settings: History,
+        *,
+        dropped: Callable[[int], None] = lambda _count: None,
+        failed: Callable[[], None] = lambda: None,
+        process: str | None = None,
+        clock: Callable[[], float] = monotonic_s,
+        wall_clock: Callable[[], float] = wall_s,
+    ) -> None:
+        """Touches neither disk nor store yet. Raises `HistoryError` if the settings name no location.
+
+        dropped, failed  told how much was given up, and that an attempt to write failed; called from any thread.
+        process          names this incarnation and must never have been used before; by default a new name is made.
+        """
+        if settings.location is None:
+            raise HistoryError("there is no history without a location: set history.location")
+        self.origin = Origin(process or new_process(wall_clock()), wall_clock() - clock())
+        self._location = settings.location
+        self._root = spool_root(settings)
+        self._clock, self._wall_clock = clock, wall_clock
+        self._failed = failed
+        self._failures = 0
+        self._meter = Meter(dropped)
+        self._logs: list[RunLog] = []
+        self._frames: list[bytes] = []
+        self._frames_items = 0
+        self._spool: Spool | None = None
+        self._spool_bytes_max = min(SPOOL_BYTES_MAX, settings.size_max)
+        self._spool_bytes = 0
+        self._spool_error = ""
+        self._segment_began_t = 0.0
+        self._shipper = Shipper(self._location, self._root, Keeping(settings.retention, settings.size_max), self._count_failure)
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    # --- the event loop ------------------------------------------------------------------------------------------------------
+
+    def begin(self, run: RunContext) -> RunLog:
+        """A run begins. Whatever becomes of it, `ended` or `release` must be called on what is returned."""
+        log = RunLog(run, self.origin, self._meter, self._clock)
+        self._logs.append(log)
+        return log
+
+    def state(self) -> WriterState:
+        """How the writing goes; from memory."""
+        meter, shipper = self._meter, self._shipper
+        return WriterState(
+            self._location,
+            self.origin.process,
+            meter.took,
+            meter.dropped_count,
+            meter.took - meter.saved,
+            self._failures,
+            self._spool_error,
+            shipper.error,
+            self._spool_bytes,
+            shipper.written,
+            shipper.written_at,
+        )
+
+    # --- threads -------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the threads; they end with `close`, or with the process."""
+        for name, work in (("history-flush", self._keep_flushing), ("history-ship", self._keep_shipping)):
+            thread = threading.Thread(target=work, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self, timeout_s: float = 10.0) -> WriterState:
+        """Writes what there is and ends. What takes longer than `timeout_s` stays in the spool for the next process."""
+        deadline_t = self._clock() + timeout_s
+        self._stopping.set()
+        self._wake.set()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_t - self._clock()))
+        self.measure()
+        state = self.state()
+        if self._spool is not None and not any(thread.is_alive() for thread in self._threads):
+            self._spool.close()
+        return state
+
+    def _keep_flushing(self) -> None:
+        while not self._stopping.wait(FLUSH_EVERY_S):
+            self._guarded(self.flush)
+            self.measure()
+        self._guarded(self.flush)
+        self._guarded(self.end_segment)
+
+    def _keep_shipping(self) -> None:
+        done = True
+        while not self._stopping.is_set():
+            self._wake.wait(SHIP_EVERY_S if done else RETRY_AFTER_S)
+            done = self._guarded(self.ship)
+        self._threads[0].join()
+        self._guarded(self.ship)
+
+    def _guarded(self, work: Callable[[], bool]) -> bool:
+        try:
+            return work()
+        except Exception:  # a mistake of ours must not end the thread
+            self._count_failure()
+            _log.exception("internal error in the history's writer")
+            return False
+
+    # --- what the threads do -------------------------------------------------------------------------------------------------
+
+    def flush(self) -> bool:
+        """Puts on the disk what was recorded; False if the disk does not take it. Then it is tried again by the next call."""
+        try:
+            self._append()  # what the disk refused before
+            self._take()
+            self._append()
+        except OSError as error:
+            if not self._spool_error:
+                _log.warning("the history cannot be written to the spool: %s", error)
+            self._spool_error = str(error)
+            self._count_failure()
+            return False
+        self._spool_error = ""
+        if self._spool is not None and self._segment_is_due(self._spool):
+            self.end_segment()
+        return True
+
+    def measure(self) -> None:
+        """Notes how much waits in the spool. The folder may be large, and its disk slow; one that cannot be read says nothing new."""
+        with suppress(OSError):
+            self._spool_bytes = bytes_below(self._root)
+
+    def end_segment(self) -> bool:
+        """Lets what is in the spool be shipped."""
+        if self._spool is not None:
+            self._spool.end_segment()
+        return True
+
+    def ship(self) -> bool:
+        """Brings ended segments to the store, and sees to retention; False if the store does not let it."""
+        self._wake.clear()
+        return self._shipper.ship(self._spool, self._clock(), self._wall_clock())
+
+    def _take(self) -> None:
+        for log in list(self._logs):
+            done = log.done  # before taking: what is recorded from now on is for the next time
+            taken = log.take()
+            self._frames += taken.frames
+            self._frames_items += taken.items
+            if done:
+                self._logs.remove(log)
+
+    def _append(self) -> None:
+        if not self._frames:
+            return
+        spool = self._spool = self._spool or Spool(self._root, self.origin.process, self._spool_bytes_max)
+        if not spool.length:
+            self._segment_began_t = self._clock()
+        spool.append(self._frames)
+        self._meter.saved += self._frames_items
+        self._frames, self._frames_items = [], 0
+
+    def _segment_is_due(self, spool: Spool) -> bool:
+        old = self._clock() - self._segment_began_t >= SEGMENT_AGE_MAX_S
+        return spool.length >= SEGMENT_BYTES_MAX or (old and spool.length > 0)
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        self._failed()
+
+
+def new_process(wall_time_s: float) -> str:
+    """A name that no other process has: when it began, and chance."""
+    return f"{datetime.fromtimestamp(wall_time_s, UTC):%Y%m%dt%H%M%Sz}-{token_hex(4)}"
+
+
+def spool_root(settings: History) -> Path:
+    """The local folder that all processes with this history and this spool share.
+
+    By default `_spool` in the history's own folder, where Parquet readers do not look; for a history that is not local, a folder in the
+    system's temporary one.
+    """
+    location = settings.location or ""
+    named_after = hashlib.sha256(location.encode()).hexdigest()[:12]
+    if settings.spool is not None:
+        return Path(settings.spool) / named_after
+    scheme = urlsplit(location).scheme
+    if scheme in ("", "file"):
+        return Path(urlsplit(location).path if scheme else location) / "_spool"
+    return Path(tempfile.gettempdir()) / f"ordering-prober-spool-{os.getuid()}-{named_after}"

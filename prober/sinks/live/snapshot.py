@@ -1,0 +1,216 @@
+"""How everything stands, as frozen values: what the service answers when it is asked, and what is shown of it.
+
+A *site* is one probe on one target, seen from one vantage. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.slo.budgets import SloSnapshot
+
+
+class SiteKey(NamedTuple):
+    """What tells sites apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+
+    target: str
+    probe: str
+    vantage: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One probe on one target from one vantage, as it is configured.
+
+    endpoint       where the target is, as text.
+    promise        the promise under test, in one sentence.
+    topic, subscription   full names of what its runs use.
+    schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
+    part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
+    """
+
+    target: str
+    probe: str
+    vantage: str
+    interval_s: float
+    schedule: str = ""
+    environment: str = ""
+    region: str = ""
+    endpoint: str = ""
+    promise: str = ""
+    topic: str = ""
+    subscription: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    part: str = ""
+
+    @property
+    def key(self) -> SiteKey:
+        """What tells it apart from other sites."""
+        return SiteKey(self.target, self.probe, self.vantage, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What is remembered of a run: the words of `RunResult`."""
+
+    run_id: str
+    verdict: Verdict
+    reason: str
+    started_at: float
+    duration_s: float
+    internal_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCount:
+    """How many findings of one kind and status a run made."""
+
+    kind: Kind
+    status: Status
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun(RunSummary):
+    """What is remembered of a site's newest run beyond the summary: what it used, found and counted."""
+
+    seed: int
+    topic: str
+    subscription: str
+    findings: tuple[FindingCount, ...]
+    counters: Mapping[str, int]
+
+    @classmethod
+    def of(cls, result: RunResult) -> LastRun:
+        """What is remembered of a run."""
+        return cls(
+            result.run_id,
+            result.verdict,
+            result.reason,
+            result.started_at,
+            result.duration_s,
+            internal_error=result.internal_error,
+            seed=result.seed,
+            topic=result.topic,
+            subscription=result.subscription,
+            findings=tuple(FindingCount(*sort, count) for sort, count in result.counts.items()),
+            counters=dict(result.counters),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FailingFinding:
+    """A finding that failed a run.
+
+    found_at     when its run ended.
+    t            when it was decided in the run's own time, in seconds of the monotonic clock.
+    explanation  it in plain words, on one line.
+    open         its site has not passed since.
+    finding_id   its name in the status store, whether it is there (yet) or not.
+    """
+
+    run_id: str
+    found_at: float
+    kind: Kind
+    status: Status
+    subscription: str
+    key: str
+    t: float
+    explanation: str
+    open: bool = True
+    finding_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrdered:
+    """What became of the wish for a run at a site. `run_id`: the run that begins now; None: none does, and `reason` says why."""
+
+    run_id: str | None
+    reason: str = ""
+
+
+class SkippedRun(NamedTuple):
+    """A run that the schedule asked for and that did not start."""
+
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSnapshot:
+    """How a site stands.
+
+    verdict         of the newest run; None: no run has ended yet. `since`: it has been that since the end of that run.
+    standing        what it counts for all sites together; None: nothing, since it is under maintenance.
+    overdue_s       for how long a run should have ended by now; None if it is not overdue.
+    running_since   when the run under way began; None if there is none.
+    next_run_at     when the next one is to begin; None if that is not known.
+    history         the last runs, oldest first; `runs` says how many ended with each verdict so far.
+    findings        the last ones that failed a run, newest run first; `findings_dropped`: further ones.
+    runs_expected   how many runs the schedule asked for; `runs_skipped` of them did not start.
+    maintenance     its reason, which may be empty; None: not under maintenance.
+    """
+
+    site: Site
+    verdict: Verdict | None
+    standing: Verdict | None
+    since: float | None
+    overdue_s: float | None
+    running_since: float | None
+    next_run_at: float | None
+    last_run: LastRun | None
+    last_pass_at: float | None
+    history: tuple[RunSummary, ...]
+    runs: Mapping[Verdict, int]
+    findings: tuple[FailingFinding, ...]
+    findings_dropped: int
+    runs_expected: int
+    runs_skipped: int
+    last_skip: SkippedRun | None
+    maintenance: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProberSnapshot:
+    """One prober. `told_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on."""
+
+    instance: str
+    version: str
+    started_at: float
+    told_at: float
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """How everything stands at `at`. `since`: when the verdict was first seen to be this one.
+
+    version, instance, started_at   of the process that answers.
+    probers    who probes.
+    troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
+    """
+
+    at: float
+    verdict: Verdict
+    since: float
+    version: str
+    instance: str
+    started_at: float
+    sites: tuple[SiteSnapshot, ...]
+    slos: tuple[SloSnapshot, ...]
+    troubles: tuple[str, ...] = ()
+    probers: tuple[ProberSnapshot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the service does its work. `problems`: what keeps it from that, one line each, fit for everybody to read."""
+
+    ready: bool
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,250 @@
+"""The board: how every site stands, in memory. The service tells it what happens, the API asks it for a snapshot.
+
+What a site stands for is three-valued, like everything here: the verdict of its newest run, UNKNOWN before the first one and when a PASS
+is not renewed in time, nothing while it is under maintenance. All sites together are FAIL if one is, else UNKNOWN if one is or there
+is none, else PASS.
+
+Everything is bounded, and what is dropped is counted. Nothing here reads a clock: times are seconds since 1970, told by the caller, who
+takes them best from a clock that does not step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from prober.config.rates import FEEDS
+from prober.core.verdict import Verdict, worst
+from prober.evidence.explain import explain
+from prober.runs.result import RunResult, finding_id_of
+from prober.sinks.live.snapshot import (
+    FailingFinding,
+    LastRun,
+    ProberSnapshot,
+    RunSummary,
+    Site,
+    SiteKey,
+    SiteSnapshot,
+    SkippedRun,
+    Snapshot,
+)
+from prober.slo.budgets import SloSnapshot, slo_of
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective, Tally
+from prober.traces.judgement import FAILING, Made
+
+RUNS_KEPT_MAX: Final = 50
+FINDINGS_KEPT_MAX: Final = 20
+MISSED_INTERVALS_MAX: Final = 3
+"""A site is overdue when no run ended for so many intervals and the time of its longest run."""
+
+
+class Board:
+    """Told by the service, asked by the API. KeyError for a site that is not watched, and for a target or objective that never was."""
+
+    def __init__(
+        self, sites: Iterable[Site], objectives: Iterable[Objective] = (), *, version: str, instance: str, started_at: float
+    ) -> None:
+        self._records: dict[SiteKey, _Record] = {}
+        self._probes: dict[str, set[str]] = {}
+        for site in sites:
+            self.watched(site, started_at)
+        self._objectives = {objective.name: objective for objective in objectives}
+        self._checks: dict[tuple[str, Indicator], Tally] = {}
+        self._counted: dict[tuple[str, str], Tally] = {}
+        self._version, self._instance, self._started_at = version, instance, started_at
+        self._verdict, self._since = Verdict.UNKNOWN, started_at
+
+    def watched(self, site: Site, at: float) -> None:
+        """A site is watched from now on."""
+        self._records[site.key] = _Record(site, at)
+        self._probes.setdefault(site.target, set()).add(site.probe)
+
+    def left(self, site: Site) -> None:
+        """A site is somebody else's from now on; what was counted there stays counted."""
+        del self._records[site.key]
+
+    def planned(self, site: Site, at: float | None) -> None:
+        """The next run is to begin then; None: nobody knows."""
+        self._records[site.key].next_run_at = at
+
+    def expected(self, site: Site) -> None:
+        """The schedule asked for a run."""
+        self._records[site.key].expected += 1
+
+    def skipped(self, site: Site, reason: str, at: float) -> None:
+        """A run that the schedule asked for did not start."""
+        self._records[site.key].skip(SkippedRun(reason, at))
+
+    def started(self, site: Site, at: float) -> None:
+        """A run began, on the topic and subscription that the site names."""
+        record = self._records[site.key]
+        record.site, record.running_since = site, at
+
+    def over(self, site: Site) -> None:
+        """No run is under way any more. What came of it, if it counts, is told by `ended`."""
+        self._records[site.key].running_since = None
+
+    def ended(self, site: Site, result: RunResult, at: float) -> None:
+        """A run ended. Its checks count for the objectives of its target."""
+        self._records[site.key].end(result, at)
+        for indicator, tally in result.checks.items():
+            key = site.target, indicator
+            self._checks[key] = self._checks.get(key, Tally()) + tally
+        self._overall(at)
+
+    def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
+        """Maintenance began, or goes on, for this reason; None: there is none, or no more."""
+        self._records[site.key].maintain(reason, at)
+        self._overall(at)
+
+    def counted(self, target: str, objective: str, total: Tally) -> None:
+        """So much was counted on a target since the start for an objective, by name, beyond the checks of runs: durations, slices of time.
+
+        A total, which takes the place of the one before.
+        """
+        if target not in self._probes or objective not in self._objectives:
+            raise KeyError(target, objective)
+        self._counted[target, objective] = total
+
+    def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> Snapshot:
+        """How everything stands now; `troubles` of the prober itself are passed on."""
+        return Snapshot(
+            now,
+            self._overall(now),
+            self._since,
+            self._version,
+            self._instance,
+            self._started_at,
+            tuple(record.snapshot(now) for record in self._records.values()),
+            tuple(self._slos()),
+            troubles,
+            (ProberSnapshot(self._instance, self._version, self._started_at, now),),
+        )
+
+    def _overall(self, now: float) -> Verdict:
+        """The verdict of all sites; notes when it changes."""
+        verdict = worst(filter(None, (record.standing(now) for record in self._records.values())))
+        if verdict is not self._verdict:
+            self._verdict, self._since = verdict, now
+        return verdict
+
+    def _slos(self) -> Iterator[SloSnapshot]:
+        """Every objective on every target that feeds its indicator, by configuration or in fact."""
+        for target, probes in self._probes.items():
+            for objective in self._objectives.values():
+                checks = self._checks.get((target, objective.indicator), Tally())
+                total = checks + self._counted.get((target, objective.name), Tally())
+                if total != Tally() or _is_fed(objective.indicator, probes):
+                    yield slo_of(target, objective, total, self._started_at)
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is remembered of one site. `waiting_since`: from when on the end of a run is waited for."""
+
+    site: Site
+    waiting_since: float
+    since: float | None = None
+    running_since: float | None = None
+    next_run_at: float | None = None
+    last_run: LastRun | None = None
+    last_pass_at: float | None = None
+    longest_s: float = 0.0
+    history: deque[RunSummary] = field(default_factory=lambda: deque(maxlen=RUNS_KEPT_MAX))
+    runs: Counter[Verdict] = field(default_factory=lambda: Counter(dict.fromkeys(Verdict, 0)))
+    findings: tuple[FailingFinding, ...] = ()
+    findings_count: int = 0
+    expected: int = 0
+    skipped: int = 0
+    last_skip: SkippedRun | None = None
+    maintenance: str | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.last_run.verdict if self.last_run else None
+
+    def skip(self, skip: SkippedRun) -> None:
+        self.skipped += 1
+        self.last_skip = skip
+
+    def end(self, result: RunResult, at: float) -> None:
+        if result.verdict is not self.verdict:
+            self.since = at
+        self.running_since = None
+        self.waiting_since = at
+        self.longest_s = max(self.longest_s, result.duration_s)
+        self.last_run = LastRun.of(result)
+        self.history.append(_summary(result))
+        self.runs[result.verdict] += 1
+        if result.verdict is Verdict.PASS:
+            self.last_pass_at = at
+            self.findings = tuple(replace(finding, open=False) for finding in self.findings)
+        self.findings_count += sum(count for (_, status), count in result.counts.items() if status in FAILING)
+        numbered = enumerate(result.findings, 1)
+        failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
+        self.findings = (failing + self.findings)[:FINDINGS_KEPT_MAX]
+
+    def maintain(self, reason: str | None, at: float) -> None:
+        if self.maintenance is not None and reason is None:
+            self.waiting_since = at
+        self.maintenance = reason
+
+    def overdue_s(self, now: float) -> float | None:
+        late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.site.interval_s - self.longest_s
+        return late_s if late_s > 0.0 and self.maintenance is None else None
+
+    def standing(self, now: float) -> Verdict | None:
+        if self.maintenance is not None:
+            return None
+        late = self.overdue_s(now) is not None and self.verdict is Verdict.PASS
+        return Verdict.UNKNOWN if late else self.verdict or Verdict.UNKNOWN
+
+    def snapshot(self, now: float) -> SiteSnapshot:
+        return SiteSnapshot(
+            site=self.site,
+            verdict=self.verdict,
+            standing=self.standing(now),
+            since=self.since,
+            overdue_s=self.overdue_s(now),
+            running_since=self.running_since,
+            next_run_at=self.next_run_at,
+            last_run=self.last_run,
+            last_pass_at=self.last_pass_at,
+            history=tuple(self.history),
+            runs=dict(self.runs),
+            findings=self.findings,
+            findings_dropped=max(0, self.findings_count - len(self.findings)),
+            runs_expected=self.expected,
+            runs_skipped=self.skipped,
+            last_skip=self.last_skip,
+            maintenance=self.maintenance,
+        )
+
+
+def _summary(result: RunResult) -> RunSummary:
+    return RunSummary(
+        result.run_id, result.verdict, result.reason, result.started_at, result.duration_s, internal_error=result.internal_error
+    )
+
+
+def _finding(result: RunResult, number: int, made: Made, at: float) -> FailingFinding:
+    finding = made.finding
+    return FailingFinding(
+        result.run_id,
+        at,
+        finding.kind,
+        finding.status,
+        finding.subscription,
+        finding.key,
+        finding.t,
+        explain(finding, result.clock_offset_s),
+        finding_id=finding_id_of(result.run_id, number),
+    )
+
+
+def _is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
+    """Whether one of the probes feeds an indicator. What no probe is named for, all of them feed."""
+    return indicator not in FEEDS or not FEEDS[indicator].probes.isdisjoint(probes)

@@ -1,0 +1,65 @@
+"""How the prober itself is, told to the metrics. Nothing here is the service's doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from prober.config import TargetSettings
+from prober.sinks.metrics import families
+from prober.sinks.metrics.labels import Component, Job
+from prober.sinks.metrics.store import Store
+
+
+class Health:
+    """How the prober itself is. Nothing here is the service's doing."""
+
+    def __init__(self, store: Store, version: str) -> None:
+        self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
+        self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
+        self._history_failures = store.counter(families.HISTORY_FAILURES)
+        self._status_up = store.gauge(families.STATUS_STORE_UP)
+        self._status_failures = store.counter(families.STATUS_FAILURES)
+        self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
+        self._hot_keys = partial(store.gauge, families.HOT_KEYS)
+        self._lag = store.histogram(families.LOOP_LAG)
+        self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job, job) for job in Job}
+        store.info(families.BUILD, (), {"version": version})
+
+    def internal_error(self, component: Component) -> None:
+        """Something of ours failed."""
+        self._errors[component].inc()
+
+    def dropped(self, component: Component, count: int = 1) -> None:
+        """Recorded facts were given up."""
+        self._dropped[component].inc(count)
+
+    def history_failed(self) -> None:
+        """The history could not be written."""
+        self._history_failures.inc()
+
+    def status_failed(self) -> None:
+        """The status store could not be written."""
+        self._status_failures.inc()
+
+    def status_answers(self, answers: bool) -> None:
+        """Whether the status store took, or gave, what it was last asked for."""
+        self._status_up.set(answers)
+
+    def lagged(self, lag_s: float) -> None:
+        """The event loop woke up later than asked for."""
+        self._lag.observe(max(0.0, lag_s))
+
+    def started(self, at: float, *, reports_expected: bool = False) -> None:
+        """The prober started, seconds since 1970; `reports_expected`: it knows where nightly jobs leave their reports."""
+        self._start.set(at)
+        self._reports_expected.set(reports_expected)
+
+    def hot_keys(self, target: TargetSettings, counts: Mapping[str, int]) -> None:
+        """The newest report has so many hot keys of each class on a target."""
+        for heat, count in counts.items():
+            self._hot_keys(target.name, target.environment, target.region, heat).set(count)
+
+    def job_succeeded(self, job: Job, at: float) -> None:
+        """A nightly job succeeded at a time, seconds since 1970."""
+        self._jobs[job].set(at)

@@ -1,0 +1,91 @@
+"""Where the numbers are: one registry of its own, and one prometheus metric per family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
+
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, Kind
+from prober.slo.objectives import Objective
+
+SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
+
+_EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
+
+Exemplar = Mapping[str, str]
+
+
+def exemplar_of(run_id: str, trace_id: str = "") -> Exemplar:
+    """What to attach to the durations of a run, so that a slow one can be looked up. Make it once per run.
+
+    Too long for an exemplar, it is left out: a run's durations matter more than its name.
+    """
+    exemplar = {name: value for name, value in (("run_id", run_id), ("trace_id", trace_id)) if value}
+    return exemplar if sum(len(name) + len(value) for name, value in exemplar.items()) <= _EXEMPLAR_CHARACTERS_MAX else {}
+
+
+class Store:
+    """The metrics of all families but those that are computed when they are scraped."""
+
+    def __init__(self, objectives: Iterable[Objective]) -> None:
+        # Times of creation would double the series, and say nothing that a scrape does not.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry: Final = CollectorRegistry()
+        self._counters: Final[dict[Family, Counter]] = {}
+        self._gauges: Final[dict[Family, Gauge]] = {}
+        self._histograms: Final[dict[Family, Histogram]] = {}
+        self._infos: Final[dict[Family, Info]] = {}
+        promises = tuple(objectives)
+        for family in FAMILIES:
+            if family not in SNAPSHOT_FAMILIES:
+                self._add(family, promises)
+
+    def counter(self, family: Family, *labels: str) -> Counter:
+        """The counter with these label values, made with value 0 if it was not there."""
+        return self._counters[family].labels(*labels) if labels else self._counters[family]
+
+    def gauge(self, family: Family, *labels: str) -> Gauge:
+        """The gauge with these label values."""
+        return self._gauges[family].labels(*labels) if labels else self._gauges[family]
+
+    def histogram(self, family: Family, *labels: str) -> Histogram:
+        """The histogram with these label values."""
+        return self._histograms[family].labels(*labels) if labels else self._histograms[family]
+
+    def info(self, family: Family, labels: Iterable[str], values: Mapping[str, str]) -> None:
+        """States facts about something."""
+        given = tuple(labels)
+        info = self._infos[family]
+        (info.labels(*given) if given else info).info(dict(values))
+
+    def _add(self, family: Family, objectives: tuple[Objective, ...]) -> None:
+        name = f"{PREFIX}_{family.name}"
+        if family.kind is Kind.COUNTER:
+            self._counters[family] = Counter(name, family.help, family.labels, registry=self.registry)
+        elif family.kind is Kind.GAUGE:
+            self._gauges[family] = Gauge(name, family.help, family.labels, registry=self.registry)
+        elif family.kind is Kind.INFO:
+            self._infos[family] = Info(name, family.help, family.labels, registry=self.registry)
+        else:
+            bounds = families.bounds_of(family, objectives)
+            self._histograms[family] = Histogram(name, family.help, family.labels, registry=self.registry, buckets=bounds)
+
+
+class Stopwatch:
+    """One histogram about a service. A negative duration counts as 0 and is counted apart: it is a fact about our clocks."""
+
+    __slots__ = ("_histogram", "_negative")
+
+    def __init__(self, histogram: Histogram, negative: Counter) -> None:
+        self._histogram = histogram
+        self._negative = negative
+
+    def took(self, duration_s: float, exemplar: Exemplar | None = None) -> None:
+        """One duration was measured."""
+        if duration_s < 0.0:
+            self._negative.inc()
+            duration_s = 0.0
+        self._histogram.observe(duration_s, dict(exemplar) if exemplar else None)

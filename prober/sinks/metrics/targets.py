@@ -1,0 +1,194 @@
+"""What happened at a target, told to the metrics. Methods are named after what happened; none of them blocks or raises.
+
+Who publishes or consumes a lot keeps the facade of its topic or subscription: there everything is looked up already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from prober.brokers.base import Confirmed, Operation, Outcome, Rejected
+from prober.config import ProbeName, TargetSettings
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.labels import Check, DeliveryKind, Duration, Outstanding, PublishOutcome, Result, Skip
+from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
+
+NAMES_MAX: Final = 100  # topics, and subscriptions, per target
+OTHER: Final = "other"
+
+_CHECKS: Final[dict[Check, Family]] = {
+    Check.ORDER: families.ORDER_CHECKS,
+    Check.REDELIVERY: families.REDELIVERY_CHECKS,
+    Check.AFFINITY: families.AFFINITY_CHECKS,
+    Check.DELIVERY: families.DELIVERY_CHECKS,
+}
+
+
+class TopicMetrics:
+    """What happened on a topic."""
+
+    def __init__(self, store: Store, labels: tuple[str, ...]) -> None:
+        self._outcomes = {outcome: store.counter(families.PUBLISHES, *labels, outcome) for outcome in PublishOutcome}
+        clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], Duration.PUBLISH)
+        self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
+
+    def published(self, outcome: Outcome, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
+        """A publish ended. The latency is that of the confirmation; None if there was none."""
+        self._outcomes[_outcome(outcome)].inc()
+        if latency_s is not None:
+            self._latency.took(latency_s, exemplar)
+
+
+def _outcome(outcome: Outcome) -> PublishOutcome:
+    if isinstance(outcome, Confirmed):
+        return PublishOutcome.CONFIRMED
+    return PublishOutcome.REJECTED if isinstance(outcome, Rejected) else PublishOutcome.UNKNOWN
+
+
+class SubscriptionMetrics:
+    """What happened on a subscription."""
+
+    def __init__(self, store: Store, labels: tuple[str, ...]) -> None:
+        self._deliveries = {kind: store.counter(families.DELIVERIES, *labels, kind) for kind in DeliveryKind}
+        self._findings = {
+            (kind, status): store.counter(families.FINDINGS, *labels, kind, status) for kind in Kind for status in Status
+        }
+        self._checks = {
+            (check, result): store.counter(family, *labels, result) for check, family in _CHECKS.items() for result in Result
+        }
+        self._keys = store.gauge(families.PROBED_KEYS, *labels)
+        self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
+        self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
+        self._latencies = {
+            DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Duration.END_TO_END),
+            DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, Duration.REDELIVERY),
+        }
+
+    def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
+        """A message came.
+
+        The latency of a first delivery counts from the intended send time, so that a prober that is held up hides nothing; that of
+        a redelivery from the refusal or the end of the lease that caused it. Other kinds have none, and None says it is not known.
+        """
+        self._deliveries[kind].inc()
+        if latency_s is not None and kind in self._latencies:
+            self._latencies[kind].took(latency_s, exemplar)
+
+    def finding(self, kind: Kind, status: Status) -> None:
+        """The checker found something."""
+        self._findings[kind, status].inc()
+
+    def checked(self, check: Check, result: Result, count: int = 1) -> None:
+        """So many things were judged, with this result."""
+        self._checks[check, result].inc(count)
+
+    def moved(self, outstanding: Outstanding, count: int = 1) -> None:
+        """Keys went to another subscriber."""
+        self._moves[outstanding].inc(count)
+
+    def redelivered_early(self, count: int) -> None:
+        """Keys were delivered again to another subscriber while their messages were held."""
+        self._early_redeliveries.inc(count)
+
+    def probes(self, keys: int) -> None:
+        """A run there uses so many ordering keys."""
+        self._keys.set(keys)
+
+    def unreadable(self, count: int) -> None:
+        """Messages came that no probe of ours has written."""
+        self._deliveries[DeliveryKind.FOREIGN].inc(count)
+
+    @staticmethod
+    def _stopwatch(store: Store, family: Family, labels: tuple[str, ...], duration: Duration) -> Stopwatch:
+        return Stopwatch(store.histogram(family, *labels), store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], duration))
+
+
+class TargetMetrics:
+    """What happened at a target. Everything that can happen there is at 0 from the start, for its probes, topics and subscriptions."""
+
+    def __init__(self, store: Store, target: TargetSettings, topics: Iterable[str] = (), subscriptions: Iterable[str] = ()) -> None:
+        self._store = store
+        self.labels: Final = (target.name, target.environment, target.region)
+        self._topics: dict[str, TopicMetrics] = {}
+        self._subscriptions: dict[str, SubscriptionMetrics] = {}
+        store.info(families.TARGET_INFO, self.labels, target.labels)
+        for probe, settings in target.probes.items():
+            self._add_probe(probe)
+            store.gauge(families.PROBE_INTERVAL, *self.labels, probe).set(settings.schedule.longest_gap.total_seconds())
+        self._maintenance = store.gauge(families.UNDER_MAINTENANCE, *self.labels)
+        self._control_plane = {
+            operation: Stopwatch(
+                store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
+                store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.CONTROL_PLANE),
+            )
+            for operation in Operation
+        }
+        self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.OLDEST_UNACKED_AGE)
+        self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
+        for topic in topics:
+            self.topic(topic)
+        for subscription in subscriptions:
+            self.subscription(subscription)
+
+    def topic(self, name: str) -> TopicMetrics:
+        """The metrics of a topic. Beyond 100 topics, those of all others together; so its name must not change from run to run."""
+        name = self._bounded(name, self._topics, "topic")
+        if name not in self._topics:
+            self._topics[name] = TopicMetrics(self._store, (*self.labels, name))
+        return self._topics[name]
+
+    def subscription(self, name: str) -> SubscriptionMetrics:
+        """The metrics of a subscription. Beyond 100 subscriptions, those of all others together."""
+        name = self._bounded(name, self._subscriptions, "subscription")
+        if name not in self._subscriptions:
+            self._subscriptions[name] = SubscriptionMetrics(self._store, (*self.labels, name))
+        return self._subscriptions[name]
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The subscriptions that have series."""
+        return tuple(self._subscriptions)
+
+    def expected(self, probe: ProbeName) -> None:
+        """The schedule asked for a run."""
+        self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe).inc()
+
+    def skipped(self, probe: ProbeName, reason: Skip) -> None:
+        """A run that the schedule asked for did not start."""
+        self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason).inc()
+
+    def run(self, probe: ProbeName, verdict: Verdict, at: float) -> None:
+        """A run ended at a time, seconds since 1970."""
+        self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower()).inc()
+        if verdict is Verdict.PASS:
+            self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe).set(at)
+
+    def under_maintenance(self, under_way: bool) -> None:
+        """Whether the target is under maintenance at the moment."""
+        self._maintenance.set(under_way)
+
+    def administered(self, operation: Operation, latency_s: float, exemplar: Exemplar | None = None) -> None:
+        """An administration call came back."""
+        self._control_plane[operation].took(latency_s, exemplar)
+
+    def negative_age(self) -> None:
+        """The age of the oldest message came out negative."""
+        self._negative_ages.inc()
+
+    def _add_probe(self, probe: ProbeName) -> None:
+        for verdict in Verdict:
+            self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower())
+        self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe)
+        self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe)
+        for reason in Skip:
+            self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason)
+
+    def _bounded(self, name: str, known: dict[str, TopicMetrics] | dict[str, SubscriptionMetrics], label: str) -> str:
+        if name in known or len(known) < NAMES_MAX:
+            return name
+        self._folded[label].inc()
+        return OTHER

@@ -1,0 +1,170 @@
+"""The database behind the status store: SQLite or PostgreSQL, transactions, and what becomes of their errors.
+
+Everything that goes wrong is one of two things. The store is not there (`StoreUnavailable`): nobody answers, it is locked, full or
+not yet set up; the same may work later. Or it does not take what it was given (`NotStorable`), which will not change.
+
+On SQLite a transaction that writes takes the lock at its beginning (BEGIN IMMEDIATE), since one that reads first and is refused later
+could only be done again. Readers never wait for it (write-ahead log), and a commit is on the disk when it returns.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Double, Table, cast, create_engine, event, extract, func
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from prober.errors import ProberError
+from prober.slo.objectives import DAY_S
+
+WAIT_MAX_S: Final = 5
+"""How long to wait for a connection, or for SQLite's lock."""
+STATEMENT_MAX_S: Final = 10
+UNIX_EPOCH_JD: Final = 2_440_587.5
+"""1970 as SQLite counts days."""
+CONNECTIONS_MAX: Final = 20
+
+_WRITES: Final = "prober_writes"
+_SQLITE: Final = "sqlite"
+_DRIVERS: Final = {_SQLITE: "sqlite", "postgresql": "postgresql+psycopg"}
+_UNACCEPTABLE: Final = ("22", "23", "54")
+"""Classes of SQLSTATE: data exception, integrity violation, limit exceeded. They speak of what was written, not of the store."""
+
+
+class StatusError(ProberError):
+    """The status store cannot do what was asked; the text says why in one line, without the password."""
+
+
+class StoreUnavailable(StatusError):
+    """It is not there at the moment; the same may work later."""
+
+
+class NotStorable(StatusError):
+    """It will never take this."""
+
+
+class Database:
+    """Connections to one database, made when they are needed; may be used by any thread."""
+
+    def __init__(self, url: str) -> None:
+        """Opens nothing yet. Raises `StatusError` for a URL that cannot be used."""
+        self._url = _checked(url)
+        self.is_sqlite = self._url.get_backend_name() == _SQLITE
+        self.engine = self._new_engine()
+
+    def __str__(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database. Raises `StoreUnavailable`."""
+        with self._translated(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is committed at the end: when this returns, what was written lasts.
+
+        Raises `StoreUnavailable`, after which it is not known whether it was committed, or `NotStorable`.
+        """
+        with self._translated(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+            yield connection
+
+    def take_time(self, connection: Connection) -> None:
+        """Lets the statements of this transaction take as long as they need: for what nobody waits for."""
+        if not self.is_sqlite:
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+    def now(self) -> ColumnElement[float]:
+        """The database's own clock, in seconds since 1970."""
+        if self.is_sqlite:
+            return (func.julianday("now") - UNIX_EPOCH_JD) * DAY_S
+        return cast(extract("epoch", func.clock_timestamp()), Double)
+
+    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that knows ON CONFLICT."""
+        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+
+    def close(self) -> None:
+        """Closes what is open and unused."""
+        self.engine.dispose()
+
+    def _new_engine(self) -> Engine:
+        arguments: dict[str, object] = {"timeout": WAIT_MAX_S} if self.is_sqlite else _postgresql_arguments(self._url.query)
+        engine = create_engine(
+            self._url,
+            connect_args=arguments,
+            json_serializer=partial(json.dumps, allow_nan=False),
+            pool_size=CONNECTIONS_MAX // 2,
+            max_overflow=CONNECTIONS_MAX // 2,
+            pool_timeout=WAIT_MAX_S,
+            pool_pre_ping=not self.is_sqlite,
+            hide_parameters=True,
+        )
+        if self.is_sqlite:
+            event.listen(engine, "connect", _configure_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            what = f"{self}: {_first_line(error)}"
+            raise NotStorable(what) if _is_unacceptable(error) else StoreUnavailable(what) from error
+        except (OverflowError, UnicodeEncodeError) as error:  # a driver that cannot even send it
+            raise NotStorable(f"{self}: {error}") from error
+
+
+def _checked(url: str) -> URL:
+    try:
+        given = make_url(url)
+    except ArgumentError:
+        raise StatusError("status.url is no database URL: write sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME") from None
+    driver = _DRIVERS.get(given.get_backend_name())
+    if driver is None or given.drivername not in (given.get_backend_name(), driver):
+        raise StatusError(f"status.url: {given.drivername} cannot be used; write sqlite:///FILE or postgresql://...")
+    if driver == _SQLITE and given.database in (None, "", ":memory:"):
+        raise StatusError("status.url: SQLite needs a file: write sqlite:///FILE")
+    return given.set(drivername=driver)
+
+
+def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
+    """What keeps a server that is gone, or stuck, from holding up a thread; the URL may say otherwise."""
+    timeouts = {"statement_timeout": STATEMENT_MAX_S, "lock_timeout": STATEMENT_MAX_S, "idle_in_transaction_session_timeout": 60}
+    arguments = {
+        "connect_timeout": WAIT_MAX_S,
+        "tcp_user_timeout": STATEMENT_MAX_S * 1000,
+        "application_name": "ordering-prober",
+        "options": " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items()),
+    }
+    return {name: value for name, value in arguments.items() if name not in query}
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver begins no transactions by itself: SQLAlchemy does
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+
+
+def _is_unacceptable(error: SQLAlchemyError) -> bool:
+    if isinstance(error, DBAPIError):
+        state: Any = getattr(error.orig, "sqlstate", None)
+        return isinstance(error, DataError | IntegrityError) or str(state or "")[:2] in _UNACCEPTABLE
+    return type(error).__name__ == "StatementError"  # a value that cannot be turned into what the database knows
+
+
+def _first_line(error: SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return str(cause).partition("\n")[0] or repr(cause)

@@ -1,0 +1,181 @@
+"""What is kept of a run: its findings with the evidence for them, within bounds of number, time and size.
+
+The evidence is the smallest history that still shows the finding, as a trace file (`prober.evidence.minimise`). To find it takes the
+checker some seconds at worst, so it is done by the writer's thread, for the most serious findings first and for as long as
+`REDUCING_MAX_S`; a finding that comes too late is kept with its explanation alone, and says so.
+
+Whatever cannot be proven again from what was kept is shown as it happened and never called proven.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
+
+from prober.clock import monotonic_s
+from prober.core.events import Closed, Opened
+from prober.core.findings import Finding, Status
+from prober.evidence.evidence import Excerpt, collect
+from prober.evidence.explain import explain
+from prober.evidence.minimise import Numbered, OfSession, minimise
+from prober.runs.result import RunResult, finding_id_of
+from prober.sinks.live.snapshot import Site, SiteKey
+from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, Recorded, RunRecord
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import Made
+from prober.traces.trace import FIRST_EVENT_LINE, write_trace
+
+KEPT_PER_RUN_MAX: Final = 100
+PROVEN_PER_SORT_MAX: Final = 5
+"""Findings of one kind and status in one run mostly have one cause; so many of them get evidence."""
+REDUCING_MAX_S: Final = 5.0
+EVENTS_JUDGED_MAX: Final = 50_000
+"""Events that the checker may look at to reduce the history of one finding."""
+TRACE_EVENTS_MAX: Final = 200
+OPENED_MAX: Final = 100
+
+_ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended at a site, with what its recorder kept; None: nothing of it is left."""
+
+    site: Site
+    result: RunResult
+    ended_at: float
+    clock_offset_s: float
+    recorded: Recorded | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """Who writes."""
+
+    instance: str
+    version: str
+    started_at: float
+
+
+def entry_of(ended: Ended, prober: Prober, clock: Callable[[], float] = monotonic_s) -> Entry:
+    """What is to be kept of a run. Takes up to about `REDUCING_MAX_S`, and then the time of one finding. Raises nothing."""
+    kept = _kept(ended.result.findings)
+    evidence = _evidence(ended, kept, clock)
+    records = tuple(_record(ended, prober, number, made, evidence) for number, made in kept)
+    listed = sum(count for (_, status), count in ended.result.counts.items() if status in _ORDER)
+    run = RunRecord(
+        ended.result,
+        ended.site.environment,
+        ended.site.region,
+        ended.ended_at,
+        _state(ended, prober),
+        max(0, listed - len(records)),
+    )
+    return Entry(run, records)
+
+
+def _state(ended: Ended, prober: Prober) -> ProberState:
+    recorded = ended.recorded
+    observed = (0, None, "") if recorded is None else (recorded.count, recorded.judged, recorded.unjudged_because)
+    return ProberState(prober.instance, prober.version, prober.started_at, ended.clock_offset_s, *observed)
+
+
+def _kept(findings: Sequence[Made]) -> list[tuple[int, Made]]:
+    """The findings to keep, numbered by their place in the run, the most serious first."""
+    listed = [(number, made) for number, made in enumerate(findings, 1) if made.finding.status in _ORDER]
+    return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
+
+
+def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Mapping[int, Evidence | str]) -> FindingRecord:
+    result = ended.result
+    proof = evidence.get(number, f"only the first {PROVEN_PER_SORT_MAX} findings of a kind in a run are reduced")
+    return FindingRecord(
+        finding_id=finding_id_of(result.run_id, number),
+        run_id=result.run_id,
+        site=SiteKey(result.target, result.probe, result.vantage, result.part),
+        instance=prober.instance,
+        found_at=ended.ended_at,
+        finding=made.finding,
+        after=made.after,
+        explanation=explain(made.finding, ended.clock_offset_s),
+        evidence=None if isinstance(proof, str) else proof,
+        unproven_because=proof if isinstance(proof, str) else "",
+    )
+
+
+def _evidence(ended: Ended, kept: Iterable[tuple[int, Made]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
+    """The evidence for the first findings of each sort by their numbers; for those without, the reason."""
+    recorded, found = ended.recorded, dict[int, Evidence | str]()
+    chosen = _chosen(kept)
+    if recorded is None or not chosen:
+        return {number: "the events of its run were not kept" for number, _ in chosen}
+    deadline_t = clock() + REDUCING_MAX_S
+    excerpts = collect(lambda: recorded.events, [made for _, made in chosen])
+    for (number, _), excerpt in zip(chosen, excerpts, strict=True):
+        found[number] = (
+            _reduced(ended.result, recorded, excerpt)
+            if clock() < deadline_t
+            else f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"
+        )
+    return found
+
+
+def _chosen(kept: Iterable[tuple[int, Made]]) -> list[tuple[int, Made]]:
+    seen, chosen = Counter[object](), []
+    for number, made in kept:
+        seen[made.sort] += 1
+        if seen[made.sort] <= PROVEN_PER_SORT_MAX:
+            chosen.append((number, made))
+    return chosen
+
+
+def _reduced(result: RunResult, recorded: Recorded, excerpt: Excerpt) -> Evidence | str:
+    finding = excerpt.made.finding
+    rules = recorded.rules.get(finding.subscription) or next(iter(recorded.rules.values()))
+    header = TraceHeader(
+        finding.subscription, finding.key, rules, f"{finding.kind} in run {result.run_id}", extra={"run_id": result.run_id}
+    )
+    try:
+        for events in excerpt.candidates():
+            minimal = minimise(events, finding, rules, subscriptions=(finding.subscription,), events_max=EVENTS_JUDGED_MAX)
+            if minimal is not None and len(minimal.events) <= TRACE_EVENTS_MAX:
+                return _written(header, minimal.events, minimal.finding, excerpt, len(events), complete=minimal.complete)
+        events = excerpt.events()
+        return _written(header, _around(events, finding), finding, excerpt, len(events), complete=None)
+    except Exception as fault:  # a mistake of ours, or a key that no file can hold: the finding stands without it
+        return f"no trace could be made of it: {fault!r}"
+
+
+def _written(
+    header: TraceHeader, events: Sequence[Numbered], finding: Finding, excerpt: Excerpt, among: int, *, complete: bool | None
+) -> Evidence:
+    """`complete` None: these events do not prove the finding again."""
+    stream = BytesIO()
+    write_trace(stream, header, (event for _, event in events))
+    lines = {number: line for line, (number, _) in enumerate(events, FIRST_EVENT_LINE)}
+    return Evidence(
+        trace=stream.getvalue().decode(),
+        proven=complete is not None,
+        complete=bool(complete),
+        among=among,
+        witnesses=tuple(lines[number] for number in finding.witnesses if number in lines),
+        opened=_opened(events, excerpt.opened()),
+    )
+
+
+def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[Beginning, ...]:
+    """The beginnings of the sessions that occur in these events and begin outside of them."""
+    inside = {(event.subscription, event.session) for _, event in events if isinstance(event, Opened)}
+    occurring = {(event.subscription, event.session) for _, event in events if isinstance(event, OfSession | Closed)}
+    begun = {(event.subscription, event.session): event.subscriber for event in opened}
+    return tuple(Beginning(*session, begun[session]) for session in sorted((occurring - inside) & begun.keys())[:OPENED_MAX])
+
+
+def _around(events: Sequence[Numbered], finding: Finding) -> Sequence[Numbered]:
+    """The events closest to the witnesses, which are all among them as long as there is room."""
+    witnesses = finding.witnesses or tuple(number for number, _ in events[-1:])
+    by_distance = sorted(events, key=lambda item: (min(abs(item[0] - witness) for witness in witnesses), item[0]))
+    return sorted(by_distance[:TRACE_EVENTS_MAX], key=lambda item: item[0])

@@ -1,0 +1,17 @@
+"""What Alembic runs: the migrations, on the connection that `prober.sinks.status.migration` has opened and locked."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from prober.sinks.status.migration import VERSION_TABLE
+from prober.sinks.status.tables import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    transactional_ddl=True,
+    version_table=VERSION_TABLE,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,310 @@
+"""What is asked of the status store. Lists come page by page, newest first, each page as fast as the first one.
+
+Answers depend on what is in the store and on what is asked alone, so every replica of the API gives the same ones. They block: ask from
+a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
+
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.sinks.live.snapshot import RunSummary, SiteKey
+from prober.sinks.status import tables
+from prober.sinks.status.cursors import Position, read_cursor, write_cursor
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import (
+    FindingFilter,
+    FindingGroup,
+    FindingRecord,
+    JobReport,
+    ListedFinding,
+    ListedRun,
+    Page,
+    ProberRecord,
+    RunFilter,
+    RunRecord,
+    Standing,
+    VerdictCount,
+)
+from prober.sinks.status.rows import evidence_of, finding_of, prober_of, report_of, run_of, standing_of, summary_of, text_of
+from prober.sinks.status.slices import Series, begin_of, length_for
+from prober.slo.objectives import Tally
+from prober.traces.judgement import FAILING
+
+Columns: TypeAlias = Iterable[ColumnElement[Any]]
+
+PAGE_MAX: Final = 500
+GROUPS_MAX: Final = 500
+
+EVERY_RUN: Final = RunFilter()
+EVERY_FINDING: Final = FindingFilter()
+
+
+class StatusQueries:
+    """Reads. Every method raises `StoreUnavailable`, and `BadCursor` where a cursor is given. For any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- runs and findings ---------------------------------------------------------------------------------------------------
+
+    def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
+        """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
+        rows, following = self._runs(tables.runs.columns, wanted, limit, cursor)
+        return Page(tuple(run_of(row._mapping) for row in rows), following)
+
+    def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
+        """The same in short; the cursors are those of `runs`."""
+        rows, following = self._runs(_columns(tables.runs, ListedRun), wanted, limit, cursor)
+        return Page(tuple(map(ListedRun._make, rows)), following)
+
+    def run(self, run_id: str) -> RunRecord | None:
+        """One run; None: it is not there (any more)."""
+        rows = self._rows(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
+        return run_of(rows[0]) if rows else None
+
+    def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
+        """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
+        rows, following = self._findings(tables.findings.columns, wanted, limit, cursor)
+        return Page(tuple(finding_of(row._mapping) for row in rows), following)
+
+    def listed_findings(
+        self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ListedFinding]:
+        """The same in short; the cursors are those of `findings`."""
+        rows, following = self._findings(_columns(tables.findings, ListedFinding), wanted, limit, cursor)
+        return Page(tuple(map(ListedFinding._make, rows)), following)
+
+    def finding(self, finding_id: str) -> FindingRecord | None:
+        """One finding with its evidence; None: it is not there (any more)."""
+        name = text_of(finding_id)
+        with self._database.reading() as connection:
+            row = connection.execute(select(tables.findings).where(tables.findings.c.finding_id == name)).mappings().first()
+            proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
+        if row is None:
+            return None
+        return finding_of(row, None if proof is None else evidence_of(proof))
+
+    def trace(self, finding_id: str) -> str | None:
+        """The trace file of a finding; None: it has none, or is not there."""
+        rows = self._rows(select(tables.evidence.c.trace).where(tables.evidence.c.finding_id == text_of(finding_id)))
+        return str(rows[0]["trace"]) if rows else None
+
+    # --- summaries -----------------------------------------------------------------------------------------------------------
+
+    def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
+        """The newest runs of a site in short, oldest first."""
+        runs = tables.runs.c
+        columns = (runs.run_id, runs.verdict, runs.reason, runs.started_at, runs.duration_s, runs.internal_error)
+        newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
+        return tuple(map(summary_of, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
+
+    def last_change_at(self, site: SiteKey, verdict: Verdict) -> float | None:
+        """When the runs of a site began to end with `verdict`, which is that of its newest run: the end of the first of them.
+
+        None: there is no such run.
+        """
+        runs = tables.runs.c
+        others = [self._newest(site, other) for other in Verdict if other is not verdict]
+        before = max((at for at in others if at is not None), default=0.0)
+        first = select(runs.ended_at).where(*_of_site(tables.runs, site), runs.started_at > before)
+        rows = self._rows(first.order_by(runs.started_at, runs.run_id).limit(1))
+        return rows[0]["ended_at"] if rows else None
+
+    def failing(self, site: SiteKey, *, limit: int = 20) -> tuple[FindingRecord, ...]:
+        """The newest open findings of a site that failed a run, without their evidence."""
+        findings = tables.findings.c
+        query = _ordered(select(tables.findings), findings.found_at, findings.finding_id).limit(limit)
+        return tuple(map(finding_of, self._rows(query.where(*_of_site(tables.findings, site), *_open_and_failing()))))
+
+    def failing_counts(self) -> dict[SiteKey, int]:
+        """How many open findings that failed a run each site has; sites without are missing."""
+        findings = tables.findings.c
+        site = (findings.target, findings.probe, findings.vantage, findings.part)
+        rows = self._rows(select(*site, func.count().label("n")).where(*_open_and_failing()).group_by(*site))
+        return {_site_key(row): row["n"] for row in rows}
+
+    def verdicts(self, since: float, until: float) -> tuple[VerdictCount, ...]:
+        """How the runs of each site ended that began in an interval."""
+        runs = tables.runs.c
+        site = (runs.target, runs.probe, runs.vantage, runs.part)
+        counted = select(*site, runs.verdict, func.count().label("n")).where(*_between(runs.started_at, since, until))
+        rows = self._rows(counted.group_by(*site, runs.verdict).order_by(*site, runs.verdict))
+        return tuple(VerdictCount(_site_key(row), Verdict(row["verdict"]), row["n"]) for row in rows)
+
+    def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
+        """What was found on an ordering key, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        return self._groups(tables.findings.c.key == text_of(key))
+
+    def findings_by_subscription(self, since: float) -> tuple[FindingGroup, ...]:
+        """What was found since then, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        return self._groups(tables.findings.c.found_at >= since)
+
+    # --- how things stand ----------------------------------------------------------------------------------------------------
+
+    def probers(self) -> tuple[ProberRecord, ...]:
+        """Who writes to the store, or did."""
+        rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
+        return tuple(map(prober_of, rows))
+
+    def standings(self) -> tuple[Standing, ...]:
+        """What each prober last said of each of its sites."""
+        site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
+        return tuple(map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
+
+    def tallies(self, window_s: float, now: float) -> dict[Series, Tally]:
+        """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
+
+        A window begins at a full five minutes, or at a full hour if it is longer than a day.
+        """
+        slices, length_s = tables.slices.c, length_for(window_s)
+        series = (slices.target, slices.objective, slices.definition)
+        total = [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
+        inside = _within(slices.begins_at, begin_of(now - window_s, length_s), now)
+        rows = self._rows(select(*series, *total).where(slices.length_s == length_s, inside).group_by(*series))
+        return {
+            Series(row["target"], row["objective"], row["definition"]): Tally(
+                int(row["good"]), int(row["bad"]), int(row["undecided"])
+            )
+            for row in rows
+        }
+
+    def reports(self, day: date) -> tuple[JobReport, ...]:
+        """What the jobs said about a day."""
+        reports = tables.reports.c
+        return tuple(map(report_of, self._rows(select(tables.reports).where(reports.day == day).order_by(reports.job))))
+
+    # --- in common -----------------------------------------------------------------------------------------------------------
+
+    def _runs(self, columns: Columns, wanted: RunFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
+        runs = tables.runs.c
+        conditions = [
+            *_equal(
+                tables.runs,
+                probe=wanted.probe,
+                verdict=wanted.verdict,
+                target=wanted.target,
+                vantage=wanted.vantage,
+                part=wanted.part,
+            ),
+            *_between(runs.started_at, wanted.since, wanted.until),
+        ]
+        query = select(*columns).where(*conditions)
+        return self._page(query, runs.started_at, runs.run_id, wanted, limit, cursor)
+
+    def _findings(self, columns: Columns, wanted: FindingFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
+        findings = tables.findings.c
+        conditions = [
+            *_equal(
+                tables.findings,
+                kind=wanted.kind,
+                status=wanted.status,
+                key=wanted.key,
+                subscription=wanted.subscription,
+                target=wanted.target,
+                run_id=wanted.run_id,
+            ),
+            *_between(findings.found_at, wanted.since, wanted.until),
+        ]
+        if wanted.open is not None:
+            conditions.append(findings.closed_at.is_(None) if wanted.open else findings.closed_at.is_not(None))
+        query = select(*columns).where(*conditions)
+        return self._page(query, findings.found_at, findings.finding_id, wanted, limit, cursor)
+
+    def _page(
+        self,
+        query: Select[Any],
+        at: ColumnElement[float],
+        name: ColumnElement[str],
+        wanted: object,
+        limit: int,
+        cursor: str | None,
+    ) -> tuple[list[Any], str | None]:
+        """The rows of a page, and the cursor of the next one: what is behind a position is found by the index that has its order."""
+        limit = max(1, min(limit, PAGE_MAX))
+        query = _ordered(query, at, name).limit(limit + 1)
+        if cursor is not None:
+            position = read_cursor(cursor, wanted)
+            query = query.where(tuple_(at, name) < tuple_(position.at, position.name))
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query))
+        if len(rows) <= limit:
+            return rows, None
+        last = rows[limit - 1]._mapping
+        return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
+
+    def _newest(self, site: SiteKey, verdict: Verdict) -> float | None:
+        """When the newest run of a site began that ended with a verdict."""
+        runs = tables.runs.c
+        newest = _ordered(select(runs.started_at), runs.started_at, runs.run_id).limit(1)
+        rows = self._rows(newest.where(*_of_site(tables.runs, site), *_equal(tables.runs, verdict=verdict)))
+        return rows[0]["started_at"] if rows else None
+
+    def _groups(self, condition: ColumnElement[bool]) -> tuple[FindingGroup, ...]:
+        findings = tables.findings.c
+        by = (findings.subscription, findings.kind, findings.status)
+        grouped = select(
+            *by,
+            func.count().label("n"),
+            func.sum(case((findings.closed_at.is_(None), 1), else_=0)).label("n_open"),
+            func.min(findings.found_at).label("first_at"),
+            func.max(findings.found_at).label("last_at"),
+        )
+        rows = self._rows(grouped.where(condition).group_by(*by).order_by(*by).limit(GROUPS_MAX))
+        return tuple(
+            FindingGroup(
+                row["subscription"],
+                Kind(row["kind"]),
+                Status(row["status"]),
+                row["n"],
+                int(row["n_open"]),
+                row["first_at"],
+                row["last_at"],
+            )
+            for row in rows
+        )
+
+    def _rows(self, query: Select[Any]) -> list[Any]:
+        with self._database.reading() as connection:
+            return list(connection.execute(query).mappings())
+
+
+def _columns(table: Table, form: type[ListedRun | ListedFinding]) -> Columns:
+    """The columns that a value is made of, in its order."""
+    return [table.c[name] for name in form._fields]
+
+
+def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
+    """One condition for each column that is asked for."""
+    return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
+
+
+def _within(column: ColumnElement[float], first: float, last: float) -> ColumnElement[bool]:
+    return (column >= first) & (column <= last)
+
+
+def _between(column: ColumnElement[float], since: float | None, until: float | None) -> list[ColumnElement[bool]]:
+    return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
+
+
+def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[str]) -> Select[Any]:
+    return query.order_by(at.desc(), name.desc())
+
+
+def _site_key(row: Any) -> SiteKey:
+    return SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
+
+
+def _of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
+    return _equal(table, target=site.target, probe=site.probe, vantage=site.vantage, part=site.part)
+
+
+def _open_and_failing() -> tuple[ColumnElement[bool], ...]:
+    findings = tables.findings.c
+    return findings.closed_at.is_(None), findings.status.in_([status.value for status in FAILING])

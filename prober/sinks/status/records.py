@@ -1,0 +1,320 @@
+"""What the status store keeps, as values: who reads or writes it needs to know nothing of databases.
+
+All times are seconds since 1970, except those of the events in a trace, which are the recorder's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Generic, NamedTuple, TypeVar
+
+from prober.core.events import Event
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import Site, SiteKey, SiteSnapshot, SkippedRun
+from prober.slo.objectives import Tally
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a run's recorder kept, from which the evidence for its findings is made.
+
+    events   the first events of the run, which must not change any more; `count` is how many there were.
+    rules    the bounds that each subscription was judged under.
+    judged   after so many events judging ended, `unjudged_because`; None: it did not end before the run.
+    """
+
+    events: Sequence[Event]
+    rules: Mapping[str, Rules]
+    count: int
+    judged: int | None = None
+    unjudged_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProberState:
+    """How the prober was when a run of it ended: what to look at first when a finding is doubted.
+
+    clock_offset_s     what to add to the time of an event to get seconds since 1970.
+    events             how many were recorded in the run; `judged`: of these, so many were judged; None: all.
+    unjudged_because   why judging ended early; empty if it did not.
+    """
+
+    instance: str
+    version: str
+    started_at: float
+    clock_offset_s: float
+    events: int = 0
+    judged: int | None = None
+    unjudged_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as it is kept. Its findings are kept apart, at most `findings.KEPT_PER_RUN_MAX`; `findings_omitted` further ones are not.
+
+    Information is never kept one by one, only counted in the result.
+    """
+
+    result: RunResult
+    environment: str
+    region: str
+    ended_at: float
+    prober: ProberState
+    findings_omitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A session and whose it is: what a diagram needs to know of sessions that began before its first event."""
+
+    subscription: str
+    session: str
+    subscriber: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The history that shows a finding.
+
+    trace      text of a trace file: the smallest history if `proven`, else what happened around the finding.
+    proven     `verify` makes the same finding from this trace.
+    complete   no single event can be left out of it, but for those that a sceptic asks for (`core.evidence`).
+    among      how many events it was reduced from.
+    witnesses  the lines of the trace that prove the finding.
+    opened     sessions that began before the trace does.
+    """
+
+    trace: str
+    proven: bool
+    complete: bool
+    among: int
+    witnesses: tuple[int, ...]
+    opened: tuple[Beginning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRecord:
+    """A finding as it is kept.
+
+    finding_id   unique, and the same whenever the same run is recorded again.
+    found_at     when its run ended.
+    after        the number of the run's events after which it was made.
+    closed_at    when a run of its site passed that began after it was found; None: it is open.
+    evidence     None if it was not asked for, or if there is none: `unproven_because` then says why.
+    """
+
+    finding_id: str
+    run_id: str
+    site: SiteKey
+    instance: str
+    found_at: float
+    finding: Finding
+    after: int
+    explanation: str
+    evidence: Evidence | None = None
+    unproven_because: str = ""
+    closed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run with its findings: written together or not at all."""
+
+    run: RunRecord
+    findings: tuple[FindingRecord, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        traces = sum(len(record.evidence.trace) for record in self.findings if record.evidence is not None)
+        return 2_000 * (1 + len(self.findings)) + traces
+
+
+@dataclass(frozen=True, slots=True)
+class ProberRecord:
+    """A prober that writes to the store; `told_at` is when it last said how its sites stand, and what its own troubles are."""
+
+    instance: str
+    version: str
+    started_at: float
+    told_at: float
+    troubles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one prober last said that one of its sites stands: the words of `SiteSnapshot`."""
+
+    instance: str
+    told_at: float
+    site: Site
+    verdict: Verdict | None
+    standing: Verdict | None
+    since: float | None
+    last_run_id: str | None
+    last_pass_at: float | None
+    next_run_at: float | None
+    running_since: float | None
+    overdue_s: float | None
+    runs: Mapping[Verdict, int]
+    runs_expected: int
+    runs_skipped: int
+    last_skip: SkippedRun | None
+    maintenance: str | None
+
+    @classmethod
+    def told(cls, instance: str, at: float, shown: SiteSnapshot) -> Standing:
+        """What a prober says of one of its sites."""
+        return cls(
+            instance=instance,
+            told_at=at,
+            site=shown.site,
+            verdict=shown.verdict,
+            standing=shown.standing,
+            since=shown.since,
+            last_run_id=None if shown.last_run is None else shown.last_run.run_id,
+            last_pass_at=shown.last_pass_at,
+            next_run_at=shown.next_run_at,
+            running_since=shown.running_since,
+            overdue_s=shown.overdue_s,
+            runs=shown.runs,
+            runs_expected=shown.runs_expected,
+            runs_skipped=shown.runs_skipped,
+            last_skip=shown.last_skip,
+            maintenance=shown.maintenance,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one process counted for one objective on one target in a slice of time.
+
+    definition   what is counted: the indicator and its threshold. A series begins anew when it changes.
+    """
+
+    process: str
+    target: str
+    objective: str
+    definition: str
+    length_s: int
+    begins_at: float
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What a nightly job said about a day. `location`: where its full report is; `summary`: its numbers, ready for JSON."""
+
+    job: str
+    day: date
+    verdict: Verdict
+    finished_at: float
+    duration_s: float
+    location: str = ""
+    summary: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
+
+    probe: str | None = None
+    verdict: Verdict | None = None
+    target: str | None = None
+    vantage: str | None = None
+    since: float | None = None
+    until: float | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Which findings: all that agree with what is given. `since` is included, `until` is not; both mean when they were found."""
+
+    kind: Kind | None = None
+    status: Status | None = None
+    key: str | None = None
+    subscription: str | None = None
+    target: str | None = None
+    run_id: str | None = None
+    since: float | None = None
+    until: float | None = None
+    open: bool | None = None
+
+
+class ListedRun(NamedTuple):
+    """A run as a list shows it: the words of `RunRecord`, without what takes long to read."""
+
+    run_id: str
+    probe: str
+    target: str
+    vantage: str
+    part: str
+    environment: str
+    region: str
+    verdict: str
+    reason: str
+    started_at: float
+    ended_at: float
+    duration_s: float
+    seed: int
+    topic: str
+    subscription: str
+    internal_error: bool
+
+
+class ListedFinding(NamedTuple):
+    """A finding as a list shows it: the words of `FindingRecord`, without what takes long to read."""
+
+    finding_id: str
+    run_id: str
+    probe: str
+    target: str
+    vantage: str
+    part: str
+    instance: str
+    found_at: float
+    kind: str
+    status: str
+    subscription: str
+    key: str
+    t: float
+    explanation: str
+    closed_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""
+
+    items: tuple[Item, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """The findings of one kind and status on one key, or on all keys of one subscription."""
+
+    subscription: str
+    kind: Kind
+    status: Status
+    count: int
+    open: int
+    first_at: float
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    """How many runs of a site ended with a verdict."""
+
+    site: SiteKey
+    verdict: Verdict
+    count: int

@@ -1,0 +1,125 @@
+"""How long things stay in the status store, and how many of them: what is old goes, and what is too much for one target.
+
+The quota belongs to each target, so one that finds something in every run cannot push out the others. Deletes are small, and a
+pass ends after some of them; what is left over goes in the next one. Several probers may do it at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
+
+from prober.sinks.status import tables
+from prober.sinks.status.database import Database
+from prober.sinks.status.slices import KEPT_S
+from prober.slo.objectives import DAY_S
+
+DELETED_AT_ONCE_MAX: Final = 1_000
+DELETED_PER_PASS_MAX: Final = 20_000
+REPORTS_KEPT_S: Final = 400 * DAY_S
+SILENT_KEPT_S: Final = DAY_S
+"""A prober that told nothing for so long is gone: its sites are not waited for any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What is kept: nothing older than `retention_s`, and of each target the newest runs and findings."""
+
+    retention_s: float
+    runs_per_target_max: int = 1_000_000
+    findings_per_target_max: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What a pass deleted: because of its age, and because its target has too much. `done`: nothing is left over for the next one."""
+
+    expired: int
+    evicted: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list of things with names, ordered by time."""
+
+    table: Table
+    at: ColumnElement[float]
+    name: ColumnElement[str]
+    per_target_max: int
+
+
+def tidy(database: Database, keeping: Keeping, now: float) -> Tidied:
+    """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
+    runs, findings = tables.runs, tables.findings
+    lists = (
+        _List(runs, runs.c.started_at, runs.c.run_id, keeping.runs_per_target_max),
+        _List(findings, findings.c.found_at, findings.c.finding_id, keeping.findings_per_target_max),
+    )
+    oldest, left = now - keeping.retention_s, DELETED_PER_PASS_MAX
+    expired = evicted = 0
+    for each in lists:
+        expired += _delete(database, each, [each.at < oldest], left - expired - evicted)
+        for target in _targets(database, each):
+            first_kept = _first_kept(database, each, target)
+            if first_kept is not None:
+                excess = [each.table.c.target == target, tuple_(each.at, each.name) < tuple_(*first_kept)]
+                evicted += _delete(database, each, excess, left - expired - evicted)
+    _forget(database, now)
+    return Tidied(expired, evicted, expired + evicted < left)
+
+
+def _targets(database: Database, each: _List) -> Sequence[str]:
+    """The targets that occur, each found by one look into the index."""
+    found: list[str] = []
+    target = each.table.c.target
+    with database.reading() as connection:
+        query: Select[Any] = select(target).order_by(target).limit(1)
+        while (name := connection.execute(query).scalar()) is not None:
+            found.append(name)
+            query = select(target).where(target > name).order_by(target).limit(1)
+    return found
+
+
+def _first_kept(database: Database, each: _List, target: str) -> tuple[float, str] | None:
+    """The oldest of those within the quota; None: all are."""
+    newest = select(each.at, each.name).where(each.table.c.target == target).order_by(each.at.desc(), each.name.desc())
+    with database.reading() as connection:
+        database.take_time(connection)
+        row = connection.execute(newest.offset(each.per_target_max - 1).limit(1)).first()
+    return None if row is None else (row[0], row[1])
+
+
+def _delete(database: Database, each: _List, conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
+    """Deletes the oldest first, in small transactions; returns how many."""
+    deleted, piece = 0, DELETED_AT_ONCE_MAX
+    while piece == DELETED_AT_ONCE_MAX and deleted < at_most:
+        with database.writing() as connection:
+            piece = _delete_piece(connection, each, conditions, min(DELETED_AT_ONCE_MAX, at_most - deleted))
+        deleted += piece
+    return deleted
+
+
+def _delete_piece(connection: Connection, each: _List, conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
+    oldest = select(each.name).where(*conditions).order_by(each.at, each.name).limit(at_most)
+    names = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
+    if each.table is tables.findings:
+        connection.execute(delete(tables.evidence).where(tables.evidence.c.finding_id.in_(names)))
+    connection.execute(delete(each.table).where(each.name.in_(names)))
+    return len(names)
+
+
+def _forget(database: Database, now: float) -> None:
+    """What is small: probers and sites that nobody told about for long, slices and reports that no window reaches."""
+    slices = tables.slices.c
+    day = (datetime.fromtimestamp(now, UTC) - timedelta(seconds=REPORTS_KEPT_S)).date()
+    with database.writing() as connection:
+        for table in (tables.sites, tables.probers):
+            connection.execute(delete(table).where(table.c.told_at < now - SILENT_KEPT_S))
+        for length_s, kept_s in KEPT_S.items():
+            connection.execute(delete(tables.slices).where(slices.length_s == length_s, slices.begins_at < now - kept_s))
+        connection.execute(delete(tables.reports).where(tables.reports.c.day < day))

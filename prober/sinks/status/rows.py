@@ -1,0 +1,188 @@
+"""Rows of the tables and the values they stand for, in both directions.
+
+A column is called like the field that it holds, so only what a column cannot hold as it is is said here, on its way in and out.
+
+No number but a finite one and no NUL character can be stored everywhere, so in text a NUL becomes U+FFFD, an infinite bound among the
+assumptions null, and a fact that is not finite is left out, as in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, fields
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from sqlalchemy import RowMapping, Table
+
+from prober.core.findings import Fact, Finding, Kind, Status
+from prober.core.verdict import Verdict
+from prober.runs.result import Durations, RunResult
+from prober.sinks.live.snapshot import RunSummary, Site, SiteKey, SkippedRun
+from prober.sinks.status import tables
+from prober.sinks.status.records import (
+    Beginning,
+    Evidence,
+    FindingRecord,
+    JobReport,
+    ProberRecord,
+    ProberState,
+    RunRecord,
+    Slice,
+    Standing,
+)
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Values: TypeAlias = dict[str, Any]
+Kept = TypeVar("Kept", bound="DataclassInstance")
+
+
+def text_of(value: str) -> str:
+    """The text as it is stored: what no database takes is replaced."""
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def run_values(record: RunRecord) -> Values:
+    """The row of a run."""
+    result = record.result
+    return _row(tables.runs, record, result) | {
+        "counts": [[kind.value, status.value, count] for (kind, status), count in result.counts.items()],
+        "counters": dict(result.counters),
+        "checks": {name.value: astuple(tally) for name, tally in result.checks.items()},
+        "durations": {name.value: asdict(durations) for name, durations in result.durations.items()},
+        "prober": asdict(record.prober),
+    }
+
+
+def run_of(row: RowMapping) -> RunRecord:
+    """The run of a row, without its findings."""
+    result = _value(
+        RunResult,
+        row,
+        verdict=Verdict(row["verdict"]),
+        findings=(),
+        counts={(Kind(kind), Status(status)): count for kind, status, count in row["counts"]},
+        checks={Indicator(name): Tally(*tally) for name, tally in row["checks"].items()},
+        durations={Indicator(name): Durations(**durations) for name, durations in row["durations"].items()},
+        clock_offset_s=None,
+    )
+    return _value(RunRecord, row, result=result, prober=ProberState(**row["prober"]))
+
+
+def finding_values(record: FindingRecord) -> Values:
+    """The row of a finding, without its evidence."""
+    finding = record.finding
+    facts = {name: fact for name, fact in finding.facts.items() if not isinstance(fact, float) or isfinite(fact)}
+    changed = {
+        "facts": _texts(facts),
+        "assumptions": {name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+    }
+    return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
+
+
+def finding_of(row: RowMapping, evidence: Evidence | None = None) -> FindingRecord:
+    """The finding of a row."""
+    finding = _value(
+        Finding,
+        row,
+        kind=Kind(row["kind"]),
+        status=Status(row["status"]),
+        witnesses=tuple(row["witnesses"]),
+        facts={name: _fact(value) for name, value in row["facts"].items()},
+        assumptions={name: inf if bound is None else bound for name, bound in row["assumptions"].items()},
+    )
+    site = SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
+    return _value(FindingRecord, row, site=site, finding=finding, evidence=evidence)
+
+
+def evidence_values(finding_id: str, evidence: Evidence) -> Values:
+    """The row of a finding's evidence."""
+    opened = [astuple(begun) for begun in evidence.opened]
+    return _row(tables.evidence, evidence) | {"finding_id": finding_id, "opened": opened}
+
+
+def evidence_of(row: RowMapping) -> Evidence:
+    """The evidence of a row."""
+    opened = tuple(Beginning(*begun) for begun in row["opened"])
+    return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
+
+
+def summary_of(row: RowMapping) -> RunSummary:
+    """The run of a row, in short: of a row with these columns alone."""
+    return _value(RunSummary, row, verdict=Verdict(row["verdict"]))
+
+
+def standing_values(told: Standing) -> Values:
+    """The row of a site."""
+    skip = told.last_skip
+    return _row(tables.sites, told, told.site) | {
+        "labels": dict(told.site.labels),
+        "runs": {verdict.value: count for verdict, count in told.runs.items()},
+        "last_skip_reason": None if skip is None else text_of(skip.reason),
+        "last_skip_at": None if skip is None else skip.at,
+    }
+
+
+def standing_of(row: RowMapping) -> Standing:
+    """How a prober said that a site stands."""
+    return _value(
+        Standing,
+        row,
+        site=_value(Site, row),
+        verdict=_verdict(row["verdict"]),
+        standing=_verdict(row["standing"]),
+        runs={Verdict(verdict): count for verdict, count in row["runs"].items()},
+        last_skip=None if row["last_skip_at"] is None else SkippedRun(row["last_skip_reason"], row["last_skip_at"]),
+    )
+
+
+def prober_values(prober: ProberRecord) -> Values:
+    """The row of a prober."""
+    return _row(tables.probers, prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles]}
+
+
+def prober_of(row: RowMapping) -> ProberRecord:
+    """The prober of a row."""
+    return _value(ProberRecord, row, troubles=tuple(row["troubles"]))
+
+
+def slice_values(one: Slice) -> Values:
+    """The row of a slice of time."""
+    return _row(tables.slices, one, one.tally)
+
+
+def report_values(report: JobReport) -> Values:
+    """The row of a job's report."""
+    return _row(tables.reports, report) | {"summary": dict(report.summary)}
+
+
+def report_of(row: RowMapping) -> JobReport:
+    """The report of a row."""
+    return _value(JobReport, row, verdict=Verdict(row["verdict"]))
+
+
+def _row(table: Table, *values: DataclassInstance) -> Values:
+    """The fields that are called like columns of the table; texts, also those of enumerations, as they are stored."""
+    names = frozenset(table.columns.keys())
+    return _texts({field.name: getattr(value, field.name) for value in values for field in fields(value) if field.name in names})
+
+
+def _value(kind: type[Kept], row: RowMapping, /, **given: Any) -> Kept:
+    """A value whose fields, but for those given, are columns of a row."""
+    return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in given}, **given)
+
+
+def _texts(values: Mapping[str, Any]) -> Values:
+    return {name: text_of(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _fact(value: Any) -> Fact:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _verdict(value: str | None) -> Verdict | None:
+    return None if value is None else Verdict(value)

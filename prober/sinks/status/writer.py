@@ -1,0 +1,317 @@
+"""Writes to the status store without ever holding up a probe.
+
+    writer = StatusWriter(store, Prober("prober-0", "1.2.3", wall_s()), Keeping(...), dropped=..., failed=...)
+    writer.start()
+    writer.ended(site, result, ended_at, recorded)   # on the event loop, for each run
+    writer.tell(snapshot)                            # on the event loop, every few seconds
+    writer.close()
+
+A thread does the rest: it makes the dossiers, writes, and sees to retention. A store that is down costs time: what waits is tried again,
+at growing intervals, until the store takes it. What does not fit into the bounds meanwhile is dropped, oldest first, and counted. A
+transaction whose end nobody knows is done again, which changes nothing if it had been committed. What the store refuses for what it is
+is dropped at once, so that it does not hold up the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Final
+
+from prober.clock import monotonic_s, wall_s
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import Site, Snapshot
+from prober.sinks.status.database import NotStorable, StatusError
+from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.records import Entry, ProberRecord, Recorded
+from prober.sinks.status.retention import Keeping
+from prober.sinks.status.slices import Series, Slices, Span, definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import Tally
+
+ENDED_WAITING_MAX: Final = 1_000
+EVENTS_WAITING_MAX: Final = 400_000
+"""Events of runs whose dossiers are not made yet. A run that comes when there are more is kept without evidence."""
+BYTES_WAITING_MAX: Final = 64 * 2**20
+"""About what the runs and findings take that wait for the store."""
+BATCH_MAX: Final = 100
+RETRY_FIRST_S: Final = 0.5
+RETRY_MAX_S: Final = 10.0
+TIDY_EVERY_S: Final = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """How the writing goes.
+
+    written, dropped   runs and findings that the store has confirmed, and that were given up.
+    unproven           runs kept without the evidence for their findings, since too much was waiting.
+    waiting            runs that are not written yet.
+    failures           attempts that failed; `error` says why the latest did, and is empty if it did not.
+    expired, evicted   runs and findings deleted for their age, and because their target had too many.
+    slices_dropped     slices of objectives' counts given up.
+    """
+
+    location: str
+    written: int
+    dropped: int
+    unproven: int
+    waiting: int
+    failures: int
+    error: str
+    expired: int
+    evicted: int
+    slices_dropped: int
+
+
+@dataclass(slots=True)
+class _Counts:
+    written: int = 0
+    dropped: int = 0
+    unproven: int = 0
+    failures: int = 0
+    expired: int = 0
+    evicted: int = 0
+
+
+class StatusWriter:
+    """See the head of this file. `ended` and `tell` never wait and never raise; they are for one thread, the event loop's."""
+
+    def __init__(
+        self,
+        store: StatusStore,
+        prober: Prober,
+        keeping: Keeping,
+        *,
+        dropped: Callable[[int], None] = lambda _count: None,
+        failed: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = monotonic_s,
+        wall_clock: Callable[[], float] = wall_s,
+    ) -> None:
+        """`dropped` is told how many runs and findings were given up, `failed` that an attempt failed; called from any thread."""
+        self._store, self._prober, self._keeping = store, prober, keeping
+        self._clock, self._wall_clock = clock, wall_clock
+        self._dropped, self._failed = dropped, failed
+        self._counts, self._error = _Counts(), ""
+        self._lock = threading.Lock()  # guards what both sides touch; held for moments only
+        self._ended: deque[Ended] = deque()
+        self._events_waiting = 0
+        self._told: Snapshot | None = None
+        self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
+        self._entries: deque[Entry] = deque()
+        self._bytes_waiting = 0
+        self._prepared = False
+        self._tidy_due_t = clock() + RETRY_MAX_S
+        self._wake, self._stopping = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_writing, name="status-writer", daemon=True)
+
+    # --- the event loop ------------------------------------------------------------------------------------------------------
+
+    def ended(self, site: Site, result: RunResult, ended_at: float, recorded: Recorded | None = None) -> None:
+        """A run ended. `recorded` is what the evidence for its findings is made from; its events must not change any more."""
+        offset_s = self._wall_clock() - self._clock()
+        with self._lock:
+            if recorded is not None and result.findings and self._events_waiting + len(recorded.events) > EVENTS_WAITING_MAX:
+                recorded = None
+                self._counts.unproven += 1
+            elif recorded is not None and not result.findings:
+                recorded = replace(recorded, events=())
+            if len(self._ended) >= ENDED_WAITING_MAX:
+                self._drop(1 + len(self._take_ended().result.findings))
+            self._ended.append(Ended(site, result, ended_at, offset_s, recorded))
+            self._events_waiting += _events(self._ended[-1])
+        self._wake.set()
+
+    def tell(self, snapshot: Snapshot) -> None:
+        """How everything stands, in place of what was told before."""
+        with self._lock:
+            self._told = snapshot
+            for slo in snapshot.slos:
+                series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
+                self._slices.told(series, slo.total, snapshot.at)
+        self._wake.set()
+
+    def state(self) -> WriterState:
+        """How the writing goes."""
+        with self._lock:
+            counts, waiting = self._counts, len(self._ended) + len(self._entries)
+            return WriterState(
+                str(self._store),
+                counts.written,
+                counts.dropped,
+                counts.unproven,
+                waiting,
+                counts.failures,
+                self._error,
+                counts.expired,
+                counts.evicted,
+                self._slices.dropped,
+            )
+
+    # --- the thread ----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the thread; it ends with `close`, or with the process."""
+        self._thread.start()
+
+    def close(self, timeout_s: float = 10.0) -> WriterState:
+        """Writes what there is and ends. What the store does not take within `timeout_s` is lost, and counted as waiting."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return self.state()
+
+    def leave(self, timeout_s: float = 10.0) -> WriterState:
+        """As `close`; and from now on nobody waits for what this prober says of its sites, if the store can be told."""
+        state = self.close(timeout_s)
+        try:
+            if self._prepared:
+                self._store.leave(self._prober.instance)
+        except StatusError as error:
+            _log.warning("the status store is not told that this prober has stopped: %s", error)
+        return state
+
+    def _keep_writing(self) -> None:
+        pause_s = RETRY_FIRST_S
+        while not self._stopping.is_set():
+            self._wake.wait(TIDY_EVERY_S)
+            self._wake.clear()
+            while not self.write() and not self._stopping.wait(pause_s):
+                pause_s = min(2 * pause_s, RETRY_MAX_S)
+            pause_s = RETRY_FIRST_S
+        self.write()
+
+    def write(self) -> bool:
+        """Writes everything that waits; False if the store did not take it, and it waits on. Called by one thread at a time."""
+        try:
+            self._make_entries()
+            if not self._prepared:
+                self._store.prepare()
+                self._prepared = True
+            while self._entries:
+                self._write_entries()
+                self._make_entries()
+            self._write_told()
+            self._tidy()
+        except StatusError as error:
+            self._prepared = False  # whatever comes back may be another store
+            self._note_failure(str(error))
+            return False
+        except Exception as fault:  # a mistake of ours must not end the thread
+            self._note_failure(f"internal error: {fault!r}")
+            _log.exception("internal error in the writer of the status store")
+            return False
+        self._error = ""
+        return True
+
+    def _make_entries(self) -> None:
+        while True:
+            with self._lock:
+                if not self._ended:
+                    return
+                ended = self._take_ended()
+            try:
+                entry = entry_of(ended, self._prober)
+            except Exception:  # as above; the runs behind it go on
+                _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
+                with self._lock:
+                    self._drop(1 + len(ended.result.findings))
+                continue
+            with self._lock:
+                self._entries.append(entry)
+                self._bytes_waiting += entry.size
+                while self._bytes_waiting > BYTES_WAITING_MAX:
+                    self._drop_entry()
+
+    def _write_told(self) -> None:
+        told, slices = self._take_told()
+        if told is None and not slices:
+            return
+        at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
+        prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at, troubles)
+        try:
+            self._store.tell(prober, sites, self._slices.as_slices(slices))
+        except NotStorable as refused:
+            self._note_failure(str(refused))
+        except StatusError:
+            with self._lock:
+                self._told = self._told or told
+                self._slices.put_back(slices)
+            raise
+
+    def _take_told(self) -> tuple[Snapshot | None, dict[Span, Tally]]:
+        with self._lock:
+            told, self._told = self._told, None
+            return told, self._slices.take()
+
+    def _write_entries(self) -> None:
+        batch = [self._entries[index] for index in range(min(BATCH_MAX, len(self._entries)))]
+        try:
+            self._store.record(batch)
+        except NotStorable:
+            self._write_one_by_one(batch)
+            return
+        self._confirm(batch)
+
+    def _write_one_by_one(self, batch: list[Entry]) -> None:
+        for entry in batch:
+            try:
+                self._store.record([entry])
+            except NotStorable as refused:
+                self._note_failure(f"run {entry.run.result.run_id} is refused: {refused}")
+                with self._lock:
+                    self._drop_entry()
+            else:
+                self._confirm([entry])
+
+    def _confirm(self, batch: list[Entry]) -> None:
+        with self._lock:
+            for entry in batch:
+                self._entries.popleft()
+                self._bytes_waiting -= entry.size
+                self._counts.written += 1 + len(entry.findings)
+
+    def _tidy(self) -> None:
+        if self._clock() < self._tidy_due_t:
+            return
+        self._tidy_due_t = self._clock() + RETRY_MAX_S
+        tidied = self._store.tidy(self._keeping, self._wall_clock())
+        self._counts.expired += tidied.expired
+        self._counts.evicted += tidied.evicted
+        if tidied.done:
+            self._tidy_due_t = self._clock() + TIDY_EVERY_S
+
+    def _note_failure(self, problem: str) -> None:
+        if problem != self._error:
+            _log.warning("the status store is not written: %s", problem)
+        self._error = problem
+        self._counts.failures += 1
+        self._failed()
+
+    # --- with the lock held --------------------------------------------------------------------------------------------------
+
+    def _take_ended(self) -> Ended:
+        ended = self._ended.popleft()
+        self._events_waiting -= _events(ended)
+        return ended
+
+    def _drop_entry(self) -> None:
+        """Gives up the oldest entry."""
+        entry = self._entries.popleft()
+        self._bytes_waiting -= entry.size
+        self._drop(1 + len(entry.findings))
+
+    def _drop(self, count: int) -> None:
+        self._counts.dropped += count
+        self._dropped(count)
+
+
+def _events(ended: Ended) -> int:
+    return 0 if ended.recorded is None else len(ended.recorded.events)

@@ -1,0 +1,355 @@
+"""Runs as OpenTelemetry traces, made after the run from what was recorded: while a run goes on, tracing costs nothing.
+
+One trace per run. Its root is the run, with the verdict, the counts, and the findings as events. Below it lie the publishes and the
+deliveries (`episodes`); a delivery links to the publish that it came from. Names and attributes are those of the semantic conventions
+for messaging and Google Cloud Pub/Sub (in development; opentelemetry.io/docs/specs/semconv/messaging), and `prober.*` for what they
+have no name for. Payloads are not in it. The names of spans are `run PROBE`, `publish` and `process`, no others: what differs from run to
+run stands in attributes, the run's id in those of every span.
+
+A run that did not pass is always traced, of the others the configured share. Since that is decided at the end, while measurements want
+to refer to the trace earlier, its id follows from the run's: `trace_id_of`.
+
+What is made is bounded, per trace and in the queue. A collector that does not answer disturbs nobody, and is told once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Final, TypeAlias
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, TraceIdRatioBased
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, set_span_in_context
+
+from prober.clock import monotonic_s, wall_s
+from prober.config.models import Telemetry
+from prober.core.events import Delivered, Event, PublishInvoked
+from prober.core.verdict import Verdict
+from prober.errors import ConfigError
+from prober.evidence.explain import explain
+from prober.runs.resources import steady_name
+from prober.runs.result import RunResult
+from prober.sinks.metrics.labels import PublishOutcome
+from prober.sinks.tracing.episodes import Episode, Identity, episodes_of, publish_identity
+from prober.traces.judgement import FAILING, Made
+
+SPANS_MAX: Final = 1000
+"""Publishes and deliveries per trace; the rest is counted."""
+FINDINGS_MAX: Final = 100
+"""Findings per trace; the rest is counted."""
+QUEUE_MAX: Final = 4 * (SPANS_MAX + 1)
+"""Spans that wait for the collector. Beyond that the oldest are dropped, which is logged."""
+PUBLISH: Final = "publish"
+PROCESS: Final = "process"
+TEXT_MAX: Final = 4096
+"""Characters of an attribute."""
+EXPORTER: Final = "opentelemetry.exporter.otlp.proto.grpc.exporter"
+"""The logger of the exporter."""
+
+Attributes: TypeAlias = dict[str, str | bool | int | float]
+
+_log = logging.getLogger(__name__)
+
+
+def trace_id_of(run_id: str) -> str:
+    """The trace id that a run has, or would have if it were traced: 32 hexadecimal digits."""
+    return blake2b(run_id.encode(), digest_size=16).hexdigest()
+
+
+class Tracing:
+    """Sends traces of finished runs to the collector of the configuration; does nothing without one.
+
+    `exporter` takes its place. Settings of OpenTelemetry in the environment that cannot be used are a ConfigError. `told` may be called
+    in any thread.
+    """
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        version: str,
+        exporter: SpanExporter | None = None,
+        *,
+        monotonic: Callable[[], float] = monotonic_s,
+        wall: Callable[[], float] = wall_s,
+    ) -> None:
+        self._share = TraceIdRatioBased(telemetry.sampling)
+        self._monotonic, self._wall = monotonic, wall
+        self._lock = Lock()
+        self._ids = _RunIds()
+        self._collector: _Collector | None = None
+        try:
+            if exporter is None and telemetry.otlp_endpoint is not None:
+                exporter = _otlp(telemetry.otlp_endpoint)
+            if exporter is not None:
+                self._collector = _Collector(exporter)
+                self._provider = _provider(self._collector, version, self._ids)
+                self._tracer = self._provider.get_tracer("prober", version)
+        except Exception as error:  # each of the libraries below has its own
+            raise ConfigError(f"traces cannot be exported with these settings of OTEL_*: {error}") from error
+
+    def told(self, result: RunResult, events: Sequence[Event]) -> None:
+        """A run has just ended, and these are its events, from the first one on.
+
+        Computes for tens of milliseconds, half a second with as many events as a recording keeps: best called in a thread.
+        """
+        if self._collector is None or not self._wanted(result):
+            return
+        run = _RunTrace(result, self._wall() - self._monotonic())
+        episodes = episodes_of(events)
+        chosen = chosen_of(episodes, result.findings)
+        with self._lock:
+            self._ids.trace_id = int(trace_id_of(result.run_id), 16)
+            root = self._tracer.start_span(f"run {result.probe}", Context(), start_time=run.started_ns)
+        root.set_attributes(run.attributes())
+        root.set_attributes({"prober.events": len(events), "prober.spans_omitted": len(episodes) - len(chosen)})
+        if result.verdict is Verdict.FAIL:
+            root.set_status(StatusCode.ERROR, result.reason)
+        run.add_findings(root)
+        self._add_episodes(run, chosen, set_span_in_context(root, Context()))
+        root.end(run.ended_ns)
+
+    def shutdown(self) -> None:
+        """Sends what is left and closes the connection. Blocks, at most for about as long as a call may take, 10 s by default."""
+        if self._collector is not None:
+            self._collector.hurry()
+            self._provider.shutdown()
+
+    def _wanted(self, result: RunResult) -> bool:
+        if result.verdict is not Verdict.PASS:
+            return True
+        return self._share.should_sample(None, int(trace_id_of(result.run_id), 16), "").decision is Decision.RECORD_AND_SAMPLE
+
+    def _add_episodes(self, run: _RunTrace, episodes: Iterable[Episode], inside: Context) -> None:
+        publishes: dict[Identity, SpanContext] = {}
+        for episode in episodes:
+            began = episode.began
+            origin = publishes.get(publish_identity(began)) if isinstance(began, Delivered) else None
+            span = self._tracer.start_span(
+                PROCESS if isinstance(began, Delivered) else PUBLISH,
+                inside,
+                SpanKind.CONSUMER if isinstance(began, Delivered) else SpanKind.PRODUCER,
+                run.attributes_of(episode),
+                [Link(origin)] if origin else [],
+                run.ns(began.t),
+            )
+            if isinstance(began, PublishInvoked):
+                publishes[publish_identity(began)] = span.get_span_context()
+            if episode.outcome is PublishOutcome.REJECTED:
+                span.set_status(StatusCode.ERROR)
+            span.end(run.ns(episode.end_t))
+
+
+def chosen_of(episodes: Sequence[Episode], findings: Iterable[Made]) -> list[Episode]:
+    """As many as a trace may have: first what proves broken promises, then what proves other findings, then the earliest."""
+    if len(episodes) <= SPANS_MAX:
+        return list(episodes)
+    ranks: dict[int, int] = {}
+    for made in findings:
+        rank = 0 if made.finding.status in FAILING else 1
+        for number in made.finding.witnesses:
+            ranks[number] = min(rank, ranks.get(number, rank))
+    by_rank = sorted(episodes, key=lambda episode: min(ranks.get(episode.number, 2), ranks.get(episode.end_number, 2)))
+    return sorted(by_rank[:SPANS_MAX], key=lambda episode: episode.number)
+
+
+class _RunTrace:
+    """What the spans of one run say. `offset_s` turns the monotonic seconds of its events into those since 1970.
+
+    Whatever lies outside of the run, because the system's clock was set meanwhile, is moved to its edge.
+    """
+
+    def __init__(self, result: RunResult, offset_s: float) -> None:
+        self._result = result
+        self._offset_s = offset_s
+        self._topic = _ResourceName(result.topic)
+        self._subscription = _ResourceName(result.subscription)
+        self.started_ns = _ns(result.started_at)
+        self.ended_ns = _ns(result.started_at + result.duration_s)
+
+    def ns(self, t: float) -> int:
+        """The time of an event in nanoseconds since 1970."""
+        result = self._result
+        return _ns(min(max(self._offset_s + t, result.started_at), result.started_at + result.duration_s))
+
+    def attributes(self) -> Attributes:
+        """Those of the run."""
+        result = self._result
+        by_status = Counter[str]()
+        for (_, status), count in result.counts.items():
+            by_status[status] += count
+        return {
+            "prober.run_id": result.run_id,
+            "prober.probe": result.probe,
+            "prober.runs.target": result.target,
+            "prober.vantage": result.vantage,
+            "prober.verdict": result.verdict,
+            "prober.reason": result.reason,
+            "prober.internal_error": result.internal_error,
+            "prober.seed": str(result.seed),  # may have more than 64 bits
+            "prober.topic": result.topic,
+            "prober.subscription": result.subscription,
+            **{f"prober.findings.{status}": count for status, count in by_status.items()},
+            **{f"prober.counters.{name}": count for name, count in result.counters.items()},
+        }
+
+    def add_findings(self, root: Span) -> None:
+        """Adds an event for each, those that broke a promise first; what is too many is counted."""
+        shown = sorted(self._result.findings, key=lambda made: made.finding.status not in FAILING)[:FINDINGS_MAX]
+        for finding in (made.finding for made in shown):
+            attributes: Attributes = {
+                "prober.sinks.status": finding.status,
+                "prober.explanation": explain(finding, self._offset_s),
+                "messaging.destination.subscription.name": finding.subscription,
+                "messaging.gcp_pubsub.message.ordering_key": finding.key,
+            }
+            root.add_event(finding.kind, attributes, self.ns(finding.t))
+        root.set_attribute("prober.findings_omitted", sum(self._result.counts.values()) - len(shown))
+
+    def attributes_of(self, episode: Episode) -> Attributes:
+        """Those of a publish or a delivery. What is empty is left out."""
+        began = episode.began
+        attributes: Attributes = {
+            "messaging.system": "gcp_pubsub",
+            "messaging.destination.name": self._topic.name,
+            "gcp.project_id": self._topic.project,
+            "messaging.gcp_pubsub.message.ordering_key": began.key,
+            "messaging.message.id": episode.message_id,
+            "prober.run_id": self._result.run_id,
+            "prober.epoch": began.epoch,
+            "prober.seq": began.seq,
+            "prober.generation": began.generation,
+            "prober.outcome": episode.outcome,
+        }
+        if self._topic.template is not None:
+            attributes |= {"messaging.destination.template": self._topic.template, "messaging.destination.temporary": True}
+        attributes |= self._of_delivery(episode, began) if isinstance(began, Delivered) else _of_publish(episode, began)
+        return {name: value for name, value in attributes.items() if value != ""}
+
+    def _of_delivery(self, episode: Episode, began: Delivered) -> Attributes:
+        attributes: Attributes = {
+            "messaging.operation.name": PROCESS,
+            "messaging.operation.type": "process",
+            "messaging.destination.subscription.name": self._subscription.name,
+            "messaging.client.id": episode.subscriber,
+            "prober.session": began.session,
+            "prober.defect": began.defect or "",
+        }
+        if began.delivery_attempt:
+            attributes["messaging.gcp_pubsub.message.delivery_attempt"] = began.delivery_attempt
+        return attributes
+
+
+def _of_publish(episode: Episode, began: PublishInvoked) -> Attributes:
+    attributes: Attributes = {"messaging.operation.name": PUBLISH, "messaging.operation.type": "send"}
+    if began.size:
+        attributes["messaging.message.body.size"] = began.size
+    if episode.outcome is PublishOutcome.REJECTED:
+        attributes["error.type"] = episode.outcome
+    return attributes
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+class _ResourceName:
+    """A topic or subscription by its parts. `template` is the same for all that one site uses in turn; None: it is not of ours."""
+
+    def __init__(self, full_name: str) -> None:
+        self.project = full_name.removeprefix("projects/").partition("/")[0]
+        self.name = full_name.rpartition("/")[2]
+        steady = steady_name(self.name)
+        self.template = None if steady is None else f"{steady}-{{made}}"
+
+
+# --- to the collector --------------------------------------------------------------------------------------------------------
+
+
+class _RunIds(RandomIdGenerator):
+    """Gives a root the trace id that was set before; those of spans are random."""
+
+    trace_id = 0
+
+    def generate_trace_id(self) -> int:
+        """The trace id of the run."""
+        return self.trace_id
+
+
+class _Collector(SpanExporter):
+    """Passes spans on. Logs once that they are lost, with the first error of the exporter, and once that they no longer are.
+
+    The exporter itself would log each failed batch, and each try of it.
+    """
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._lost = 0
+        self._hurried = False
+        logging.getLogger(EXPORTER).addFilter(self._is_news)
+
+    def _is_news(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR and not self._lost
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Sends spans, each once."""
+        if self._lost and self._hurried:
+            self._lost += len(spans)
+            return SpanExportResult.FAILURE
+        fault: Exception | None = None
+        try:
+            result = self._exporter.export(spans)
+        except Exception as error:
+            result, fault = SpanExportResult.FAILURE, error
+        if result is SpanExportResult.FAILURE:
+            if not self._lost:
+                _log.warning("traces cannot be exported and are lost", exc_info=fault)
+            self._lost += len(spans)
+        elif self._lost:
+            _log.warning("traces are exported again; lost spans: %d", self._lost)
+            self._lost = 0
+        return result
+
+    def hurry(self) -> None:
+        """The prober ends: a collector that does not answer is not tried again."""
+        self._hurried = True
+        if self._lost:
+            self._exporter.shutdown()
+
+    def shutdown(self) -> None:
+        """Closes the connection."""
+        self._exporter.shutdown()
+        if self._lost:
+            _log.warning("traces could not be exported to the end; lost spans: %d", self._lost)
+        logging.getLogger(EXPORTER).removeFilter(self._is_news)
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Sends what the exporter keeps back."""
+        return self._exporter.force_flush(timeout_millis)
+
+
+def _provider(collector: _Collector, version: str, ids: _RunIds) -> TracerProvider:
+    resource = Resource.create({SERVICE_NAME: "ordering-prober", SERVICE_VERSION: version})
+    provider = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=resource.merge(OTELResourceDetector().detect()),  # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
+        shutdown_on_exit=False,
+        id_generator=ids,
+        span_limits=SpanLimits(max_events=FINDINGS_MAX, max_attribute_length=TEXT_MAX),
+    )
+    provider.add_span_processor(BatchSpanProcessor(collector, max_queue_size=QUEUE_MAX))
+    return provider
+
+
+def _otlp(endpoint: str) -> SpanExporter:
+    # Not imported unless it is used: it brings gRPC, and takes a while.
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=endpoint)

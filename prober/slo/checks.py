@@ -1,0 +1,91 @@
+"""How many things a run judged, and how they ended: good, bad or undecided, by indicator.
+
+Only whole runs are counted, when they have ended: a verdict that was on hold may have turned a good thing into a bad one until then,
+and good and bad must come together, or ratios over short windows would mean nothing.
+
+What is undecided is what a finding calls indeterminate, what could not be placed, and what is still owed without being overdue. In
+doubt a thing is undecided and never good; there are never more good ones than things that were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from prober.core.findings import Kind, Status
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+
+BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
+    {
+        Indicator.ORDER: frozenset(
+            {Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.ORDER_DIVERGENCE},
+        ),
+        Indicator.REDELIVERY: frozenset(
+            {
+                Kind.REDELIVERY_SKIP,
+                Kind.PULL_BATCH_ORDER,
+                Kind.PUSH_ADVANCE_PAST_NACK,
+                Kind.REDELIVERY_STALL,
+                Kind.UNACKED_STALL,
+            }
+        ),
+        Indicator.AFFINITY: frozenset({Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}),
+    }
+)
+"""Which findings make a counted thing bad."""
+
+OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
+"""The findings that say of a key: what is missing there was not delivered by its deadline."""
+
+_SEEN: Final = MappingProxyType(
+    {
+        Indicator.ORDER: ("deliveries_first", "deliveries_unplaced"),
+        Indicator.REDELIVERY: ("rewinds",),
+        Indicator.AFFINITY: ("deliveries_among_several",),
+    }
+)
+_UNDECIDED: Final = MappingProxyType(
+    {
+        Indicator.ORDER: "deliveries_unplaced",
+        Indicator.REDELIVERY: "",
+        Indicator.AFFINITY: "affinity_moves_outstanding_unknown",
+    }
+)
+
+Counts = Mapping[tuple[Kind, Status], int]
+
+
+def checks_of(counters: Mapping[str, int], findings: Counts, completeness: Tally, *, trusted: bool) -> dict[Indicator, Tally]:
+    """The tallies of one run.
+
+    counters, findings  what the checker counted, and how many findings it made of each kind and status.
+    completeness        confirmed messages, by whether they were delivered.
+    trusted             False after a fault of ours: then nothing that was seen is decided.
+    """
+    tallies = {indicator: _tally(indicator, counters, findings) for indicator in BREACHES}
+    tallies[Indicator.COMPLETENESS] = completeness
+    return tallies if trusted else {indicator: _doubted(tally) for indicator, tally in tallies.items()}
+
+
+def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: frozenset[str]) -> Tally:
+    """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way."""
+    bad = sum(count for key, count in missing.items() if key in overdue_keys)
+    undecided = sum(missing.values()) - bad
+    return Tally(max(0, confirmed - bad - undecided), bad, undecided)
+
+
+def _tally(indicator: Indicator, counters: Mapping[str, int], findings: Counts) -> Tally:
+    bad = _count(findings, indicator, (Status.VIOLATION, Status.LIVENESS))
+    undecided = max(_count(findings, indicator, (Status.INDETERMINATE,)), counters.get(_UNDECIDED[indicator], 0))
+    seen = sum(counters.get(name, 0) for name in _SEEN[indicator])
+    return Tally(max(0, seen - bad - undecided), bad, undecided)
+
+
+def _count(findings: Counts, indicator: Indicator, statuses: tuple[Status, ...]) -> int:
+    return sum(findings.get((kind, status), 0) for kind in BREACHES[indicator] for status in statuses)
+
+
+def _doubted(tally: Tally) -> Tally:
+    return Tally(undecided=tally.decided + tally.undecided)

@@ -1,0 +1,248 @@
+"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic only.
+
+The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on SLOs"):
+
+* An objective says which share of the counted things is to be good over a period: 99.9 % over 30 days.
+* The error budget B is the rest, 0.1 %. The error ratio E of a window is bad / (good + bad).
+* The burn rate is E / B. At 1 the budget lasts exactly the period, at 2 half of it.
+* An alert that is to fire when a part b of the budget was spent within a long window fires at a burn rate of b x period / window:
+  2 % in an hour of 30 days is 14.4. So the factor is derived, never written down: with 28 days it is 13.44.
+* It also needs a short window, a twelfth of the long one, above the same rate, so that it ends soon after the trouble does.
+
+Counts are three-valued. What is undecided is neither good nor bad: ratios are of the decided things, `error_ratio_bounds` says between
+what they lie whatever becomes of the rest, and of nothing decided nothing is said (None). Targets such as 0.999 are read as the
+decimals they are written as, and thresholds are compared exactly: 0.001 is a thousandth and not 0.0010000000000000009.
+
+A counted thing is one of the indicator's (`indicators`), per series: what is said here holds for one objective on one target, not for
+a fleet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil, floor, inf
+from typing import Final
+
+from prober.slo import proportions
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.proportions import CONFIDENCE, Bounds
+
+MINUTE_S: Final = 60.0
+HOUR_S: Final = 60 * MINUTE_S
+DAY_S: Final = 24 * HOUR_S
+SHORT_WINDOWS_PER_LONG: Final = 12
+
+
+def exact(number: float) -> Fraction:
+    """The decimal that a float was written as: 999/1000 for 0.999."""
+    return Fraction(repr(float(number)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many things ended good, bad or undecided. Cumulative tallies are subtracted to get that of a window."""
+
+    good: int = 0
+    bad: int = 0
+    undecided: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.good, self.bad, self.undecided) < 0:
+            raise ValueError(f"a tally counts from 0 upwards: {self}")
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
+
+    def __sub__(self, earlier: Tally) -> Tally:
+        return Tally(self.good - earlier.good, self.bad - earlier.bad, self.undecided - earlier.undecided)
+
+    @property
+    def decided(self) -> int:
+        """The good and the bad."""
+        return self.good + self.bad
+
+    @property
+    def error_ratio(self) -> float | None:
+        """E: bad ones among the decided, None when nothing is decided."""
+        return self.bad / self.decided if self.decided else None
+
+    @property
+    def error_ratio_bounds(self) -> Bounds:
+        """What E will be at least and at most, whatever becomes of the undecided."""
+        total = self.decided + self.undecided
+        return Bounds(self.bad / total, (self.bad + self.undecided) / total) if total else Bounds(0.0, 1.0)
+
+    def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> Bounds:
+        """Between what the service's true error ratio lies, judged by the decided things (Clopper-Pearson, two-sided)."""
+        return proportions.interval(self.bad, self.decided, confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is promised: `target` of the indicator's things are good, over any `window_s` seconds (the period).
+
+    threshold_s    from when on a duration is bad; only for indicators that need one, and for those always.
+    labels         passed on to whatever reports on the objective.
+    """
+
+    name: str
+    indicator: Indicator
+    target: float
+    window_s: float
+    threshold_s: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.target < 1.0:
+            raise ValueError(f"the target of {self.name!r} must lie between 0 and 1, not at {self.target}")
+        if not 0.0 < self.window_s < inf:
+            raise ValueError(f"the window of {self.name!r} must be positive and finite, not {self.window_s}")
+        if (self.threshold_s is not None) != MEANINGS[self.indicator].thresholded:
+            raise ValueError(f"{self.indicator} {'lacks a' if self.threshold_s is None else 'has no'} threshold: {self.name!r}")
+        if self.threshold_s is not None and not 0.0 < self.threshold_s < inf:
+            raise ValueError(f"the threshold of {self.name!r} must be positive and finite, not {self.threshold_s}")
+
+    @property
+    def budget_exact(self) -> Fraction:
+        """B as a fraction."""
+        return 1 - exact(self.target)
+
+    @property
+    def budget(self) -> float:
+        """B: the share of things that may be bad."""
+        return float(self.budget_exact)
+
+    @property
+    def budget_s(self) -> float:
+        """The budget as time: how long everything may be bad in one period."""
+        return float(self.budget_exact * exact(self.window_s))
+
+    def burn_rate(self, tally: Tally) -> float | None:
+        """E / B in the window of the tally, None when nothing is decided there."""
+        return float(Fraction(tally.bad, tally.decided) / self.budget_exact) if tally.decided else None
+
+    def burn_rate_confidence(self, tally: Tally, confidence: float = CONFIDENCE) -> Bounds:
+        """Between what the true burn rate lies."""
+        low, high = tally.error_ratio_confidence(confidence)
+        return Bounds(low / self.budget, high / self.budget)
+
+    def remaining(self, period: Tally) -> float | None:
+        """The share of the budget that is left after a whole period: 1 untouched, 0 spent, below 0 overspent."""
+        rate = self.burn_rate(period)
+        return None if rate is None else 1.0 - rate
+
+    def exhaustion_s(self, remaining: float | None, burn_rate: float | None) -> float | None:
+        """In how many seconds the budget is spent if it goes on like this: 0 if it is, `inf` if it will never be."""
+        if remaining is None or burn_rate is None:
+            return None
+        if remaining <= 0.0:
+            return 0.0
+        return remaining * self.window_s / burn_rate if burn_rate > 0.0 else inf
+
+
+class Severity(StrEnum):
+    """What an alert asks for: somebody now, or somebody on a working day."""
+
+    PAGE = "page"
+    TICKET = "ticket"
+
+
+class State(StrEnum):
+    """What an alert says. UNKNOWN: nothing was decided in one of its windows."""
+
+    FIRING = "firing"
+    QUIET = "quiet"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class BurnAlert:
+    """Fires when `budget_part` of a period's budget was spent within `long_s`, and the burning goes on."""
+
+    severity: Severity
+    budget_part: float
+    long_s: float
+
+    @property
+    def short_s(self) -> float:
+        """The window that ends the alert when the trouble is over."""
+        return self.long_s / SHORT_WINDOWS_PER_LONG
+
+    def factor(self, objective: Objective) -> float:
+        """The burn rate above which it fires."""
+        return float(self._factor(objective))
+
+    def threshold(self, objective: Objective) -> float:
+        """The error ratio above which it fires; from 1 on it cannot."""
+        return float(self._threshold(objective))
+
+    def can_fire(self, objective: Objective) -> bool:
+        """Whether an outage of everything would be noticed. Not so where the budget is large and the window short."""
+        return self._threshold(objective) < 1
+
+    def state(self, objective: Objective, long: Tally, short: Tally) -> State:
+        """What it says, given both windows."""
+        if not long.decided or not short.decided:
+            return State.UNKNOWN
+        limit = self._threshold(objective)
+        exceeded = all(Fraction(tally.bad, tally.decided) > limit for tally in (long, short))
+        return State.FIRING if exceeded else State.QUIET
+
+    def detection_s(self, objective: Objective, error_ratio: float) -> float:
+        """How long a steady error ratio, after a clean past, takes to cross the long window's threshold; `inf` if never."""
+        limit, ratio = self._threshold(objective), exact(error_ratio)
+        return float(limit * exact(self.long_s) / ratio) if ratio > limit else inf
+
+    def count_min(self, objective: Objective, bad: int = 1) -> int:
+        """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""
+        return floor(bad / self._threshold(objective)) + 1
+
+    def _factor(self, objective: Objective) -> Fraction:
+        return exact(self.budget_part) * exact(objective.window_s) / exact(self.long_s)
+
+    def _threshold(self, objective: Objective) -> Fraction:
+        return self._factor(objective) * objective.budget_exact
+
+
+# The workbook's recommendation, with its tickets in two steps as Sloth and the Kubernetes mixin have them.
+POLICY: Final = (
+    BurnAlert(Severity.PAGE, 0.02, HOUR_S),
+    BurnAlert(Severity.PAGE, 0.05, 6 * HOUR_S),
+    BurnAlert(Severity.TICKET, 0.10, DAY_S),
+    BurnAlert(Severity.TICKET, 0.10, 3 * DAY_S),
+)
+
+
+def windows_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY) -> tuple[float, ...]:
+    """Every window that the objective's budget and alerts look at, from the shortest (5 minutes) to its period."""
+    return tuple(sorted({window for alert in policy for window in (alert.short_s, alert.long_s)} | {objective.window_s}))
+
+
+def count_to_see_budget(objective: Objective) -> int:
+    """How many things a period must hold so that the budget allows for one bad one. With fewer, a single one overspends it."""
+    return ceil(1 / objective.budget_exact)
+
+
+def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, bad: int = 1) -> float:
+    """How many things a second must be counted so that the objective can be judged at all.
+
+    That is, so that `bad` bad ones fire no alert and do not overspend the budget. What decides is the alert with the smallest part
+    of the budget, since its count over its window is bad / (part x period x B) whatever its window: about 70 an hour for 99.9 %
+    over 30 days and 2 %.
+    """
+    alerts = [alert.count_min(objective, bad) / alert.long_s for alert in policy]
+    return max([bad * count_to_see_budget(objective) / objective.window_s, *alerts])
+
+
+def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -> Sequence[float]:
+    """Upper bounds of a histogram that has every threshold among them, ascending, without the infinite one.
+
+    A histogram counts what is at most a bound, so only at a bound does it know how many were good.
+    """
+    bounds = sorted({float(bound) for bound in (*defaults, *thresholds)})
+    if not bounds or bounds[0] <= 0.0 or bounds[-1] == inf or any(bound != bound for bound in bounds):
+        raise ValueError(f"bucket bounds must be positive and finite: {bounds}")
+    return tuple(bounds)

@@ -1,0 +1,152 @@
+"""One event as one JSON object: the table of names on disk, and a decoder fast enough for millions of lines.
+
+The fields of an event on disk are those of its value in `prober.core.events`, so the vocabulary has one definition; the names of the
+events are those of the probe history. Reflection happens once, at import.
+
+A line is decoded twice at most: what `prober.traces.shapes` reads is well-formed, and that is nearly every line. Any other is
+parsed as plain JSON and looked at field by field, to be taken after all or to be refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from math import isfinite
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import orjson
+
+from prober.core.events import EVENT_TYPES as EVENT_TYPES
+from prober.core.events import Event
+from prober.traces.shapes import LineReader, Shape, line_reader, taken
+
+# What the prober itself decides has a least value. What a delivery claims about itself has none: a wrong claim is a finding.
+LEAST: Mapping[str, int] = {"seq": 1, "generation": 0, "seconds": 0, "settle_s": 0, "size": 0}
+UNBOUNDED_EVENTS = frozenset({"delivered"})
+
+# Optional fields that are written only when they say something.
+QUIET_DEFAULTS: Mapping[str, object] = {
+    "publish_time": None,
+    "invoked_t": None,
+    "intended_t": None,
+    "size": 0,
+    "defect": None,
+    "matches_filter": True,
+    "region": "",
+    "max_outstanding_messages": None,
+    "max_outstanding_bytes": None,
+    "lost": False,
+}
+
+WORDS: Mapping[type, str] = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+
+
+class BadEvent(ValueError):
+    """One JSON object is not an event of this format; the text says what is wrong with it and what to do."""
+
+
+def shown(value: object) -> str:
+    """A JSON value as it would stand in the file, cut to 40 characters."""
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def words_for(accepted: tuple[type, ...]) -> str:
+    """What a field takes, in words: "a number or null"."""
+    return " or ".join(WORDS[kind] for kind in accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldForm:
+    """One field on disk: the exact JSON types it takes and the least value that makes sense (None: any)."""
+
+    name: str
+    accepted: tuple[type, ...]
+    least: int | None
+
+    def settled(self, value: Any, event: str) -> object:
+        """The value as the event keeps it: whole numbers become floats where a number is meant. Raises `BadEvent`."""
+        if type(value) is int and int not in self.accepted and float in self.accepted:
+            value = float(value)
+        if type(value) not in self.accepted:
+            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {shown(value)}')
+        if self.least is not None and value < self.least:
+            raise BadEvent(f'"{event}" has {shown(value)} in "{self.name}", which is at least {self.least}')
+        return value
+
+
+class EventForm:
+    """How one kind of event stands on disk.
+
+    name        what it is called there.
+    make        makes it, of the values of its fields.
+    fields      these fields, in that order.
+    defaults    what stands for a field that may be left out.
+    takes       what each field takes, in the terms of `prober.traces.shapes`.
+    """
+
+    __slots__ = ("defaults", "fields", "make", "name", "takes")
+
+    def __init__(self, name: str, event_type: type[Event]) -> None:
+        hints = get_type_hints(event_type)
+        least = {} if name in UNBOUNDED_EVENTS else LEAST
+        self.name = name
+        self.make: Callable[..., Event] = event_type
+        self.fields = tuple(
+            FieldForm(f.name, get_args(hints[f.name]) or (hints[f.name],), least.get(f.name)) for f in fields(event_type)
+        )
+        self.defaults = {f.name: f.default for f in fields(event_type) if f.default is not MISSING}
+        self.takes = {form.name: taken(form.accepted, form.least) for form in self.fields}
+
+    def event(self, row: Mapping[str, object]) -> Event:
+        """The event that a row describes. Raises `BadEvent` if a field is missing, or has a value that it does not take."""
+        missing = [form.name for form in self.fields if form.name not in row]
+        if missing:
+            raise BadEvent(f'"{self.name}" needs the field "{missing[0]}"')
+        return self.make(*[form.settled(row[form.name], self.name) for form in self.fields])
+
+
+FORMS: Mapping[str, EventForm] = {name: EventForm(name, event_type) for name, event_type in EVENT_TYPES.items()}
+FORM_OF: Mapping[type[Event], EventForm] = {event_type: FORMS[name] for name, event_type in EVENT_TYPES.items()}
+
+
+def event_decoder(subscription: str, key: str) -> LineReader:
+    """What makes events of lines; a missing subscription or key is the header's, which are given.
+
+    It raises `BadEvent`, or orjson's JSONDecodeError (both are ValueErrors). Fields that the format does not know are ignored: a newer
+    writer may add some.
+    """
+    home = {"subscription": subscription, "key": key}
+    defaults = {name: form.defaults | home for name, form in FORMS.items()}
+    shapes = [Shape(name, form.make, form.takes, defaults[name]) for name, form in FORMS.items()]
+    return line_reader(shapes, otherwise=lambda line: plain_event(orjson.loads(line), defaults))
+
+
+def plain_event(row: object, defaults: Mapping[str, dict[str, object]]) -> Event:
+    """The event that a JSON value describes; `defaults` stand for missing fields, by event. Raises `BadEvent`."""
+    if not isinstance(row, dict):
+        raise BadEvent(f"every line is one JSON object, not {shown(row)}")
+    name = row.get("event")
+    if not isinstance(name, str):
+        raise BadEvent('an event needs its name, a string in the field "event"')
+    if name not in FORMS:
+        raise BadEvent(f"unknown event {shown(name)}; known are {', '.join(FORMS)}")
+    return FORMS[name].event(defaults[name] | row)
+
+
+def encode_event(event: Event, subscription: str, key: str) -> bytes:
+    """One line without its line end. Subscription and key are left out when they are those given (the header's).
+
+    Raises ValueError for numbers that JSON cannot hold (NaN, infinity).
+    """
+    form = FORM_OF[type(event)]
+    row: dict[str, object] = {"t": event.t, "event": form.name}
+    home = {"subscription": subscription, "key": key}
+    for name in (field.name for field in form.fields):
+        value = getattr(event, name)
+        if isinstance(value, float) and not isfinite(value):
+            raise ValueError(f'"{form.name}" cannot be written: {name} is {value}')
+        if home.get(name) != value and not (name in QUIET_DEFAULTS and value == QUIET_DEFAULTS[name]):
+            row[name] = value
+    return orjson.dumps(row)

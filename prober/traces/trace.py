@@ -1,0 +1,169 @@
+"""Trace files: recorded histories as JSON Lines, a header and then one event per line in recorder order.
+
+The format is described in docs/trace-files.md. Reading streams: memory does not grow with the file. Reading is strict: a file that
+says something the format does not know how to judge is refused at that line, never guessed at.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from math import inf
+from types import TracebackType
+from typing import BinaryIO, Final, Self, cast
+
+import orjson
+
+from prober.core.events import Event
+from prober.traces.codec import encode_event, event_decoder
+from prober.traces.header import TraceHeader, decode_header, encode_header
+
+LINE_BYTES_MAX: Final = 1 << 20  # an event has about 200 bytes; a longer line is no trace file, and must not fill the memory
+FIRST_EVENT_LINE: Final = 2  # event number n stands in line n + 1
+BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hundred than one by one
+
+
+class TraceError(Exception):
+    """A file is not a readable trace. The text is one line: `FILE:LINE: what is wrong and what to do`.
+
+    `line` counts from 1, the header's; it is 0 when the file could not be opened at all, and is then left out of the text.
+    """
+
+    def __init__(self, path: str, line: int, message: str) -> None:
+        super().__init__(f"{path}:{line}: {message}" if line else f"{path}: {message}")
+        self.path = path
+        self.line = line
+        self.message = message
+
+
+class TraceReader:
+    """An opened trace: its header, already read and checked, and its events, read once and in order.
+
+    Iterating raises `TraceError` at the first bad line; the events before it have been given out by then. As a context manager it
+    closes the file.
+    """
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        self.path = path
+        self._stream = stream
+        self._last_line_is_whole = True
+        self._blocks = self._read_blocks()
+        self.header = self._read_header()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._stream.close()
+
+    def _read_header(self) -> TraceHeader:
+        for number, (line, *others) in self._blocks:
+            self._blocks = chain([(FIRST_EVENT_LINE, others)], self._blocks)
+            try:
+                return decode_header(line)
+            except ValueError as wrong:
+                raise self._error(number, wrong, line) from wrong
+        raise TraceError(self.path, 1, "the file is empty; the first line must be a header")
+
+    def __iter__(self) -> Iterator[Event]:
+        decode = event_decoder(self.header.subscription, self.header.key)
+        latest = -inf
+        for first, lines in self._blocks:
+            for number, line in enumerate(lines, first):
+                try:
+                    event = decode(line)
+                except ValueError as wrong:
+                    raise self._error(number, wrong, line) from wrong
+                if event.t < latest:
+                    raise TraceError(
+                        self.path, number, f"time runs backwards, from {latest!r} to {event.t!r}; write events in recorder order"
+                    )
+                latest = event.t
+                yield event
+
+    def _read_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Lines without their line ends, as many as come at once, with the number of the first of them."""
+        # A whole read would wait for a slow pipe, and lose what stands before the place where a compressed file is broken.
+        read: Callable[[int], bytes] = getattr(self._stream, "read1", self._stream.read)
+        number, rest = 1, b""
+        try:
+            while block := read(BLOCK_BYTES):
+                *lines, rest = (rest + block).split(b"\n")
+                if len(lines[0] if lines else rest) > LINE_BYTES_MAX:
+                    raise TraceError(self.path, number, f"the line is longer than {LINE_BYTES_MAX:,} bytes; is this a trace file?")
+                if lines:
+                    yield number, lines
+                    number += len(lines)
+        except (OSError, EOFError, zlib.error) as broken:
+            raise TraceError(self.path, number, f"cannot be read on: {broken}; copy the file again") from broken
+        if rest:
+            self._last_line_is_whole = False
+            yield number, [rest]
+
+    def _error(self, number: int, wrong: ValueError, line: bytes) -> TraceError:
+        if not isinstance(wrong, orjson.JSONDecodeError):
+            return TraceError(self.path, number, str(wrong))
+        return TraceError(self.path, number, _why_not_json(wrong, line, whole=self._last_line_is_whole))
+
+
+def _why_not_json(wrong: orjson.JSONDecodeError, line: bytes, *, whole: bool) -> str:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as undecodable:
+        return f"not UTF-8 at byte {undecodable.start + 1} of the line; write the file as UTF-8"
+    if not line.strip():
+        return "an empty line; remove it (every line is one JSON object)"
+    cut_short = "" if whole else "; the last line may have been cut short"
+    return f"not JSON at column {wrong.pos + 1}: {wrong.msg}{cut_short}"
+
+
+def open_trace(path: str) -> BinaryIO:
+    """Open a trace file for reading; a name that ends in .gz is decompressed. Raises `TraceError` if that is impossible."""
+    try:
+        return cast(BinaryIO, gzip.open(path)) if path.endswith(".gz") else open(path, "rb")
+    except OSError as impossible:
+        raise TraceError(
+            path, 0, f"cannot be opened: {impossible.strerror or impossible}; check the path and its permissions"
+        ) from None
+
+
+def read_trace(source: str | os.PathLike[str] | BinaryIO, path: str | None = None) -> TraceReader:
+    """The header and the events of a trace file, or of an open binary stream (`path` is then its name in error messages).
+
+    Raises `TraceError` if it cannot be opened or its header is bad. Memory is bounded by one line, or by as many as are read at once.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return TraceReader(source, path or str(getattr(source, "name", "<stream>")))
+    stream = open_trace(os.fspath(source))
+    try:
+        return TraceReader(stream, os.fspath(source))
+    except TraceError:
+        stream.close()
+        raise
+
+
+def write_lines(stream: BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
+    """Write a trace to an open binary stream; returns the number of events. Reading it gives the same header and events.
+
+    Raises ValueError for what could not be read again: time running backwards, NaN, infinity.
+    """
+    stream.write(encode_header(header) + b"\n")
+    latest = -inf
+    count = 0
+    for count, event in enumerate(events, 1):
+        if event.t < latest:
+            raise ValueError(f"time runs backwards at event {count}: {latest!r}, then {event.t!r}")
+        latest = event.t
+        stream.write(encode_event(event, header.subscription, header.key) + b"\n")
+    return count
+
+
+def write_trace(target: str | os.PathLike[str] | BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
+    """`write_lines` to a file of that name or to an open binary stream."""
+    if not isinstance(target, (str, os.PathLike)):
+        return write_lines(target, header, events)
+    with open(target, "wb") as stream:
+        return write_lines(stream, header, events)

@@ -1,0 +1,53 @@
+"""Dossiers: what is collected around a finding is bounded, and shown even if it proves nothing by itself."""
+
+from __future__ import annotations
+
+from prober.core.events import Opened
+from prober.core.findings import Finding, Kind, Status
+from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, dossier
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import Made, judge
+from tests.notation import history
+
+
+def made(*witnesses: int, after: int, key: str = "k") -> Made:
+    return Made(Finding(Kind.ORDER_GAP, Status.VIOLATION, "s", key, 1.0, witnesses, {"seq": 3}), after)
+
+
+def test_an_excerpt_is_bounded_and_keeps_its_witnesses() -> None:
+    events = history(" ".join(f"A<{n}@{n}" for n in range(1, 10_001)))
+    (excerpt,) = collect(lambda: events, [made(2, 9_000, after=9_500)])
+    numbers = [number for number, _ in excerpt.events()]
+    assert numbers == [1, 2, *range(9_501 - EXCERPT_EVENTS_MAX, 9_501)]
+    assert isinstance(excerpt.events()[0][1], Opened)
+
+
+def test_an_excerpt_holds_one_key_and_what_concerns_all() -> None:
+    events = history("P1,2 A<1@1") + history("P1 A<1@1 seek 60@2", key="k2")
+    one, other = collect(lambda: events, [made(1, after=100), made(1, after=100, key="k2")])
+    assert {getattr(event, "key", None) for _, event in one.events()} == {"k", None}
+    assert {getattr(event, "key", None) for _, event in other.events()} == {"k2", None}
+
+
+def test_an_excerpt_holds_what_happened_to_the_key_on_other_subscriptions() -> None:
+    """What one subscription is owed can depend on what was delivered before it showed itself."""
+    events = history("A<1@1") + history("B<1@1", subscription="s2")
+    (excerpt,) = collect(lambda: events, [made(1, after=100)])
+    assert [event for _, event in excerpt.events()] == events
+
+
+def test_a_subscription_that_shows_itself_late_is_judged_as_it_was() -> None:
+    """It is owed what is not delivered elsewhere by then; known from the start, it would be owed everything."""
+    events = history("P1,2,3 A<1@1 A<3@2") + history("B<3@3 end @500", subscription="s2")
+    header = TraceHeader("s", "k")
+    found = [one for one in judge("f", header, events).findings if one.finding.subscription == "s2"]
+    assert found
+    assert all(dossier(excerpt, header).lines for excerpt in collect(lambda: events, found))
+
+
+def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
+    (excerpt,) = collect(lambda: history("P1,2 A<1@1 A<2@2"), [made(6, after=7)])
+    shown = dossier(excerpt, TraceHeader("s", "k"))
+    assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
+    assert shown.lines == ()
+    assert "X <-- decides" in shown.diagram

@@ -1,0 +1,111 @@
+"""What a run does and sees becomes events that hold everything the checker needs to know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from prober.brokers.base import Confirmed, Flow, Outgoing, Received
+from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
+from prober.core.rules import Rules
+from prober.probes.context import Decide, Place, Stage
+from prober.probes.payload import Stamp
+from prober.runs.recorder import Recording
+
+SUBSCRIPTION = "projects/p/subscriptions/s"
+PUBLISHED_AT = 1_767_323_045_123_456_789
+
+
+class Topic:
+    """A broker that stores nothing and confirms everything."""
+
+    def publisher(self, topic: str) -> Topic:
+        return self
+
+    async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Confirmed]:
+        return [Confirmed(f"m{number}") for number, _ in enumerate(messages, 1)]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Channel:
+    """A session that takes every answer."""
+
+    name: str
+    flow: Flow | None
+    subscriber: str = "one"
+
+    def ack(self, received: Received) -> None:
+        """Sends nothing."""
+
+    def nack(self, received: Received) -> None:
+        """Sends nothing."""
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Sends nothing."""
+
+    def let_expire(self, received: Received) -> None:
+        """Does nothing."""
+
+
+def recording() -> Recording:
+    return Recording({SUBSCRIPTION: Rules()}, lambda: 1.0)
+
+
+def stage_on(recorded: Recording, region: str = "") -> Stage:
+    broker: Any = Topic()
+    return Stage(broker, Place("projects/p/topics/t", SUBSCRIPTION, 10, 1.0, region), recorded, "e", seed=0)
+
+
+def acknowledge(delivery: Any) -> None:
+    delivery.ack()
+
+
+def told(*sessions: Channel, decide: Decide = acknowledge, lost: bool = False) -> list[Event]:
+    """What is recorded when each session opens, brings a message and ends."""
+    recorded = recording()
+    tap = stage_on(recorded).tap(decide)
+    for session in sessions:
+        tap.opened(session, None)
+        if not lost:
+            tap.received(session, Received("m1", "a1", "k", b"x", Stamp("e", 1, 0).attributes("k", b"x"), 0, PUBLISHED_AT))
+        tap.closed(session, "over", lost=lost)
+    return recorded.events
+
+
+@pytest.mark.parametrize("region", ["", "europe-west1"])
+def test_a_publish_says_its_region_as_far_as_it_is_known(region: str) -> None:
+    recorded = recording()
+    asyncio.run(stage_on(recorded, region).publish("k", 1))
+    invoked, published = recorded.events
+    assert isinstance(invoked, PublishInvoked)
+    assert (invoked.region, invoked.size) == (region, 64)
+    assert isinstance(published, Published)
+
+
+def test_a_delivery_says_when_the_message_was_stored() -> None:
+    _, delivered, acked, closed = told(Channel("A", Flow()))
+    assert delivered == Delivered(1.0, SUBSCRIPTION, "k", "A", "e", 1, "m1", publish_time=PUBLISHED_AT)
+    assert acked == Acked(1.0, SUBSCRIPTION, "k", "A", "m1")
+    assert closed == Closed(1.0, SUBSCRIPTION, "A", lost=False)
+
+
+def test_a_stream_says_how_much_may_be_outstanding_and_a_pull_does_not() -> None:
+    opened = [event for event in told(Channel("A", Flow(7, 800)), Channel("b", None)) if isinstance(event, Opened)]
+    assert opened == [
+        Opened(1.0, SUBSCRIPTION, "A", "one", max_outstanding_messages=7, max_outstanding_bytes=800),
+        Opened(1.0, SUBSCRIPTION, "b", "one"),
+    ]
+
+
+def test_a_pull_without_its_answer_is_lost() -> None:
+    assert told(Channel("b", None), lost=True) == [
+        Opened(1.0, SUBSCRIPTION, "b", "one"),
+        Closed(1.0, SUBSCRIPTION, "b", lost=True),
+    ]

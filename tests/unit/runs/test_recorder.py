@@ -1,0 +1,150 @@
+"""Recording: judged as it comes, and no longer once our own silence could be taken for the service's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from prober.core.events import Delivered, Ended, Event
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.core.verifier import Verifier
+from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
+from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
+from tests.notation import history
+
+SKIP = "P1,2,3 A<1@1 A<3@2"
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.t = 0.0
+
+    def __call__(self) -> float:
+        return self.t
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def recording(clock: Clock) -> Recording:
+    return Recording({"s": Rules()}, clock)
+
+
+def record(recording: Recording, clock: Clock, line: str, *, beating: bool = True) -> None:
+    for event in history(line):
+        while beating and clock.t + BEAT_S < event.t:
+            clock.t += BEAT_S
+            recording.beat()
+        clock.t = event.t
+        recording.record(event)
+
+
+def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> None:
+    told: list[tuple[Event, list[Finding]]] = []
+    recording.listen(lambda event, findings: told.append((event, list(findings))))
+    record(recording, clock, SKIP)
+    assert [event for event, _ in told] == recording.events == history(SKIP)
+    assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
+    assert recording.tally.failed
+
+
+def test_after_the_end_nothing_is_recorded(recording: Recording, clock: Clock) -> None:
+    recording.finish()
+    record(recording, clock, SKIP)
+    assert recording.events == []
+
+
+@pytest.mark.parametrize(("stood_s", "judged"), [(STANDSTILL_MAX_S, True), (STANDSTILL_MAX_S + 0.1, False)])
+def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock, stood_s: float, judged: bool) -> None:
+    recording.beat()
+    clock.t += BEAT_S + stood_s
+    recording.beat()
+    recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
+    assert bool(recording.counters) is judged
+    assert ("stood still for 2.1 s" in recording.unjudged_because) is not judged
+
+
+@pytest.mark.parametrize(("silent_s", "judged"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
+def test_what_comes_while_the_target_is_silent_is_not_judged(
+    recording: Recording, clock: Clock, silent_s: float, judged: bool
+) -> None:
+    recording.heard()
+    clock.t += SOUNDING_S + silent_s
+    recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
+    recording.heard()
+    assert bool(recording.counters) is judged
+    assert ("no answer came from the target for 2.1 s" in recording.unjudged_because) is not judged
+
+
+def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
+    """Otherwise a run would wait for what the target owes until the end."""
+    recording.heard()
+    while clock.t < SOUNDING_S + ANSWER_MAX_S:
+        assert not recording.unjudged_because
+        recording.beat()
+        clock.t += BEAT_S
+    clock.t += BEAT_S
+    recording.beat()
+    assert recording.unjudged_because
+
+
+def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
+    recording.heard()
+    recording.beat()
+    clock.t = 1000.0
+    recording.heard()
+    assert "the prober itself stood still" in recording.unjudged_because
+
+
+def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
+    assert SOUNDING_S + 2 * ANSWER_MAX_S <= DELIVERY_DELAY_MAX_S
+    assert min(DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S) > BEAT_S + STANDSTILL_MAX_S
+
+
+def test_an_event_notices_a_standstill_before_the_next_beat(recording: Recording, clock: Clock) -> None:
+    """Otherwise deadlines would seem to have passed while nobody looked."""
+    record(recording, clock, "P1 open A of client A@0")
+    recording.beat()
+    clock.t = 1000.0
+    recording.record(Ended(clock.t, drained=True))
+    assert list(recording.finish()) == []
+    assert recording.unjudged_because
+
+
+def test_a_beat_says_how_late_it_is(recording: Recording, clock: Clock) -> None:
+    assert recording.beat() == 0.0
+    clock.t = BEAT_S + 0.5
+    assert recording.beat() == pytest.approx(0.5)
+
+
+def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
+    recording: Recording, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Iterable[Finding]:
+        raise ZeroDivisionError
+
+    record(recording, clock, "P1")
+    monkeypatch.setattr(Verifier, "observe", broken)
+    record(recording, clock, "A<1@1 A ack 1@1.5")
+    assert "the checker failed at event 3" in recording.unjudged_because
+    assert len(recording.events) == 5
+    assert [type(fault) for fault in recording.faults] == [ZeroDivisionError]
+    assert list(recording.finish()) == []
+
+
+def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: Recording, clock: Clock) -> None:
+    def broken(_event: Event, _findings: Iterable[Finding]) -> None:
+        raise KeyError("ours")
+
+    recording.listen(broken)
+    record(recording, clock, SKIP)
+    assert len(recording.faults) == 1
+    assert recording.tally.failed
+    assert not recording.unjudged_because

@@ -1,0 +1,168 @@
+"""Where runs take place: made when needed, renewed when old and empty, swept when nobody can be using it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from prober.brokers.base import Operation, SubscriptionSettings, TopicSettings
+from prober.core.rules import Rules
+from prober.errors import BrokerUnavailable, NotOurs
+from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Ground, sweep
+from prober.runs.target import Target
+from tests.notation import history
+
+TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0, message_retention_s=86_400.0), publish_region="europe-west1")
+
+
+@dataclass
+class Service:
+    """A control plane in memory, and what was done with it."""
+
+    there: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    made: list[SubscriptionSettings] = field(default_factory=list)
+    error: Exception | None = None
+
+    async def create_topic(self, topic: str, settings: TopicSettings) -> None:
+        await self._create(topic, settings.labels)
+
+    async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
+        self.made.append(settings)
+        await self._create(subscription, settings.labels)
+
+    async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
+        self.calls.append(f"delete {name}")
+        if self.error is not None:
+            raise self.error
+        return labels == OURS and self.there.pop(name, None) is not None
+
+    async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
+        return [name for name, carried in self.there.items() if name.startswith(f"{project}/") and carried == labels]
+
+    async def reach(self, subscription: str) -> None:
+        raise NotImplementedError
+
+    async def seek(self, subscription: str, to_time: float) -> None:
+        raise NotImplementedError
+
+    async def _create(self, name: str, labels: Mapping[str, str]) -> None:
+        self.calls.append(f"create {name}")
+        if self.error is not None:
+            raise self.error
+        self.there[name] = labels
+
+
+class World:
+    """A ground, the service that it is on, and a clock."""
+
+    def __init__(self, *, lasting: bool = True) -> None:
+        self.now = 1_700_000_000.0
+        self.service = Service()
+        self.timed: list[Operation] = []
+        self.ground = Ground(
+            TARGET, "me-here", lasting=lasting, administered=lambda operation, _: self.timed.append(operation), now=lambda: self.now
+        )
+
+    def run(self, *, passed: bool = True, line: str = "P1 A<1@1 A ack 1@2") -> list[str]:
+        """One run; the calls that it made."""
+        self.service.calls.clear()
+
+        async def run() -> None:
+            async with self.ground.prepared(self.service):
+                for event in history(line):
+                    self.ground.ledger.listen(event)
+
+        asyncio.run(run())
+        self.ground.run_ended(passed=passed)
+        return [call.split()[0] for call in self.service.calls]
+
+
+def test_a_place_is_made_once_and_used_again() -> None:
+    world = World()
+    place = world.ground.place
+    assert world.run() == ["create", "create"]
+    assert world.run() == []
+    assert world.ground.place == place
+    assert world.service.there == {place.topic: OURS, place.subscription: OURS}
+    assert world.timed == [Operation.CREATE_TOPIC, Operation.CREATE_SUBSCRIPTION]
+
+
+def test_a_subscription_is_made_as_the_bounds_say() -> None:
+    world = World()
+    world.run()
+    (made,) = world.service.made
+    assert (made.ordering, made.ack_deadline_s, made.message_retention_s) == (True, 10, 86_400.0)
+    assert (made.exactly_once, made.dead_letter_topic, made.retry_maximum_backoff_s) == (False, "", None)
+    assert world.ground.place.region == "europe-west1"
+
+
+def test_two_grounds_of_one_name_are_two_places() -> None:
+    assert World().ground.place != World().ground.place
+
+
+def test_after_a_run_that_did_not_pass_it_is_looked_at_again() -> None:
+    world = World()
+    world.run(passed=False)
+    assert world.run() == ["create", "create"]
+
+
+def test_what_does_not_last_is_deleted_after_the_run() -> None:
+    world = World(lasting=False)
+    assert world.run() == ["create", "create", "delete", "delete"]
+    assert world.service.there == {}
+
+
+@pytest.mark.parametrize(
+    ("age_s", "passed", "line", "moves"),
+    [
+        (RENEWED_AFTER_S + 1, True, "P1 A<1@1 A ack 1@2", True),
+        (RENEWED_AFTER_S - 1, True, "P1 A<1@1 A ack 1@2", False),
+        (RENEWED_AFTER_S + 1, False, "P1 A<1@1 A ack 1@2", False),
+        (RENEWED_AFTER_S + 1, True, "P1 A<1@1", False),
+    ],
+)
+def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: bool, line: str, moves: bool) -> None:
+    world = World()
+    old = world.ground.place
+    world.now += age_s
+    world.run(passed=passed, line=line)
+    assert (world.ground.place != old) is moves
+    if moves:
+        assert world.run() == ["create", "create", "delete", "delete"]
+        assert set(world.service.there) == {world.ground.place.topic, world.ground.place.subscription}
+
+
+def test_what_is_not_ours_is_left_for_another_name() -> None:
+    world = World()
+    place = world.ground.place
+    world.service.error = NotOurs("taken")
+    with pytest.raises(NotOurs):
+        world.run()
+    assert world.ground.place != place
+
+
+def test_leaving_gives_up_when_nobody_answers() -> None:
+    world = World()
+    world.run()
+    world.service.error = BrokerUnavailable("gone")
+    asyncio.run(world.ground.leave(world.service))
+
+
+def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
+    world = World()
+    world.run()
+    place, service = world.ground.place, world.service
+    service.there |= {
+        "projects/p/topics/okp-somebody-else": OURS,
+        "projects/p/topics/orders": OURS,
+        "projects/p/topics/okp-x-00000001-abcdef": {"managed-by": "terraform"},
+        "projects/q/topics/okp-x-00000001-abcdef": OURS,
+    }
+    others = set(service.there) - {place.topic, place.subscription}
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == 0
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == 2
+    assert set(service.there) == others

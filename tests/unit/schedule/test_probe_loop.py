@@ -1,0 +1,79 @@
+"""What is told of the runs of a site, from the first one on."""
+
+from __future__ import annotations
+
+from prober.schedule.assignments import NO_MORE, UNDER_WAY
+from prober.sinks.live.snapshot import RunOrdered
+from tests.unit.probing import Work, until
+
+
+def test_a_site_names_what_is_probed_there_before_the_first_run() -> None:
+    work = Work()
+
+    async def scenario() -> None:
+        site = work.shown.site
+        assert "/topics/okp-me-embedded-ordering-wire-" in site.topic
+        assert site.subscription == site.topic.replace("/topics/", "/subscriptions/")
+
+    work.run(scenario())
+
+
+def test_a_site_names_what_its_run_uses() -> None:
+    work = Work()
+
+    async def scenario() -> None:
+        await until(lambda: work.admin.asked)
+        assert [work.shown.site.topic] == work.admin.asked
+        await work.first_run()
+        (result,) = work.told
+        assert (work.shown.site.topic, work.shown.site.subscription) == (result.topic, result.subscription)
+
+    work.run(scenario())
+
+
+class TestMaintenance:
+    def test_a_run_that_ends_under_it_is_over_and_does_not_count(self) -> None:
+        work = Work()
+
+        async def scenario() -> None:
+            await until(lambda: work.shown.running_since is not None)
+            work.maintenance = "moving house"
+            work.admin.may_go_on.set()
+            await until(lambda: work.shown.maintenance == "moving house")
+            assert (work.shown.running_since, work.shown.last_run, work.told) == (None, None, [])
+
+        work.run(scenario())
+
+    def test_no_run_is_begun_under_it(self) -> None:
+        work = Work()
+
+        async def scenario() -> None:
+            await work.first_run()
+            work.maintenance = "moving house"
+            assert work.roster.run_now(work.key) == RunOrdered(None, "under maintenance: moving house")
+            work.maintenance = ""
+            assert work.roster.run_now(work.key) == RunOrdered(None, "under maintenance")
+            assert len(work.admin.asked) == 1
+
+        work.run(scenario())
+
+
+class TestRunNow:
+    def test_the_run_that_begins_has_the_id_that_is_answered(self) -> None:
+        work = Work()
+
+        async def scenario() -> None:
+            await work.first_run()
+            ordered = work.roster.run_now(work.key)
+            assert work.roster.run_now(work.key) == RunOrdered(None, UNDER_WAY)
+            work.admin.may_go_on.set()
+            await until(lambda: len(work.told) == 2)
+            assert (ordered.run_id, ordered.reason) == (work.told[1].run_id, "")
+            assert work.told[0].run_id != work.told[1].run_id
+
+        work.run(scenario())
+
+    def test_none_begins_before_the_schedule(self) -> None:
+        work = Work()
+        work.roster.take(work.name)
+        assert work.roster.run_now(work.key) == RunOrdered(None, NO_MORE)

@@ -1,0 +1,220 @@
+"""How probers divide the sites: whose each is, what happens when one comes, goes, is killed, or cannot ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import ColumnElement, Double, literal
+
+from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, Sharing, shares
+from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.leases import Leases
+from prober.sinks.status.store import StatusStore
+
+SITES = tuple(f"t/{probe}/wire/{part}" for probe in ("ordering", "redelivery", "affinity") for part in range(4))
+NAMES = st.sets(st.text("abcdef-0123", min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+class TestShares:
+    @given(NAMES, NAMES)
+    def test_every_site_has_one_owner_and_nobody_has_too_much(self, sites: set[str], members: set[str]) -> None:
+        whose = shares(sites, members)
+        assert whose.keys() == sites
+        assert set(whose.values()) <= members
+        most = max(list(whose.values()).count(member) for member in members)
+        assert most <= -(-len(sites) // len(members))
+
+    @given(NAMES, NAMES)
+    def test_the_order_does_not_matter(self, sites: set[str], members: set[str]) -> None:
+        assert shares(sorted(sites), sorted(members)) == shares(sorted(sites, reverse=True), sorted(members, reverse=True))
+
+    def test_few_move_when_one_leaves(self) -> None:
+        sites = [f"site-{number}" for number in range(60)]
+        before, after = shares(sites, {"a", "b", "c", "d"}), shares(sites, {"a", "b", "c"})
+        moved = sum(before[site] != after[site] for site in sites if before[site] != "d")
+        assert moved <= len(sites) // 4
+
+
+@dataclass
+class Time:
+    """The database's time, which a test moves."""
+
+    at: float = 1_000.0
+
+    def now(self) -> ColumnElement[float]:
+        return literal(self.at, Double)
+
+
+class Cut(Leases):
+    """Leases of a store that can be out of reach."""
+
+    out_of_reach = False
+
+    def take(self, names: object) -> set[str]:
+        if self.out_of_reach:
+            raise StoreUnavailable("nobody answers")
+        return super().take(names)  # type: ignore[arg-type]
+
+
+@dataclass
+class Member:
+    """A prober that takes part, and what it works at. A hand-over waits while `busy`."""
+
+    name: str
+    database: Database
+    time: Time
+    working: set[str] = field(default_factory=set)
+    busy: asyncio.Event = field(default_factory=asyncio.Event)
+    faults: list[Exception] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.busy.set()
+        self.leases = Cut(self.database, "group", self.name, LEASE_S, self.time.now)
+        self.sharing = Sharing(
+            SITES, self.leases, self.name, self.working.add, self.give, self.faults.append, clock=lambda: self.time.at
+        )
+
+    async def give(self, site: str) -> None:
+        await self.busy.wait()
+        self.working.remove(site)
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[Callable[[str], Member]]:
+    database, time = Database(f"sqlite:///{tmp_path}/status.db"), Time()
+    StatusStore(database).prepare()
+    yield lambda name: Member(name, database, time)
+    database.close()
+
+
+async def rounds(*members: Member, count: int = 3) -> None:
+    """Each asks so often, a second apart; never do two of them work at one site."""
+    for _ in range(count):
+        for member in members:
+            await member.sharing.tick()
+            while member.sharing._giving and member.busy.is_set():
+                await asyncio.sleep(0)
+            working = [site for one in members for site in one.working]
+            assert len(working) == len(set(working))
+        members[0].time.at += 1.0
+
+
+class TestSharing:
+    def test_one_alone_does_everything(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            await rounds(one, count=1)
+            assert one.working == set(SITES)
+
+        asyncio.run(scenario())
+
+    def test_one_that_comes_gets_its_share_and_one_that_leaves_gives_it_back(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b, c = members("a"), members("b"), members("c")
+            await rounds(a)
+            await rounds(a, b, c)
+            assert sorted(len(one.working) for one in (a, b, c)) == [4, 4, 4]
+            await b.sharing.leave()
+            b.working.clear()
+            await rounds(a, c)
+            assert a.working | c.working == set(SITES)
+
+        asyncio.run(scenario())
+
+    def test_one_that_is_killed_is_replaced_when_its_leases_have_ended(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await rounds(a, b)
+            killed = set(b.working)
+            await rounds(a, count=int(LEASE_S) - 1)
+            assert not a.working & killed
+            await rounds(a)
+            assert a.working == set(SITES)
+
+        asyncio.run(scenario())
+
+    def test_a_site_is_handed_over_when_its_run_has_ended(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await rounds(a)
+            a.busy.clear()
+            await rounds(a, b, count=30)
+            assert (a.working, b.working) == (set(SITES), set())
+            a.busy.set()
+            await asyncio.sleep(0)
+            await rounds(a, b)
+            assert len(a.working) == len(b.working) == len(SITES) // 2
+
+        asyncio.run(scenario())
+
+    def test_while_the_store_is_out_of_reach_everybody_goes_on(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await rounds(a, b)
+            before = set(a.working), set(b.working)
+            a.leases.out_of_reach = b.leases.out_of_reach = True
+            await rounds(a, b, count=100)
+            assert (a.working, b.working) == before
+            assert a.sharing.error == "nobody answers"
+            a.leases.out_of_reach = b.leases.out_of_reach = False
+            await rounds(a, b)
+            assert (a.working, b.working, a.sharing.error) == (*before, "")
+
+        asyncio.run(scenario())
+
+    def test_one_that_was_cut_off_gives_up_what_others_have_taken(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await rounds(a, b)
+            lost = set(b.working)
+            b.leases.out_of_reach = True
+            await rounds(a, count=2 * int(LEASE_S))
+            assert a.working == set(SITES)
+            assert b.working == lost
+            b.leases.out_of_reach = False
+            await b.sharing.tick()
+            await asyncio.sleep(0)
+            await rounds(a, b)
+            assert len(a.working) == len(b.working) == len(SITES) // 2
+
+        asyncio.run(scenario())
+
+    def test_one_that_could_never_ask_begins_with_everything_after_a_while(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            one.leases.out_of_reach = True
+            await rounds(one, count=int(ALONE_AFTER_S))
+            assert one.working == set()
+            await rounds(one, count=1)
+            assert one.working == set(SITES)
+
+        asyncio.run(scenario())
+
+
+class TestLeases:
+    def test_a_lease_has_one_holder_at_a_time(self, members: Callable[[str], Member]) -> None:
+        a, b = members("a"), members("b")
+        assert a.leases.take({"x", "y"}) == {"x", "y"}
+        assert b.leases.take({"y", "z"}) == {"z"}
+        b.leases.release({"x", "z"})
+        assert a.leases.take({"x", "z"}) == {"x", "z"}
+
+    def test_only_present_holders_are_listed(self, members: Callable[[str], Member]) -> None:
+        a, b = members("a"), members("b")
+        a.leases.take({f"{PRESENT}a"})
+        a.time.at += LEASE_S + 1.0
+        b.time.at = a.time.at
+        b.leases.take({f"{PRESENT}b", f"{SITE}s"})
+        assert b.leases.holders(PRESENT) == {"b"}
+
+    def test_groups_know_nothing_of_each_other(self, members: Callable[[str], Member]) -> None:
+        a = members("a")
+        other = Leases(a.database, "other", "b", LEASE_S, a.time.now)
+        assert a.leases.take({"x"}) == other.take({"x"}) == {"x"}
+        assert a.leases.holders("x") == {"a"}

@@ -1,0 +1,312 @@
+"""The board: verdicts newest first, unknown when runs stay away, bounded memory, and objectives that never call nothing good."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.verdict import Verdict
+from prober.evidence.explain import explain
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import FindingCount, Site, SiteSnapshot, SkippedRun
+from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, Board
+from prober.slo.budgets import SloSnapshot
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.slo.proportions import Bounds, interval
+from prober.traces.judgement import Made
+
+PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+START = 1000.0
+WIRE = Site("europe", "ordering", "wire", interval_s=10.0)
+LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
+OTHER = Site("us", "redelivery", "wire", interval_s=10.0)
+ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
+REDELIVERY = Objective("redelivery", Indicator.REDELIVERY, 0.99, 30 * DAY_S)
+FAST = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
+
+
+def board(*sites: Site, objectives: tuple[Objective, ...] = ()) -> Board:
+    return Board(sites or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
+
+
+def end(
+    told: Board, verdict: Verdict, at: float, site: Site = WIRE, *, made: tuple[Made, ...] = (), name: str = "", **more: object
+) -> RunResult:
+    """A run of two seconds ends."""
+    counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
+    values = {"reason": "", "started_at": at - 2.0, "duration_s": 2.0, "findings": made, "counts": counts} | more
+    result = RunResult(name or f"run-{at:g}", site.probe, site.target, site.vantage, verdict, **values)  # type: ignore[arg-type]
+    told.ended(site, result, at)
+    return result
+
+
+def finding(seq: int, status: Status = Status.LIVENESS) -> Made:
+    facts: Facts = {"seqs": (seq,), "count": 1, "since_t": 1.0}
+    return Made(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
+
+
+def only(told: Board, now: float) -> SiteSnapshot:
+    (site,) = told.snapshot(now).sites
+    return site
+
+
+def slo(told: Board) -> SloSnapshot:
+    (found,) = told.snapshot(START).slos
+    return found
+
+
+class TestVerdict:
+    def test_nothing_is_known_before_the_first_run_ends(self) -> None:
+        told = board()
+        told.started(WIRE, START + 1)
+        site = only(told, START + 2)
+        assert (site.verdict, site.standing, site.since, site.last_run, site.last_pass_at) == (None, UNKNOWN, None, None, None)
+        assert site.running_since == START + 1
+        assert told.snapshot(START + 2).verdict is UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("verdicts", "overall"),
+        [
+            ((PASS, PASS, PASS), PASS),
+            ((PASS, UNKNOWN, PASS), UNKNOWN),
+            ((UNKNOWN, FAIL, PASS), FAIL),
+            ((PASS, PASS, None), UNKNOWN),
+            ((FAIL, None, None), FAIL),
+        ],
+    )
+    def test_the_worst_site_decides(self, verdicts: tuple[Verdict | None, ...], overall: Verdict) -> None:
+        sites = (WIRE, LIBRARY, OTHER)
+        told = board(*sites)
+        for site, verdict in zip(sites, verdicts, strict=True):
+            if verdict is not None:
+                end(told, verdict, START + 5, site)
+        assert told.snapshot(START + 6).verdict is overall
+
+    def test_of_nothing_nothing_is_known(self) -> None:
+        told = Board((), version="1", instance="i", started_at=START)
+        assert told.snapshot(START).verdict is UNKNOWN
+
+    def test_the_newest_run_counts_and_since_is_when_the_verdict_changed(self) -> None:
+        told = board()
+        end(told, FAIL, START + 10, reason="STUCK")
+        end(told, PASS, START + 20)
+        told.started(WIRE, START + 28)
+        end(told, PASS, START + 30)
+        site = only(told, START + 31)
+        assert (site.verdict, site.standing, site.since, site.last_pass_at) == (PASS, PASS, START + 20, START + 30)
+        assert site.runs == {PASS: 2, FAIL: 1, UNKNOWN: 0}
+        assert site.running_since is None
+
+    def test_overall_since_is_when_it_was_first_seen(self) -> None:
+        told = board(WIRE, LIBRARY)
+        assert told.snapshot(START + 1).since == START
+        end(told, PASS, START + 5)
+        end(told, PASS, START + 6, LIBRARY)
+        assert told.snapshot(START + 7).since == START + 6
+        end(told, FAIL, START + 15)
+        end(told, FAIL, START + 16, LIBRARY)
+        end(told, PASS, START + 25)
+        assert told.snapshot(START + 26).since == START + 15
+
+    def test_the_last_run_is_told_in_full(self) -> None:
+        told = board()
+        made = (finding(1), finding(2), finding(3, Status.INDETERMINATE))
+        result = end(
+            told, FAIL, START + 10, made=made, seed=7, topic="t", subscription="s", counters={"rewinds": 3}, reason="STUCK"
+        )
+        last = only(told, START + 11).last_run
+        assert last is not None
+        assert (last.run_id, last.reason, last.started_at, last.duration_s) == (result.run_id, "STUCK", START + 8, 2.0)
+        assert (last.seed, last.topic, last.subscription, last.counters) == (7, "t", "s", {"rewinds": 3})
+        assert last.findings == (FindingCount(Kind.STUCK, Status.LIVENESS, 2), FindingCount(Kind.STUCK, Status.INDETERMINATE, 1))
+
+
+class TestOverdue:
+    """No run ended for three intervals and the time of the longest run: 3 x 10 s + 2 s."""
+
+    def test_a_pass_that_is_not_renewed_becomes_unknown(self) -> None:
+        told = board()
+        end(told, PASS, START + 10)
+        assert (only(told, START + 42).standing, only(told, START + 42).overdue_s) == (PASS, None)
+        late = only(told, START + 43)
+        assert (late.verdict, late.standing, late.overdue_s) == (PASS, UNKNOWN, 1.0)
+        assert told.snapshot(START + 43).verdict is UNKNOWN
+
+    def test_a_fail_stays_one(self) -> None:
+        told = board()
+        end(told, FAIL, START + 10)
+        assert (only(told, START + 100).standing, only(told, START + 100).overdue_s) == (FAIL, 58.0)
+
+    def test_a_run_that_hangs_renews_nothing(self) -> None:
+        told = board()
+        end(told, PASS, START + 10)
+        told.started(WIRE, START + 20)
+        assert only(told, START + 43).standing is UNKNOWN
+
+    def test_the_longest_run_so_far_is_allowed_for(self) -> None:
+        told = board()
+        end(told, PASS, START + 10, duration_s=9.0)
+        end(told, PASS, START + 20)
+        assert only(told, START + 59).overdue_s is None
+        assert only(told, START + 60).overdue_s == 1.0
+
+    def test_a_site_that_never_ran_is_waited_for_from_the_start(self) -> None:
+        assert only(board(), START + 30).overdue_s is None
+        assert only(board(), START + 31).overdue_s == 1.0
+
+    def test_after_maintenance_the_wait_begins_anew(self) -> None:
+        told = board()
+        end(told, PASS, START + 10)
+        told.under_maintenance(WIRE, "works", START + 20)
+        assert only(told, START + 500).overdue_s is None
+        told.under_maintenance(WIRE, None, START + 500)
+        told.under_maintenance(WIRE, None, START + 510)
+        assert only(told, START + 532).standing is PASS
+        assert only(told, START + 533).standing is UNKNOWN
+
+
+class TestMaintenance:
+    def test_a_site_under_maintenance_does_not_count(self) -> None:
+        told = board(WIRE, LIBRARY)
+        end(told, FAIL, START + 5)
+        end(told, PASS, START + 5, LIBRARY)
+        told.under_maintenance(WIRE, "", START + 6)
+        first, _ = told.snapshot(START + 7).sites
+        assert (first.verdict, first.standing, first.maintenance) == (FAIL, None, "")
+        assert (told.snapshot(START + 7).verdict, told.snapshot(START + 7).since) == (PASS, START + 6)
+        told.under_maintenance(WIRE, None, START + 8)
+        assert told.snapshot(START + 9).verdict is FAIL
+
+    def test_when_everything_is_under_maintenance_nothing_is_known(self) -> None:
+        told = board()
+        end(told, PASS, START + 5)
+        told.under_maintenance(WIRE, "works", START + 6)
+        assert told.snapshot(START + 7).verdict is UNKNOWN
+
+
+class TestMemory:
+    def test_the_last_runs_are_kept_oldest_first_and_all_are_counted(self) -> None:
+        told = board()
+        for number in range(RUNS_KEPT_MAX + 5):
+            end(told, PASS, START + number, name=f"run-{number}")
+        site = only(told, START + 100)
+        assert [run.run_id for run in site.history] == [f"run-{number}" for number in range(5, RUNS_KEPT_MAX + 5)]
+        assert site.runs[PASS] == RUNS_KEPT_MAX + 5
+
+    def test_only_findings_that_fail_are_kept_in_words(self) -> None:
+        told = board()
+        made = tuple(finding(seq, status) for seq, status in enumerate(Status, 1))
+        end(told, FAIL, START + 5, made=made, name="run-x")
+        kept = only(told, START + 6).findings
+        assert [(found.status, found.t) for found in kept] == [(Status.VIOLATION, 1.0), (Status.LIVENESS, 2.0)]
+        assert kept[0].explanation == explain(made[0].finding)
+        assert (kept[0].run_id, kept[0].found_at, kept[0].key, kept[0].subscription) == ("run-x", START + 5, "k", "s")
+
+    def test_the_newest_run_comes_first_and_what_is_dropped_is_counted(self) -> None:
+        told = board()
+        end(told, FAIL, START + 5, made=tuple(finding(seq) for seq in range(1, 16)), name="old")
+        end(told, FAIL, START + 9, made=tuple(finding(seq) for seq in range(1, 9)), name="new")
+        site = only(told, START + 10)
+        assert [(found.run_id, found.t) for found in site.findings] == [
+            *(("new", seq) for seq in range(1, 9)),
+            *(("old", seq) for seq in range(1, 13)),
+        ]
+        assert len(site.findings) == FINDINGS_KEPT_MAX
+        assert site.findings_dropped == 3
+
+    def test_what_a_run_did_not_keep_counts_as_dropped(self) -> None:
+        told = board()
+        end(told, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
+        assert only(told, START + 6).findings_dropped == 999
+
+    def test_findings_are_open_until_the_site_passes(self) -> None:
+        told = board()
+        end(told, FAIL, START + 5, made=(finding(1),))
+        end(told, UNKNOWN, START + 6)
+        assert [found.open for found in only(told, START + 7).findings] == [True]
+        end(told, PASS, START + 8)
+        end(told, FAIL, START + 9, made=(finding(2),))
+        assert [(found.t, found.open) for found in only(told, START + 10).findings] == [(2.0, True), (1.0, False)]
+
+    def test_the_schedule_is_followed(self) -> None:
+        told = board()
+        for _ in range(3):
+            told.expected(WIRE)
+        told.skipped(WIRE, "overlap", START + 5)
+        told.planned(WIRE, START + 20)
+        site = only(told, START + 6)
+        assert (site.runs_expected, site.runs_skipped, site.last_skip) == (3, 1, SkippedRun("overlap", START + 5))
+        assert site.next_run_at == START + 20
+        told.planned(WIRE, None)
+        assert only(told, START + 6).next_run_at is None
+
+    def test_what_was_not_there_from_the_start_is_refused(self) -> None:
+        told = board(WIRE, objectives=(FAST,))
+        with pytest.raises(KeyError):
+            told.started(OTHER, START)
+        with pytest.raises(KeyError):
+            told.counted("mars", "fast", Tally())
+        with pytest.raises(KeyError):
+            told.counted("europe", "slow", Tally())
+
+    def test_the_snapshot_says_whose_it_is(self) -> None:
+        snapshot = board().snapshot(START + 9)
+        assert (snapshot.at, snapshot.version, snapshot.instance, snapshot.started_at) == (START + 9, "1.2.3", "prober-0", START)
+
+
+class TestObjectives:
+    def test_no_data_is_unknown(self) -> None:
+        found = slo(board(objectives=(ORDER,)))
+        assert (found.target, found.objective, found.total) == ("europe", ORDER, Tally())
+        assert (found.error_ratio, found.budget_left, found.verdict) == (None, None, UNKNOWN)
+        assert found.bounds == Bounds(0.0, 1.0)
+
+    def test_checks_of_all_runs_on_a_target_are_added(self) -> None:
+        told = board(WIRE, LIBRARY, objectives=(ORDER,))
+        end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(90, 0, 3), Indicator.AFFINITY: Tally(0, 7, 0)})
+        end(told, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: Tally(9, 1, 0)})
+        found = slo(told)
+        assert found.total == Tally(99, 1, 3)
+        assert found.error_ratio == 0.01
+        assert found.budget_left == ORDER.remaining(Tally(99, 1, 3)) == pytest.approx(0.0)
+
+    def test_the_bounds_hold_whatever_becomes_of_the_undecided(self) -> None:
+        told = board(objectives=(ORDER,))
+        end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(900, 2, 5)})
+        assert slo(told).bounds == Bounds(interval(2, 907).low, interval(7, 907).high)
+
+    @pytest.mark.parametrize(
+        ("tally", "verdict"),
+        [
+            (Tally(100, 0, 0), UNKNOWN),  # up to 3.6 % may be bad
+            (Tally(1000, 0, 0), PASS),
+            (Tally(1000, 0, 100), UNKNOWN),  # the undecided may all be bad
+            (Tally(900, 100, 0), FAIL),
+            (Tally(985, 15, 0), UNKNOWN),  # 1.5 %, but it may be 0.8 % in truth
+            (Tally(9, 1, 0), UNKNOWN),  # 10 %, but one bad one of ten proves 0.25 % only
+        ],
+    )
+    def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, tally: Tally, verdict: Verdict) -> None:
+        told = board(objectives=(ORDER,))
+        end(told, PASS, START + 5, checks={Indicator.ORDER: tally})
+        assert slo(told).verdict is verdict
+
+    def test_what_is_counted_elsewhere_is_a_total(self) -> None:
+        told = board(objectives=(FAST,))
+        told.counted("europe", "fast", Tally(10, 1))
+        told.counted("europe", "fast", Tally(30, 2))
+        assert slo(told).total == Tally(30, 2)
+
+    def test_targets_are_judged_apart_and_only_for_what_they_feed(self) -> None:
+        told = board(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
+        assert [(found.target, found.objective.name) for found in told.snapshot(START).slos] == [
+            ("europe", "order"),
+            ("us", "redelivery"),
+        ]
+
+    def test_what_was_counted_is_shown_whoever_feeds_it(self) -> None:
+        told = board(OTHER, objectives=(ORDER,))
+        assert told.snapshot(START).slos == ()
+        end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: Tally(5)})
+        assert slo(told).total == Tally(5)

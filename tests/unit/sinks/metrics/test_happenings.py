@@ -1,0 +1,220 @@
+"""What happened, and what a scrape says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from prober.brokers.base import Confirmed, Operation, Rejected, Unknown
+from prober.config import ProbeName, load
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.runs.backlog import Backlog
+from prober.sinks.metrics import Check, Component, DeliveryKind, Job, Metrics, Outstanding, Result, Skip, TargetMetrics, exemplar_of
+from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
+
+PROMETHEUS = ",".join(
+    [
+        "application/openmetrics-text;version=1.0.0;q=0.5",
+        "application/openmetrics-text;version=0.0.1;q=0.4",
+        "text/plain;version=0.0.4;q=0.3",
+        "*/*;q=0.2",
+    ]
+)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(load(None, {}).objectives, "1.2.3")
+
+
+@pytest.fixture
+def target(metrics: Metrics) -> TargetMetrics:
+    return metrics.watch(embedded(), ["t"], ["s"])
+
+
+def test_publishes(metrics: Metrics, target: TargetMetrics) -> None:
+    topic = target.topic("t")
+    topic.published(Confirmed("m1"), 0.4)
+    topic.published(Confirmed("m2"), 0.6)
+    topic.published(Rejected("too large"))
+    topic.published(Unknown("deadline"))
+    topic.published(Unknown("deadline"))
+    assert [value(metrics, "publishes_total", **HERE, outcome=outcome) for outcome in ("confirmed", "rejected", "unknown")] == [
+        2,
+        1,
+        2,
+    ]
+    assert value(metrics, "publish_latency_seconds_count", topic="t") == 2
+    assert value(metrics, "publish_latency_seconds_bucket", topic="t", le="0.5") == 1
+
+
+def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
+    subscription = target.subscription("s")
+    subscription.delivered(DeliveryKind.FIRST, 0.2)
+    subscription.delivered(DeliveryKind.FIRST)
+    subscription.delivered(DeliveryKind.REDELIVERY, 12.0)
+    subscription.delivered(DeliveryKind.FOREIGN, 3.0)
+    assert value(metrics, "deliveries_total", **ON_S, kind="first") == 2
+    assert value(metrics, "deliveries_total", **ON_S, kind="foreign") == 1
+    assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1
+    assert value(metrics, "redelivery_latency_seconds_sum", **ON_S) == 12.0
+
+
+def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
+    subscription = target.subscription("s")
+    subscription.finding(Kind.ORDER_GAP, Status.VIOLATION)
+    subscription.checked(Check.ORDER, Result.GOOD, 40)
+    subscription.checked(Check.DELIVERY, Result.UNDECIDED)
+    subscription.moved(Outstanding.YES)
+    assert value(metrics, "findings_total", **ON_S, kind="ORDER_GAP", status="violation") == 1
+    assert value(metrics, "order_checks_total", **ON_S, result="good") == 40
+    assert value(metrics, "delivery_checks_total", **ON_S, result="undecided") == 1
+    assert value(metrics, "affinity_moves_total", **ON_S, outstanding="yes") == 1
+
+
+def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
+    target.expected(ProbeName.ORDERING)
+    target.expected(ProbeName.ORDERING)
+    target.skipped(ProbeName.ORDERING, Skip.OVERLAP)
+    target.run(ProbeName.ORDERING, Verdict.PASS, 1000.0)
+    target.run(ProbeName.ORDERING, Verdict.FAIL, 2000.0)
+    target.run(ProbeName.AFFINITY, Verdict.UNKNOWN, 3000.0)
+    assert value(metrics, "probe_runs_expected_total", **HERE, probe="ordering") == 2
+    assert value(metrics, "scheduler_skips_total", **HERE, probe="ordering", reason="overlap") == 1
+    assert value(metrics, "probe_runs_total", **HERE, probe="ordering", verdict="pass") == 1
+    assert value(metrics, "probe_runs_total", **HERE, probe="affinity", verdict="unknown") == 1
+    assert value(metrics, "probe_last_success_timestamp_seconds", probe="ordering") == 1000.0  # only a pass is a success
+    assert value(metrics, "probe_last_success_timestamp_seconds", probe="affinity") == 0.0
+
+
+def test_administration(metrics: Metrics, target: TargetMetrics) -> None:
+    target.administered(Operation.CREATE_TOPIC, 0.3)
+    assert value(metrics, "control_plane_latency_seconds_count", **HERE, operation="create_topic") == 1
+
+
+def test_the_prober_itself(metrics: Metrics) -> None:
+    metrics.health.internal_error(Component.RECORDER)
+    metrics.health.dropped(Component.HISTORY, 7)
+    metrics.health.history_failed()
+    metrics.health.lagged(0.02)
+    metrics.health.job_succeeded(Job.HOT_KEYS, 5000.0)
+    assert value(metrics, "internal_errors_total", component="recorder") == 1
+    assert value(metrics, "events_dropped_total", component="history") == 7
+    assert value(metrics, "history_failures_total") == 1
+    assert value(metrics, "loop_lag_seconds_count") == 1
+    assert value(metrics, "job_last_success_timestamp_seconds", job="hot-keys") == 5000.0
+    assert value(metrics, "build_info", version="1.2.3") == 1
+
+
+def test_a_negative_duration_is_counted_and_not_dropped(metrics: Metrics, target: TargetMetrics) -> None:
+    target.topic("t").published(Confirmed("m1"), -0.5)
+    target.subscription("s").delivered(DeliveryKind.FIRST, -2.0)
+    target.subscription("s").delivered(DeliveryKind.REDELIVERY, -1e-9)
+    target.administered(Operation.SEEK, -1.0)
+    for duration in ("publish_latency", "end_to_end_latency", "redelivery_latency", "control_plane_latency"):
+        assert value(metrics, "negative_durations_total", **HERE, duration=duration) == 1
+    assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1
+    assert value(metrics, "end_to_end_latency_seconds_sum", **ON_S) == 0.0
+
+
+def test_targets_show_their_labels() -> None:
+    target = embedded().model_copy(update={"labels": {"team": "messaging"}})
+    metrics = Metrics()
+    metrics.watch(target)
+    assert value(metrics, "target_info", **HERE, team="messaging") == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------- backlog
+
+
+def test_what_is_owed_is_asked_for_at_each_scrape() -> None:
+    clock = [0.0]
+    metrics = Metrics()
+    metrics.watch(embedded(), [], ["s", "idle"], lambda: {"s": Backlog(clock[0], 5, 2)})
+    assert value(metrics, "oldest_unacked_message_age_seconds", **ON_S) == 0.0
+    clock[0] = 61.5  # nothing happened, only time went by
+    assert value(metrics, "oldest_unacked_message_age_seconds", **ON_S) == 61.5
+    assert value(metrics, "num_undelivered_messages", **ON_S) == 5
+    assert value(metrics, "stalled_keys", **ON_S) == 2
+    assert value(metrics, "num_undelivered_messages", subscription="idle") == 0
+
+
+def test_a_snapshot_that_fails_says_nothing_rather_than_that_all_is_well() -> None:
+    def broken() -> Mapping[str, Backlog]:
+        raise RuntimeError("no ledger")
+
+    metrics = Metrics()
+    metrics.watch(embedded(), ["t"], ["s"], broken)
+    assert not [sample for sample in samples(metrics) if sample.name == "pubsub_prober_num_undelivered_messages"]
+    assert value(metrics, "internal_errors_total", component="metrics") >= 1
+    assert value(metrics, "publishes_total", outcome="confirmed") == 0  # the rest of the page is there
+
+
+def test_subscriptions_beyond_the_limit_are_owed_together() -> None:
+    metrics = Metrics()
+    metrics.watch(embedded(), [], [], lambda: {f"s{number}": Backlog(float(number), 1, 1) for number in range(150)})
+    assert value(metrics, "num_undelivered_messages", subscription="other") == 50
+    assert value(metrics, "oldest_unacked_message_age_seconds", subscription="other") == 149
+
+
+def test_a_negative_age_is_0_and_counted() -> None:
+    metrics = Metrics()
+    metrics.watch(embedded(), [], ["s"], lambda: {"s": Backlog(-1.0)})
+    assert value(metrics, "oldest_unacked_message_age_seconds", **ON_S) == 0.0
+    assert value(metrics, "negative_durations_total", duration="oldest_unacked_message_age") >= 1
+
+
+# ------------------------------------------------------------------------------------------------------------- exposition
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/plain", False),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", False),
+        ("application/openmetrics-text", True),
+        (PROMETHEUS, True),
+        ("text/plain;version=0.0.4;q=0.6,*/*;q=0.5", False),
+        ("application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.3", False),
+        ("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.6,text/plain;version=1.0.0;q=0.5", True),
+        ("application/openmetrics-text;version=nonsense", False),
+        ("text/plain;version=,application/openmetrics-text;version=1.x", False),
+        (";;,,;q=", False),
+    ],
+)
+def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, target: TargetMetrics, accept: str, openmetrics: bool) -> None:
+    content_type, body = page(metrics, accept)
+    assert content_type.startswith("application/openmetrics-text; version=1.0.0" if openmetrics else "text/plain; version=0.0.4")
+    assert body.endswith(b"# EOF\n") is openmetrics
+    assert target.subscriptions == ("s",)
+
+
+def test_the_newer_text_format_is_there_too(metrics: Metrics) -> None:
+    content_type, body = page(metrics, "text/plain;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=1.0.0")
+    assert content_type == "text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8"
+    assert body.startswith(b"# HELP ")
+
+
+def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target: TargetMetrics) -> None:
+    target.subscription("s").delivered(DeliveryKind.FIRST, 3.0, exemplar_of("run-7", "4bf92f3577b34da6a3ce929d0e0e4736"))
+    target.topic("t").published(Confirmed("m"), 0.1, exemplar_of("run-7"))
+    found = [sample for sample in samples(metrics, OPENMETRICS) if sample.exemplar]
+    assert {(sample.name, sample.labels["le"]) for sample in found} == {
+        ("pubsub_prober_end_to_end_latency_seconds_bucket", "5.0"),
+        ("pubsub_prober_publish_latency_seconds_bucket", "0.1"),
+    }
+    exemplars = [sample.exemplar.labels for sample in found if sample.exemplar]
+    assert {"run_id": "run-7"} in exemplars
+    assert {"run_id": "run-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"} in exemplars
+    assert b"run-7" not in page(metrics, "text/plain")[1]
+
+
+def test_an_exemplar_that_is_too_long_is_left_out(metrics: Metrics, target: TargetMetrics) -> None:
+    assert exemplar_of("x" * 122) == {"run_id": "x" * 122}
+    assert exemplar_of("x" * 123) == {}
+    target.topic("t").published(Confirmed("m"), 0.1, exemplar_of("x" * 500))
+    assert value(metrics, "publish_latency_seconds_count", topic="t") == 1

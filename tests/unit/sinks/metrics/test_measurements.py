@@ -1,0 +1,135 @@
+"""What a run tells to the metrics, read from a scrape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prober.config import Config
+from prober.config.loading import load
+from prober.core.events import PublishInvoked
+from prober.core.findings import Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.core.verifier import Verifier
+from prober.runs.result import RunResult
+from prober.sinks.metrics import Metrics
+from prober.sinks.metrics.measurements import Measurements
+from prober.slo.counts import Tallies
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+from tests.notation import history
+from tests.unit.sinks.metrics.scraping import page
+
+CONFIG: Config = load(None, {})
+RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 1.0)
+
+
+class Scrape:
+    """The numbers of one run of this history."""
+
+    def __init__(
+        self, line: str, intended_t: float | None = None, result: RunResult | None = None, probe: str = "ordering"
+    ) -> None:
+        metrics = Metrics(CONFIG.objectives)
+        target = metrics.watch(CONFIG.targets[0])
+        self.tallies = Tallies(CONFIG.objectives)
+        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, "e1", {"run_id": "e1"}, probe)
+        verifier = Verifier(Rules(), subscriptions=["s"])
+        for event in history(line):
+            told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
+            measurements.listen(told, verifier.observe(event))
+        if result is not None:
+            measurements.ended(result)
+        self.lines = page(metrics)[1].decode().splitlines()
+
+    def __getitem__(self, text: str) -> float:
+        """The sum of all series whose line holds these words, such as `publishes_total outcome="confirmed"`."""
+        words = text.split()
+        values = [float(line.rpartition(" ")[2]) for line in self.lines if line[0] != "#" and all(word in line for word in words)]
+        assert values, text
+        return sum(values)
+
+
+@pytest.mark.parametrize(
+    ("line", "series", "expected"),
+    [
+        ("P1,2,3", 'publishes_total outcome="confirmed"', 3),
+        ("P1@0 fail1@1", 'publishes_total outcome="rejected"', 1),
+        ("P1@0 info1@1", 'publishes_total outcome="unknown"', 1),
+        ("P1,2", "publish_latency_seconds_count", 2),
+        ("P1,2", "publish_latency_seconds_sum", 0.1),
+        ("P1,2 A<1,2@2", 'deliveries_total kind="first"', 2),
+        ("P1@0 ok1=m1@1 A<1@2", "end_to_end_latency_seconds_sum", 2),
+        ("P1 A<1@2 A<1@3", 'deliveries_total kind="redelivery"', 1),
+        ("P1 A<1@2 A<1@3", "redelivery_latency_seconds_count", 0),
+        ("P1 A<1@2 A nack 1@2.5 A<1@3", "redelivery_latency_seconds_sum", 0.5),
+        ("P1 A<1@2 A modack 1 10s@3 A<1@15", "redelivery_latency_seconds_sum", 2),
+        ("P1 A<1@2 A modack 1 10s@3 A<1@5", "redelivery_latency_seconds_count", 0),
+        ("P1@0 info1@1 P1'gen1@2 ok1'gen1=b1@3 A<a1(1)@4 A<b1(1)@5", 'deliveries_total kind="publisher_duplicate"', 1),
+        ("P1 A<x1(1)[e0]@2", 'deliveries_total kind="foreign"', 1),
+        ("P1,2,3 A<1@1 A<3@2", 'findings_total kind="ORDER_GAP" status="violation"', 1),
+    ],
+)
+def test_what_happens_is_counted(line: str, series: str, expected: float) -> None:
+    assert Scrape(line)[series] == pytest.approx(expected)
+
+
+def test_latencies_count_from_the_intended_time() -> None:
+    scrape = Scrape("P1@5 ok1=m1@6 A<1@7", intended_t=2.0)
+    assert scrape["publish_latency_seconds_sum"] == 4
+    assert scrape["end_to_end_latency_seconds_sum"] == 5
+    assert scrape.tallies.totals["end_to_end_latency"] == Tally(0, 1)
+    assert scrape.tallies.totals["publish_availability"] == Tally(1, 0)
+
+
+def test_a_republished_message_is_as_late_as_it_was_first_intended() -> None:
+    assert Scrape("P1@0 info1@1 P1'gen1@2 ok1'gen1=m1@3")["publish_latency_seconds_sum"] == 3
+
+
+def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
+    result = replace(
+        RESULT,
+        counts={(Kind.ORDER_GAP, Status.VIOLATION): 1, (Kind.STUCK, Status.LIVENESS): 2},
+        counters={"affinity_moves_outstanding_no": 3, "deliveries_unreadable": 4, "early_redeliveries": 2},
+        checks={Indicator.ORDER: Tally(5, 1, 2), Indicator.COMPLETENESS: Tally(7, 2, 0)},
+    )
+    scrape = Scrape("P1,2,3 A<1@1 A<3@2", result=result)
+    assert scrape['findings_total kind="ORDER_GAP" status="violation"'] == 1
+    assert scrape['findings_total kind="STUCK"'] == 2
+    assert [scrape[f'order_checks_total result="{word}"'] for word in ("good", "bad", "undecided")] == [5, 1, 2]
+    assert scrape['delivery_checks_total result="bad"'] == 2
+    assert scrape['affinity_moves_total outstanding="no"'] == 3
+    assert scrape["early_redeliveries_total"] == 2
+    assert scrape['deliveries_total kind="foreign"'] == 4
+
+
+@pytest.mark.parametrize(("probe", "counted"), [("ordering", 1), ("redelivery", 0), ("affinity", 0)])
+def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(probe: str, counted: int) -> None:
+    scrape = Scrape("P1 A<1@9", probe=probe)
+    assert scrape["end_to_end_latency_seconds_count"] == counted
+    assert scrape["publish_latency_seconds_count"] == 1
+    assert scrape['deliveries_total kind="first"'] == 1
+    assert scrape.tallies.totals.get("end_to_end_latency", Tally()) == Tally(0, counted)
+
+
+@pytest.mark.parametrize("keys", [10, 100_000])
+def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -> None:
+    metrics = Metrics(CONFIG.objectives)
+    target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
+    before = names(metrics)
+    measurements = Measurements(target.topic("t"), target.subscription("s"), Tallies(CONFIG.objectives), "e1", {"run_id": "e1"})
+    events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
+    for number in range(keys):
+        for event in events:
+            own = {"message_id": f"m{number}"} if hasattr(event, "message_id") else {}
+            measurements.listen(replace(event, key=f"key-{number}", **own), ())
+    assert names(metrics) == before
+    assert sum(1 for _ in names(metrics)) < 1000
+
+
+def names(metrics: Metrics) -> set[str]:
+    """Every series of a scrape, without its value."""
+    return {line.rpartition(" ")[0] for line in page(metrics)[1].decode().splitlines() if not line.startswith("#")}

@@ -1,0 +1,135 @@
+"""Runs to keep: what tests of the status store write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.sinks.live.snapshot import Site, SiteKey, Snapshot
+from prober.sinks.live.state import Board
+from prober.sinks.status.database import Database
+from prober.sinks.status.dossiers import Prober
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, Recorded, RunRecord
+from prober.sinks.status.retention import Keeping
+from prober.sinks.status.slices import Series, definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.traces.header import TraceHeader
+from prober.traces.judgement import Made, judge
+from tests.notation import history
+
+START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
+SITE = Site("europe", "ordering", "wire", interval_s=10.0, environment="test", region="local", labels={"team": "a"})
+LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
+US = Site("us", "affinity", "wire", interval_s=10.0)
+PROBER = Prober("prober-0", "1.2.3", START)
+KEEPING = Keeping(retention_s=30 * DAY_S)
+ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
+ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
+NOTHING = Tally()
+SKIPPED = "P1,2,3,4 A<1@1 A<2@1.1 A<3@1.2 A ack 3@1.3 A<2@2 A<4@2.1 stop @5"
+"""Message 3 is passed over when 2 and 4 come again."""
+
+
+def store_at(url: str) -> StatusStore:
+    store = StatusStore(Database(url))
+    store.prepare()
+    return store
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'status.db'}"
+
+
+def walk(page: Callable[[str | None], Page[Item]]) -> list[Item]:
+    """Every item of a list, page after page."""
+    items: list[Item] = []
+    cursor = None
+    while True:
+        got = page(cursor)
+        items += got.items
+        assert got.next_cursor is None or got.next_cursor != cursor
+        cursor = got.next_cursor
+        if cursor is None:
+            return items
+
+
+def result(
+    run_id: str = "run-1", verdict: Verdict = Verdict.PASS, at: float = START, site: Site = SITE, **more: object
+) -> RunResult:
+    return RunResult(
+        run_id,
+        site.probe,
+        site.target,
+        site.vantage,
+        verdict,
+        "",
+        at,
+        2.0,
+        7,
+        "topic",
+        "s",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def failed(run_id: str = "run-1", text: str = SKIPPED, at: float = START, site: Site = SITE) -> tuple[RunResult, Recorded]:
+    """A run judged as it is in the service, and what its recorder kept."""
+    events, rules = history(text), Rules()
+    judgement = judge(run_id, TraceHeader("s", "k", rules), events)
+    outcome = result(
+        run_id, judgement.verdict, at, site, findings=judgement.findings, counts=judgement.counts, counters=judgement.counters
+    )
+    return outcome, Recorded(events, {"s": rules}, len(events))
+
+
+def entry(
+    run_id: str = "run-1",
+    *kinds: Kind,
+    at: float = START,
+    verdict: Verdict | None = None,
+    site: Site = SITE,
+    status: Status = Status.VIOLATION,
+    key: str = "k",
+    subscription: str = "s",
+    instance: str = "prober-0",
+) -> Entry:
+    """A run that began then, took two seconds and found these things."""
+    made = tuple(
+        Made(Finding(kind, status, subscription, key, 1.5, (1, 2), {"seq": 3}, assumptions={"clock_error_s": 0.0}), 4)
+        for kind in kinds
+    )
+    counts: Mapping[tuple[Kind, Status], int] = Counter(one.sort for one in made)
+    outcome = result(run_id, verdict or (Verdict.FAIL if kinds else Verdict.PASS), at, site, counts=dict(counts))
+    run = RunRecord(outcome, site.environment, site.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0))
+    return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
+
+
+def _finding(run: RunRecord, number: int, made: Made, site: Site) -> FindingRecord:
+    return FindingRecord(
+        f"{run.result.run_id}-{number}",
+        run.result.run_id,
+        SiteKey(*site.key),
+        run.prober.instance,
+        run.ended_at,
+        made.finding,
+        made.after,
+        "Something was wrong.",
+        Evidence("trace\n", True, True, 9, (2, 3)),
+    )
+
+
+def snapshot(total: Tally = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
+    """How everything stands on one site, where so much was counted."""
+    board = Board([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
+    for run in runs:
+        board.ended(SITE, run, run.started_at + run.duration_s)
+    shown = board.snapshot(at)
+    return replace(shown, slos=tuple(replace(slo, total=total) for slo in shown.slos))

@@ -1,0 +1,66 @@
+"""Cursors: what is written is read again, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prober.sinks.status.cursors import LENGTH_MAX, BadCursor, Position, read_cursor, write_cursor
+from prober.sinks.status.records import FindingFilter, RunFilter
+
+WANTED = RunFilter(probe="ordering")
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=100))
+def test_a_position_survives(at: float, name: str) -> None:
+    position = Position(at, name)
+    assert read_cursor(write_cursor(position, WANTED), WANTED) == position
+
+
+@pytest.mark.parametrize("other", [RunFilter(), RunFilter(probe="affinity"), FindingFilter()])
+def test_a_cursor_belongs_to_its_filter(other: object) -> None:
+    with pytest.raises(BadCursor, match="another list or filter"):
+        read_cursor(write_cursor(Position(1.0, "run-1"), WANTED), other)
+
+
+def encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "é",
+        "\0",
+        "../../etc/passwd",
+        "' OR 1=1 --",
+        encoded("null"),
+        encoded("{}"),
+        encoded("[]"),
+        encoded('["a", 1.0]'),
+        encoded('["a", 1.0, "run-1", 4]'),
+        encoded('["a", NaN, "run-1"]'),
+        encoded('["a", "1", "run-1"]'),
+        encoded('["a", 1, 2]'),
+        encoded("[" * 700),
+        "A" * (LENGTH_MAX + 1),
+        write_cursor(Position(1.0, "run-1"), WANTED) + "=",
+        write_cursor(Position(1.0, "run-1"), WANTED)[:-1],
+        write_cursor(Position(float("nan"), "run-1"), WANTED),
+    ],
+)
+def test_anything_else_is_refused_in_one_line(cursor: str) -> None:
+    with pytest.raises(BadCursor) as refused:
+        read_cursor(cursor, WANTED)
+    assert "\n" not in str(refused.value)
+
+
+@given(st.text(max_size=60))
+def test_no_text_does_harm(cursor: str) -> None:
+    with pytest.raises(BadCursor):
+        read_cursor(cursor, WANTED)

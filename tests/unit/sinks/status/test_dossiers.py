@@ -1,0 +1,133 @@
+"""What is kept of a run: bounded, the most serious first, and proven only if the checker proves it again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import BytesIO
+
+import pytest
+
+from prober.core.events import Opened
+from prober.core.findings import Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.evidence.diagram import draw
+from prober.runs.result import RunResult
+from prober.sinks.status.dossiers import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, Ended, entry_of
+from prober.sinks.status.records import Beginning, Entry, Recorded
+from prober.traces.judgement import Made, judge
+from prober.traces.trace import read_trace
+from tests.notation import history
+from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, failed, result
+
+
+def kept(outcome: RunResult, recorded: Recorded | None, passing_s: float = 0.0) -> Entry:
+    """What is kept of a run when each look at the clock takes a while."""
+    times = iter(range(10**6))
+    return entry_of(Ended(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
+
+
+def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> Made:
+    return Made(Finding(kind, status, "s", "k", 1.0, witnesses, {"seq": seq, "after": 9}), 3)
+
+
+def test_the_evidence_is_a_trace_that_is_judged_the_same() -> None:
+    outcome, recorded = failed()
+    (record,) = (one for one in kept(outcome, recorded).findings if one.finding.kind is Kind.REDELIVERY_SKIP)
+    evidence = record.evidence
+    assert evidence is not None
+    assert (evidence.proven, evidence.complete) == (True, True)
+    assert evidence.trace.count("\n") - 1 < evidence.among <= len(recorded.events)
+    trace = read_trace(BytesIO(evidence.trace.encode()), "trace")
+    assert trace.header.extra == {"run_id": "run-1"}
+    judgement = judge("trace", trace.header, trace)
+    assert [again.finding.kind for again in judgement.findings] == [Kind.REDELIVERY_SKIP]
+    assert judgement.verdict is Verdict.FAIL
+    assert evidence.witnesses == tuple(number + 1 for number in judgement.findings[0].finding.witnesses)
+
+
+def test_the_evidence_can_be_drawn() -> None:
+    outcome, recorded = failed(text="open A1 of client A " + re.sub(r"\bA(?=<| ack)", "A1", SKIPPED))
+    evidence = kept(outcome, recorded).findings[0].evidence
+    assert evidence is not None
+    events = list(enumerate(read_trace(BytesIO(evidence.trace.encode()), "trace"), 2))
+    opened = [Opened(0.0, begun.subscription, begun.session, begun.subscriber) for begun in evidence.opened]
+    drawn = draw(events, outcome.findings[0].finding, numbers="line", opened=opened)
+    assert drawn.splitlines()[0].split() == ["line", "time", "publisher", "Pub/Sub", "A"]
+
+
+def test_what_is_known_of_the_prober_is_kept() -> None:
+    outcome, recorded = failed()
+    run = kept(outcome, Recorded(recorded.events, recorded.rules, 900, 12, "the prober itself stood still for 3.0 s")).run
+    assert (run.prober.instance, run.prober.version, run.prober.clock_offset_s) == ("prober-0", "1.2.3", 5.0)
+    assert (run.prober.events, run.prober.judged) == (900, 12)
+    assert run.prober.unjudged_because == "the prober itself stood still for 3.0 s"
+    assert (run.environment, run.region, run.ended_at) == ("test", "local", START + 2.0)
+
+
+def test_information_is_only_counted() -> None:
+    info = made(Kind.AFFINITY_MOVE, Status.INFO)
+    entry = kept(result(findings=(info,), counts={info.sort: 40}), None)
+    assert (entry.findings, entry.run.findings_omitted) == ((), 0)
+
+
+def test_the_most_serious_findings_are_kept_and_the_rest_counted() -> None:
+    doubtful = [made(Kind.ORDER_INVERSION, Status.INDETERMINATE, seq) for seq in range(KEPT_PER_RUN_MAX)]
+    certain = made(Kind.GHOST, Status.VIOLATION)
+    counts = {doubtful[0].sort: 500, certain.sort: 1}
+    entry = kept(result(verdict=Verdict.FAIL, findings=(*doubtful, certain), counts=counts), None)
+    assert len(entry.findings) == KEPT_PER_RUN_MAX
+    assert entry.findings[0].finding is certain.finding
+    assert entry.run.findings_omitted == 501 - KEPT_PER_RUN_MAX
+    assert len({record.finding_id for record in entry.findings}) == KEPT_PER_RUN_MAX
+
+
+def test_the_same_run_gives_the_same_names() -> None:
+    outcome, recorded = failed()
+    assert kept(outcome, recorded) == kept(outcome, recorded)
+
+
+@pytest.mark.parametrize(
+    ("events", "passing_s", "reason"),
+    [
+        (False, 0.0, "the events of its run were not kept"),
+        (True, REDUCING_MAX_S, f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"),
+    ],
+)
+def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, reason: str) -> None:
+    outcome, recorded = failed()
+    record = kept(outcome, recorded if events else None, passing_s).findings[0]
+    assert (record.evidence, record.unproven_because) == (None, reason)
+    assert "skipped message 3, which should have come again" in record.explanation
+
+
+def test_of_many_alike_only_the_first_get_evidence() -> None:
+    findings = tuple(made(Kind.GHOST, Status.VIOLATION, seq) for seq in range(PROVEN_PER_SORT_MAX + 2))
+    outcome = result(verdict=Verdict.FAIL, findings=findings, counts={findings[0].sort: len(findings)})
+    records = kept(outcome, Recorded(history("P1 A<1@1"), {"s": Rules()}, 4)).findings
+    assert [record.evidence is None for record in records] == [False] * PROVEN_PER_SORT_MAX + [True] * 2
+    assert records[-1].unproven_because
+
+
+def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:
+    events = history(" ".join(f"A<{n}@{n}" for n in range(1, 1_001)))
+    made_up = Made(Finding(Kind.GHOST, Status.VIOLATION, "s", "k", 1.0, (500, 502), {"seq": 3}), 900)
+    outcome = result(verdict=Verdict.FAIL, findings=(made_up,), counts={made_up.sort: 1})
+    evidence = kept(outcome, Recorded(events, {"s": Rules()}, len(events))).findings[0].evidence
+    assert evidence is not None
+    assert (evidence.proven, evidence.complete) == (False, False)
+    shown = list(read_trace(BytesIO(evidence.trace.encode()), "trace"))
+    assert len(shown) == TRACE_EVENTS_MAX
+    assert [shown[line - 2] for line in evidence.witnesses] == [events[499], events[501]]
+    assert evidence.opened == (Beginning("s", "A", "A"),), "what is drawn has to know whose the session is"
+
+
+def test_a_key_that_no_file_can_hold_costs_the_evidence_only() -> None:
+    outcome, recorded = failed()
+    key = "\ud800"
+    events = history(SKIPPED, key=key)
+    findings = tuple(replace(one, finding=replace(one.finding, key=key)) for one in outcome.findings)
+    record = kept(replace(outcome, findings=findings), Recorded(events, recorded.rules, 9)).findings[0]
+    assert record.evidence is None
+    assert record.unproven_because.startswith("no trace could be made of it: ")

@@ -1,0 +1,91 @@
+"""Findings in the store: with their evidence, by every filter, and open until their site passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from prober.core.findings import Fact, Finding, Kind, Status
+from prober.core.verdict import Verdict
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import (
+    FindingFilter,
+    FindingRecord,
+)
+from prober.sinks.status.store import StatusStore
+from tests.unit.sinks.status.examples import LIBRARY, START, US, entry, walk
+
+
+def all_findings(queries: StatusQueries, wanted: FindingFilter, limit: int = 50) -> list[FindingRecord]:
+    return walk(lambda cursor: queries.findings(wanted, limit=limit, cursor=cursor))
+
+
+class TestFindings:
+    def test_a_finding_comes_back_with_its_evidence(self, store: StatusStore, queries: StatusQueries) -> None:
+        kept = entry("run-1", Kind.GHOST).findings[0]
+        facts: dict[str, Fact] = {"seq": 3, "skipped": (4, 5), "t": 1.5, "who": "A", "rate": inf}
+        finding = Finding(
+            Kind.GHOST, Status.INDETERMINATE, "s", "k\0", 1.5, (3, 9), facts, "it is late", {"delivery_delay_max_s": inf, "x": 0.5}
+        )
+        store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding),))])
+        found = queries.finding("run-1-1")
+        stored = {name: fact for name, fact in facts.items() if name != "rate"}
+        assert found == replace(kept, finding=replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}"))
+        assert found is not None
+        assert found.finding.facts == stored
+        assert found.finding.assumptions == {"delivery_delay_max_s": inf, "x": 0.5}
+        assert queries.findings(FindingFilter(key="k\0")).items == (replace(found, evidence=None),)
+        assert queries.trace("run-1-1") == "trace\n"
+        assert (queries.finding("run-1-2"), queries.trace("run-1-2")) == (None, None)
+
+    @pytest.mark.parametrize(
+        ("wanted", "names"),
+        [
+            (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
+            (FindingFilter(status=Status.LIVENESS), ["b-1"]),
+            (FindingFilter(kind=Kind.GHOST, status=Status.VIOLATION), ["a-1"]),
+            (FindingFilter(key="k2"), ["b-1"]),
+            (FindingFilter(key="k2", subscription="s"), []),
+            (FindingFilter(subscription="s"), ["c-1", "a-2", "a-1"]),
+            (FindingFilter(target="us"), ["c-1"]),
+            (FindingFilter(run_id="a"), ["a-2", "a-1"]),
+            (FindingFilter(since=START + 3.0, until=START + 4.0), ["b-1"]),
+            (FindingFilter(open=False), ["a-2", "a-1"]),
+            (FindingFilter(open=True), ["c-1", "b-1"]),
+            (FindingFilter(open=True, target="us"), ["c-1"]),
+        ],
+    )
+    def test_filters(self, store: StatusStore, queries: StatusQueries, wanted: FindingFilter, names: list[str]) -> None:
+        other = entry("b", Kind.GHOST, at=START + 1.0, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2")
+        store.record([entry("a", Kind.GHOST, Kind.PHANTOM), other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
+        store.record([entry("passed", at=START + 3.0)])
+        assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names
+
+    def test_a_finding_is_open_until_a_later_run_of_its_site_passes(self, store: StatusStore, queries: StatusQueries) -> None:
+        def opened() -> list[str]:
+            return [record.finding_id for record in queries.findings(FindingFilter(open=True)).items]
+
+        store.record([entry("bad", Kind.GHOST), entry("older", at=START + 1.0)])
+        assert opened() == ["bad-1"]
+        store.record([entry("unknown", at=START + 3.0, verdict=Verdict.UNKNOWN), entry("elsewhere", at=START + 3.0, site=LIBRARY)])
+        assert opened() == ["bad-1"]
+        store.record([entry("passed", at=START + 4.0), entry("again", at=START + 8.0)])
+        assert opened() == []
+        assert queries.findings().items[0].closed_at == START + 6.0
+
+    def test_also_if_the_finding_is_written_after_the_run_that_passed(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("passed", at=START + 4.0), entry("again", at=START + 8.0), entry("bad", Kind.GHOST)])
+        assert queries.findings().items[0].closed_at == START + 6.0
+
+    def test_groups_say_how_many_and_since_when(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("a", Kind.GHOST, Kind.GHOST), entry("b", at=START + 3.0), entry("c", Kind.GHOST, at=START + 6.0)])
+        store.record([entry("d", Kind.PHANTOM, key="k2", at=START + 9.0)])
+        (group,) = queries.findings_of_key("k")
+        assert (group.subscription, group.kind, group.status, group.count, group.open) == ("s", Kind.GHOST, Status.VIOLATION, 3, 1)
+        assert (group.first_at, group.last_at) == (START + 2.0, START + 8.0)
+        assert [(one.kind, one.count) for one in queries.findings_by_subscription(START + 3.0)] == [
+            (Kind.GHOST, 1),
+            (Kind.PHANTOM, 1),
+        ]

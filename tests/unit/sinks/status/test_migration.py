@@ -1,0 +1,52 @@
+"""The form of the store: made once, by whoever comes first, and undone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect
+
+from prober.sinks.status.database import Database, StatusError, StoreUnavailable
+from prober.sinks.status.migration import VERSION_TABLE, migrate
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.store import StatusStore
+from prober.sinks.status.tables import METADATA
+from tests.unit.sinks.status.examples import entry
+
+
+class TestForm:
+    def test_the_migrations_make_the_tables_that_the_program_knows(self, database: Database, store: StatusStore) -> None:
+        with database.reading() as connection:
+            context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
+            assert compare_metadata(context, METADATA) == []
+            assert set(inspect(connection).get_table_names()) == {*METADATA.tables, VERSION_TABLE}
+
+    def test_what_went_up_comes_down_and_up_again(self, database: Database, store: StatusStore) -> None:
+        store.record([entry()])
+        migrate(database, "base")
+        with database.reading() as connection:
+            assert inspect(connection).get_table_names() == [VERSION_TABLE]
+        store.prepare()
+        assert StatusQueries(database).runs().items == ()
+
+    def test_replicas_that_start_together_do_it_once(self, url: str) -> None:
+        replicas = [Database(url) for _ in range(4)]
+        with ThreadPoolExecutor(len(replicas)) as pool:
+            list(pool.map(migrate, replicas))
+        StatusStore(replicas[0]).record([entry()])
+        assert [len(StatusQueries(each).runs().items) for each in replicas] == [1] * 4
+        for each in replicas:
+            each.close()
+
+    def test_a_store_of_a_newer_program_is_left_alone(self, database: Database, store: StatusStore) -> None:
+        with database.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '99'")
+        with pytest.raises(StatusError, match="newer form"):
+            store.prepare()
+
+    def test_before_it_is_made_the_store_is_not_there(self, database: Database) -> None:
+        with pytest.raises(StoreUnavailable):
+            StatusQueries(database).runs()

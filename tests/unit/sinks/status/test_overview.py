@@ -1,0 +1,130 @@
+"""How everything stands by all probers: whose word counts, what comes from the store, and what silence means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from prober.core.findings import Kind
+from prober.core.verdict import Verdict
+from prober.sinks.live.snapshot import SiteSnapshot, Snapshot
+from prober.sinks.live.state import Board
+from prober.sinks.status.overview import SILENT_AFTER_S, Overview
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import Severity, State, Tally
+from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, entry, result, snapshot
+
+NOW = START + 50.0
+
+
+def onlooker(at: float = NOW) -> Snapshot:
+    """What a process knows that does not probe."""
+    return replace(Board((), (), version="1.2.3", instance="api-0", started_at=START).snapshot(at), probers=())
+
+
+@pytest.fixture
+def overview(queries: StatusQueries) -> Overview:
+    return Overview(queries, [ORDER])
+
+
+def tell(store: StatusStore, instance: str, at: float, *sites: SiteSnapshot, troubles: tuple[str, ...] = ()) -> None:
+    store.tell(ProberRecord(instance, "1", START, at, troubles), sites)
+
+
+def seen(verdict: Verdict = Verdict.PASS, run_id: str = "run-1") -> SiteSnapshot:
+    return snapshot(Tally(), START + 5.0, result(run_id, verdict)).sites[0]
+
+
+class TestSites:
+    def test_nothing_is_known_of_an_empty_store(self, overview: Overview) -> None:
+        shown = overview.snapshot(onlooker())
+        assert (shown.verdict, shown.sites, shown.slos, shown.probers) == (Verdict.UNKNOWN, (), (), ())
+
+    def test_of_several_probers_the_worst_counts_and_silence_is_no_pass(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "prober-0", NOW, seen())
+        tell(store, "prober-1", START + 5.0, seen(Verdict.FAIL))
+        assert overview.snapshot(onlooker()).verdict is Verdict.FAIL
+        later = overview.snapshot(onlooker(START + 6.0 + SILENT_AFTER_S))
+        assert later.verdict is Verdict.PASS
+        assert [(prober.instance, prober.silent) for prober in later.probers] == [("prober-0", False), ("prober-1", True)]
+        assert later.troubles == ("prober-1 has told nothing for 1m31s",)
+        assert overview.snapshot(onlooker(NOW + 1.0 + SILENT_AFTER_S)).verdict is Verdict.UNKNOWN
+
+    def test_under_maintenance_nothing_is_said(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "p", NOW, replace(seen(), standing=None, maintenance="network works"))
+        (site,) = overview.snapshot(onlooker()).sites
+        assert (site.standing, site.maintenance) == (None, "network works")
+
+    def test_maintenance_of_one_of_two_probers_does_not_hide_the_other(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "p", NOW, replace(seen(), standing=None, maintenance="network works"))
+        tell(store, "q", NOW, seen(Verdict.FAIL))
+        (site,) = overview.snapshot(onlooker()).sites
+        assert (site.standing, site.maintenance) == (Verdict.FAIL, None)
+
+    def test_what_this_process_knows_takes_the_place_of_what_it_wrote(self, store: StatusStore, overview: Overview) -> None:
+        live = snapshot(Tally(), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
+        tell(store, "prober-0", START + 5.0, seen(), replace(seen(), site=LIBRARY))
+        shown = overview.snapshot(live)
+        assert [(site.site.key, site.standing) for site in shown.sites] == [(SITE.key, Verdict.FAIL)]
+        assert [prober.instance for prober in shown.probers] == ["prober-0"]
+
+    def test_the_history_goes_on_over_a_restart_and_over_probers(self, store: StatusStore, overview: Overview) -> None:
+        kinds = (Kind.GHOST,)
+        store.record([entry("run-0", *kinds, at=START), entry("run-1", at=START + 10.0), entry("run-2", at=START + 20.0)])
+        live = snapshot(Tally(), NOW, result("run-2", at=START + 20.0), result("run-3", at=START + 30.0))
+        (site,) = overview.snapshot(live).sites
+        assert [run.run_id for run in site.history] == ["run-0", "run-1", "run-2", "run-3"]
+        assert site.last_run is not None
+        assert site.last_run.run_id == "run-3"
+        assert (site.verdict, site.since) == (Verdict.PASS, START + 12.0)
+
+    def test_open_findings_come_first_and_closed_ones_are_told_apart(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("a", Kind.GHOST, at=START), entry("b", at=START + 10.0), entry("c", Kind.PHANTOM, at=START + 20.0)])
+        tell(store, "prober-1", NOW, seen(Verdict.FAIL))
+        (site,) = overview.snapshot(onlooker()).sites
+        assert [(one.run_id, one.open, one.finding_id) for one in site.findings] == [("c", True, "c-1"), ("a", False, "a-1")]
+
+    def test_troubles_of_other_probers_are_passed_on(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "prober-1", NOW, seen(), troubles=("the disk is full",))
+        assert overview.snapshot(onlooker()).troubles == ("prober-1: the disk is full",)
+
+
+class TestObjectives:
+    def count(self, store: StatusStore, at: float, tally: Tally, process: str = "p") -> None:
+        slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), tally) for length_s in (SHORT_S, LONG_S)]
+        store.tell(ProberRecord("p", "1", START, at), slices=slices)
+
+    def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
+        self.count(store, NOW - 20 * 86_400.0, Tally(1_000, 5))
+        self.count(store, NOW, Tally(1_000, 5), "q")
+        (slo,) = overview.snapshot(onlooker()).slos
+        assert (slo.total, slo.error_ratio) == (Tally(2_000, 10), 10 / 2_010)
+        assert slo.counted_since <= NOW - ORDER.window_s
+
+    def test_burn_is_told_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
+        self.count(store, NOW, Tally(0, 1_000))
+        (slo,) = overview.snapshot(onlooker()).slos
+        assert [(burn.severity, burn.window_s) for burn in slo.burn] == [
+            (Severity.PAGE, 3_600.0),
+            (Severity.PAGE, 21_600.0),
+            (Severity.TICKET, 86_400.0),
+            (Severity.TICKET, 259_200.0),
+        ]
+        assert all(burn.burn_rate is not None and burn.burn_rate >= 99.9 for burn in slo.burn)
+        assert slo.burn[0].state is State.FIRING
+
+    def test_what_was_not_written_yet_is_not_forgotten(self, store: StatusStore, overview: Overview) -> None:
+        live = snapshot(Tally(50), NOW)
+        (slo,) = overview.snapshot(live).slos
+        assert (slo.total, slo.counted_since) == (Tally(50), START)
+        self.count(store, NOW, Tally(80))
+        (slo,) = overview.snapshot(live).slos
+        assert slo.total == Tally(80)
+
+    def test_an_objective_that_is_not_configured_any_more_is_left_out(self, store: StatusStore, queries: StatusQueries) -> None:
+        self.count(store, NOW, Tally(80))
+        assert Overview(queries, []).snapshot(onlooker()).slos == ()

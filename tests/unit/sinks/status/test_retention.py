@@ -1,0 +1,70 @@
+"""What is deleted from the store: the old, and of each target what is too much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from prober.core.findings import Kind
+from prober.core.verdict import Verdict
+from prober.sinks.status import retention
+from prober.sinks.status.database import Database
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import (
+    FindingFilter,
+    JobReport,
+    ProberRecord,
+    RunFilter,
+    Slice,
+)
+from prober.sinks.status.slices import LONG_S, SHORT_S
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from tests.unit.sinks.status.examples import KEEPING, START, US, entry, snapshot
+
+
+class TestRetention:
+    def test_what_is_old_goes(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("old", Kind.GHOST), entry("new", Kind.GHOST, at=START + 100.0)])
+        store.tell(ProberRecord("gone", "1", START, START), snapshot().sites)
+        now = START + 100.0 + KEEPING.retention_s
+        store.report(JobReport("hot-keys", date(2020, 1, 1), Verdict.PASS, START, 1.0))
+        tidied = store.tidy(KEEPING, now)
+        assert (tidied.expired, tidied.evicted, tidied.done) == (2, 0, True)
+        assert [record.result.run_id for record in queries.runs().items] == ["new"]
+        assert [record.finding_id for record in queries.findings().items] == ["new-1"]
+        assert queries.trace("old-1") is None
+        assert (queries.standings(), queries.probers(), queries.reports(date(2020, 1, 1))) == ((), (), ())
+
+    def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
+        store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
+        tidied = store.tidy(replace(KEEPING, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
+        assert (tidied.expired, tidied.evicted) == (0, 20 + 55)
+        assert [record.result.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
+            f"noisy-{number:03}" for number in reversed(range(20, 30))
+        ]
+        assert len(queries.findings(FindingFilter(target="europe")).items) == 5
+        assert len(queries.runs(RunFilter(target="us")).items) == len(queries.findings(FindingFilter(target="us")).items) == 4
+
+    def test_a_pass_is_bounded_and_the_next_one_goes_on(
+        self, store: StatusStore, queries: StatusQueries, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retention, "DELETED_AT_ONCE_MAX", 3)
+        monkeypatch.setattr(retention, "DELETED_PER_PASS_MAX", 8)
+        store.record(entry(f"run-{number:02}", at=START + number) for number in range(20))
+        keeping = replace(KEEPING, runs_per_target_max=5)
+        passes = [store.tidy(keeping, START) for _ in range(3)]
+        assert [(each.evicted, each.done) for each in passes] == [(8, False), (7, True), (0, True)]
+        assert [record.result.run_id for record in queries.runs().items] == [f"run-{number}" for number in reversed(range(15, 20))]
+
+    def test_slices_that_no_window_reaches_go(self, store: StatusStore, database: Database) -> None:
+        begins = [START - 100 * DAY_S, START - 3 * DAY_S, START - HOUR_S]
+        told = [Slice("p", "europe", "order", "order", length_s, at, Tally(1)) for at in begins for length_s in (SHORT_S, LONG_S)]
+        store.tell(ProberRecord("p", "1", START, START), slices=told)
+        store.tidy(KEEPING, START)
+        with database.reading() as connection:
+            left = connection.exec_driver_sql("SELECT length_s, begins_at FROM slices ORDER BY 1, 2").all()
+        assert [tuple(row) for row in left] == [(SHORT_S, begins[2]), (LONG_S, begins[1]), (LONG_S, begins[2])]

@@ -1,0 +1,60 @@
+"""How sites stand, what was counted and what jobs said, by several probers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from prober.core.verdict import Verdict
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import (
+    JobReport,
+    ProberRecord,
+    Slice,
+)
+from prober.sinks.status.slices import LONG_S, SHORT_S, Series
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, SITE, START, result, snapshot
+
+REDELIVERY = Series("europe", "order", "redelivery")
+
+
+class TestStanding:
+    def test_a_site_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
+        shown = snapshot(Tally(), START + 5.0, result(at=START))
+        store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        (told,) = queries.standings()
+        assert (told.standing, told.site) == (Verdict.PASS, SITE)
+        assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
+        assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
+
+    def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
+        def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
+            return [
+                Slice(process, "europe", "order", definition, length_s, at // length_s * length_s, Tally(good, bad))
+                for length_s in (SHORT_S, LONG_S)
+            ]
+
+        now = START // LONG_S * LONG_S + 60.0
+        told = [
+            *counted("p1", now, 10, 1),
+            *counted("p2", now, 20, 0),
+            *counted("p1", now - HOUR_S, 100, 0),
+            *counted("p1", now - 10 * DAY_S, 1000, 0),
+            *counted("p1", now, 7, 7, "redelivery"),
+        ]
+        for _ in range(2):
+            store.tell(ProberRecord("p", "1", START, now), slices=told)
+        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: Tally(30, 1), REDELIVERY: Tally(7, 7)}
+        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == Tally(130, 1)
+        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == Tally(1130, 1)
+
+    def test_a_report_of_a_job_takes_the_place_of_the_one_before(self, store: StatusStore, queries: StatusQueries) -> None:
+        report = JobReport("hot-keys", date(2026, 1, 2), Verdict.UNKNOWN, START, 3.5, "reports/hot-keys", {"keys": 3})
+        store.report(report)
+        store.report(replace(report, verdict=Verdict.PASS))
+        store.report(replace(report, job="compact"))
+        assert queries.reports(date(2026, 1, 2)) == (replace(report, job="compact"), replace(report, verdict=Verdict.PASS))
+        assert queries.reports(date(2026, 1, 3)) == ()

@@ -1,0 +1,233 @@
+"""The writer: a store that fails costs time, never a run, until the bounds are reached; and then what is lost is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from prober.core.findings import Kind
+from prober.core.verdict import Verdict
+from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.status import writer as writer_module
+from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Recorded, Slice
+from prober.sinks.status.store import StatusStore
+from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter
+from prober.slo.objectives import HOUR_S, Tally
+from tests.unit.sinks.history.recording import Clock, Losses
+from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
+
+
+class Fragile(StatusStore):
+    """A store that can be down, and that can lose the answer to a commit."""
+
+    down = False
+    answers_lost = 0
+
+    def record(self, entries: Iterable[Entry]) -> None:
+        self._answer()
+        super().record(entries)
+        if self.answers_lost:
+            self.answers_lost -= 1
+            raise StoreUnavailable("the connection broke after COMMIT was sent")
+
+    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
+        self._answer()
+        super().tell(prober, sites, slices)
+
+    def _answer(self) -> None:
+        if self.down:
+            raise StoreUnavailable("nobody answers")
+
+
+@dataclass
+class Bench:
+    """A writer without a thread: a test writes when it wants to."""
+
+    database: Database
+    losses: Losses = field(default_factory=Losses)
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.store, self.queries = Fragile(self.database), StatusQueries(self.database)
+        self.writer = StatusWriter(
+            self.store,
+            PROBER,
+            KEEPING,
+            dropped=self.losses.drop,
+            failed=self.losses.fail,
+            clock=self.clock,
+            wall_clock=lambda: START + self.clock.now,
+        )
+
+    def end(self, run_id: str, verdict: Verdict = Verdict.PASS, at: float = START) -> None:
+        self.writer.ended(SITE, result(run_id, verdict, at), at + 2.0)
+
+    def fail(self, run_id: str) -> None:
+        outcome, recorded = failed(run_id)
+        self.writer.ended(SITE, outcome, START + 2.0, recorded)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(record.result.run_id for record in self.queries.runs(limit=500).items)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(Database(sqlite_url(tmp_path)))
+    yield made
+    made.database.close()
+
+
+def test_a_run_is_written_with_its_findings_and_their_evidence(bench: Bench) -> None:
+    bench.fail("run-1")
+    assert bench.writer.write()
+    (record,) = bench.queries.findings(FindingFilter(kind=Kind.REDELIVERY_SKIP)).items
+    found = bench.queries.finding(record.finding_id)
+    assert found is not None
+    assert found.evidence is not None
+    assert found.evidence.proven
+    run = bench.queries.run("run-1")
+    assert run is not None
+    assert (run.prober.instance, run.prober.clock_offset_s) == ("prober-0", START)
+    state = bench.writer.state()
+    assert (state.written, state.dropped, state.waiting, state.error) == (2, 0, 0, "")
+
+
+def test_a_store_that_is_down_costs_time_only(bench: Bench) -> None:
+    bench.store.down = True
+    for number in range(5):
+        bench.end(f"run-{number}")
+        assert not bench.writer.write()
+    state = bench.writer.state()
+    assert (state.written, state.waiting, state.failures, state.error) == (0, 5, 5, "nobody answers")
+    assert bench.losses.failures == 5
+    bench.store.down = False
+    assert bench.writer.write()
+    assert bench.names == [f"run-{number}" for number in range(5)]
+    assert (bench.writer.state().error, bench.losses.dropped) == ("", 0)
+
+
+def test_a_commit_that_nobody_confirmed_is_done_again_and_changes_nothing(bench: Bench) -> None:
+    bench.fail("run-1")
+    bench.end("run-2", at=START + 10.0)
+    bench.store.answers_lost = 2
+    assert [bench.writer.write() for _ in range(3)] == [False, False, True]
+    assert bench.names == ["run-1", "run-2"]
+    assert len(bench.queries.findings().items) == 1
+    assert bench.writer.state().written == 3
+
+
+def test_what_waits_is_bounded_and_the_oldest_goes_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "BYTES_WAITING_MAX", 20_000)
+    bench.store.down = True
+    for number in range(15):
+        bench.end(f"run-{number:02}")
+        bench.writer.write()
+    assert (bench.writer.state().dropped, bench.losses.dropped, bench.writer.state().waiting) == (5, 5, 10)
+    bench.store.down = False
+    bench.writer.write()
+    assert bench.names == [f"run-{number:02}" for number in range(5, 15)]
+
+
+def test_so_is_what_a_thread_that_stands_still_is_given(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "ENDED_WAITING_MAX", 3)
+    for number in range(5):
+        bench.end(f"run-{number}")
+    bench.writer.write()
+    assert bench.names == ["run-2", "run-3", "run-4"]
+    assert bench.losses.dropped == 2
+
+
+def test_with_too_many_events_waiting_a_run_is_kept_without_evidence(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "EVENTS_WAITING_MAX", 20)
+    bench.fail("run-1")
+    bench.fail("run-2")
+    bench.writer.write()
+    kept = [bench.queries.finding(record.finding_id) for record in bench.queries.findings().items]
+    assert sorted((one.run_id, one.evidence is None) for one in kept if one is not None) == [("run-1", False), ("run-2", True)]
+    assert bench.writer.state().unproven == 1
+    bench.fail("run-3")
+    bench.writer.write()
+    assert bench.queries.trace("run-3-1") is not None, "there is room again"
+
+
+def test_a_run_that_the_store_refuses_does_not_hold_up_the_others(bench: Bench) -> None:
+    bench.end("run-1")
+    bench.writer.ended(SITE, replace(result("odd"), seed=2**70), START)
+    bench.end("run-2")
+    assert bench.writer.write()
+    assert bench.names == ["run-1", "run-2"]
+    assert (bench.losses.dropped, bench.losses.failures) == (1, 1)
+
+
+def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
+    outcome, _ = failed("odd")
+    bench.writer.ended(SITE, outcome, START, Recorded([], {}, 0))
+    bench.end("run-1")
+    assert bench.writer.write()
+    assert "run-1" in bench.names
+
+
+def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
+    bench.writer.tell(snapshot(Tally(5), START + 1.0, result(verdict=Verdict.FAIL)))
+    bench.writer.tell(snapshot(Tally(8, 1), START + 3.0, result()))
+    assert bench.writer.write()
+    (told,) = bench.queries.standings()
+    assert (told.standing, told.told_at) == (Verdict.PASS, START + 3.0)
+    assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: Tally(8, 1)}
+
+
+def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
+    shown = snapshot(Tally(), START + 1.0, result())
+    bench.writer.tell(shown)
+    assert bench.writer.write()
+    bench.writer.tell(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
+    assert bench.writer.write()
+    assert bench.queries.standings() == ()
+    assert [told.troubles for told in bench.queries.probers()] == [("the disk is full",)]
+    bench.writer.tell(replace(shown, at=START + 3.0))
+    assert bench.writer.write()
+    bench.writer.leave()
+    assert (bench.queries.standings(), bench.queries.probers()) == ((), ())
+
+
+def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None:
+    bench.store.down = True
+    bench.writer.tell(snapshot(Tally(5), START + 1.0))
+    assert not bench.writer.write()
+    bench.writer.tell(snapshot(Tally(9), START + 400.0))
+    bench.store.down = False
+    assert bench.writer.write()
+    restarted = Bench(bench.database)
+    restarted.writer.tell(snapshot(Tally(3, 1), START + 405.0))
+    assert restarted.writer.write()
+    assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: Tally(12, 1)}
+
+
+def test_retention_is_seen_to_from_time_to_time(bench: Bench) -> None:
+    bench.end("old", at=START - 2 * KEEPING.retention_s)
+    bench.end("new")
+    bench.writer.write()
+    assert bench.names == ["new", "old"]
+    bench.clock.now = TIDY_EVERY_S
+    bench.writer.write()
+    assert bench.names == ["new"]
+    assert (bench.writer.state().expired, bench.writer.state().evicted) == (1, 0)
+
+
+def test_the_thread_writes_by_itself_and_ends_with_everything_written(bench: Bench) -> None:
+    bench.writer.start()
+    for number in range(50):
+        bench.end(f"run-{number:02}")
+    state = bench.writer.close()
+    assert (state.written, state.waiting) == (50, 0)
+    assert len(bench.names) == 50
+
+
+def test_closing_one_that_was_never_started_is_allowed(bench: Bench) -> None:
+    assert bench.writer.close().written == 0

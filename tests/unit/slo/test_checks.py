@@ -1,0 +1,57 @@
+"""How many things a run judged: good, bad, undecided."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.core.findings import Kind, Status
+from prober.slo.checks import checks_of, completeness_of
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
+
+COUNTERS = {"deliveries_first": 100, "rewinds": 10, "deliveries_among_several": 50}
+NOTHING = Tally()
+
+
+@pytest.mark.parametrize(
+    ("found", "indicator", "expected"),
+    [
+        ({}, Indicator.ORDER, Tally(100)),
+        ({(Kind.ORDER_GAP, Status.VIOLATION): 2}, Indicator.ORDER, Tally(98, 2)),
+        ({(Kind.ORDER_GAP, Status.INDETERMINATE): 2}, Indicator.ORDER, Tally(98, 0, 2)),
+        ({(Kind.PUBLISHER_DUP, Status.INFO): 2}, Indicator.ORDER, Tally(100)),
+        ({(Kind.REDELIVERY_SKIP, Status.VIOLATION): 1}, Indicator.REDELIVERY, Tally(9, 1)),
+        ({(Kind.REDELIVERY_STALL, Status.LIVENESS): 1}, Indicator.REDELIVERY, Tally(9, 1)),
+        ({(Kind.REDELIVERY_SKIP, Status.VIOLATION): 12}, Indicator.REDELIVERY, Tally(0, 12)),
+        ({(Kind.AFFINITY_SPLIT, Status.INDETERMINATE): 3}, Indicator.AFFINITY, Tally(47, 0, 3)),
+        ({(Kind.STUCK, Status.LIVENESS): 3}, Indicator.ORDER, Tally(100)),
+    ],
+)
+def test_findings_make_things_bad(found: dict[tuple[Kind, Status], int], indicator: Indicator, expected: Tally) -> None:
+    assert checks_of(COUNTERS, found, NOTHING, trusted=True)[indicator] == expected
+
+
+def test_what_could_not_be_placed_is_undecided() -> None:
+    assert checks_of({"deliveries_first": 3, "deliveries_unplaced": 2}, {}, NOTHING, trusted=True)[Indicator.ORDER] == Tally(
+        3, 0, 2
+    )
+
+
+def test_nothing_seen_is_nothing_good() -> None:
+    assert checks_of({}, {}, NOTHING, trusted=True) == dict.fromkeys(
+        (Indicator.ORDER, Indicator.REDELIVERY, Indicator.AFFINITY, Indicator.COMPLETENESS), NOTHING
+    )
+
+
+def test_after_a_fault_of_ours_nothing_is_decided() -> None:
+    found = {(Kind.ORDER_GAP, Status.VIOLATION): 2}
+    checks = checks_of(COUNTERS, found, Tally(5, 1, 1), trusted=False)
+    assert checks[Indicator.ORDER] == Tally(0, 0, 100)
+    assert checks[Indicator.COMPLETENESS] == Tally(0, 0, 7)
+
+
+def test_completeness_is_bad_only_where_the_deadline_has_passed() -> None:
+    missing = {"a": 2, "b": 3}
+    assert completeness_of(10, {}, frozenset()) == Tally(10)
+    assert completeness_of(10, missing, frozenset()) == Tally(5, 0, 5)
+    assert completeness_of(10, missing, frozenset({"b", "c"})) == Tally(5, 3, 2)

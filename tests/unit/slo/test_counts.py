@@ -1,0 +1,25 @@
+"""Counting durations and outcomes for objectives."""
+
+from __future__ import annotations
+
+from prober.slo.counts import Tallies
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective, Tally
+
+FAST = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, 0.5)
+FASTER = Objective("faster", Indicator.PUBLISH_LATENCY, 0.9, 30 * DAY_S, 0.1)
+UP = Objective("up", Indicator.PUBLISH_AVAILABILITY, 0.99, 30 * DAY_S)
+
+
+def test_a_duration_counts_for_every_objective_by_its_own_threshold() -> None:
+    tallies = Tallies([FAST, FASTER, UP])
+    for duration_s in (0.05, 0.1, 0.5, 0.6):
+        tallies.took(Indicator.PUBLISH_LATENCY, duration_s)
+    assert tallies.totals == {"fast": Tally(3, 1), "faster": Tally(2, 2)}
+
+
+def test_outcomes_count_for_their_indicator_only() -> None:
+    tallies = Tallies([FAST, UP])
+    tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=3, bad=1)
+    tallies.ended(Indicator.STALLED_KEYS, good=7)
+    assert tallies.totals == {"up": Tally(3, 1)}
