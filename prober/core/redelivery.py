@@ -159,7 +159,7 @@ class RedeliveryCheck:
             *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
-            beside=self._beside(arrival, before.position) if rules.clock_error_s else (),
+            beside=self._beside(arrival, before.position) if self._subscription.racing else (),
         )
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
         doubt = doubt or self._doubt_own(arrival, before, skipped)
