@@ -11,6 +11,7 @@ received on one session, or further apart than the race. Some have no certain pl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from prober.core.positions import PLACELESS, RACED, UNPROVEN, LearnedLog
@@ -20,20 +21,33 @@ SOONER_MAX: Final = 256
 """Records remembered that may stand sooner than they were learned; the oldest have no certain place beyond that."""
 
 
-class Places:
-    """The places of the records of one key on one subscription. `_sooner`: those that may stand sooner than they were learned."""
+CAME_MAX: Final = 256
+"""Records whose first receipt is remembered where sessions race; of older ones nobody knows what was published after that."""
 
-    __slots__ = ("_abreast", "_log", "_sooner")
+
+class Places:
+    """The places of the records of one key on one subscription.
+
+    _sooner     those that may stand sooner than they were learned.
+    _came_t     when the latest came for the first time, at the latest by any clock.
+    """
+
+    __slots__ = ("_abreast", "_came_t", "_log", "_sooner")
 
     def __init__(self, log: LearnedLog) -> None:
         self._log = log
         self._abreast: Abreast | None = None
         self._sooner: dict[int, None] | None = None
+        self._came_t: dict[int, float] | None = None
 
     def learned(self, first: First, session: str, waiting: Iterable[First], eps: float, unsettled_until_t: float) -> None:
         """Where sessions race: a record was learned, and marked are those whose order only their arrival tells; see `Abreast.learn`."""
         if not first.proven:
             self._log.mark(first.position, UNPROVEN)
+        came_t = self._came_t = self._came_t or {}
+        came_t[first.position] = first.t + eps
+        if len(came_t) > CAME_MAX:
+            del came_t[next(iter(came_t))]
         self._abreast = self._abreast or Abreast()
         raced = self._abreast.learn(first, session, waiting, eps, unsettled_until_t)
         for position in raced:
@@ -75,6 +89,8 @@ class Places:
         log = self._log
         if self._placeless(one) or self._placeless(other) or (self._sooner and other in self._sooner):
             return False
+        if self._came_t and log.holds(other) and self._came_t.get(one, inf) < log.invoked_t(other):
+            return True  # what came before another was published
         if one <= 0 or not (log.has_raced(one) and log.has_raced(other)):
             return True
         if any(not log.flags(position) & RACED for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)):

@@ -29,7 +29,8 @@ Also here: what a rewind obliges the service to (everything up to the frontier o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -42,7 +43,7 @@ from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
 from prober.core.predecessors import Predecessor, highest, possible
 from prober.core.rules import Mode
-from prober.core.sessions import ANCIENT, Arrival, Tracks
+from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
     ACKED_BEFORE,
     COPY,
@@ -159,10 +160,9 @@ class RedeliveryCheck:
             *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
             between=(before.position, arrival.position),
             skipped=tuple(self._of_region(before.position, skipped, arrival)),
-            beside=self._beside(arrival, before.position) if rules.clock_error_s else (),
+            beside=self._beside(arrival, before, skipped) if self._subscription.racing else (),
         )
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
-        doubt = doubt or self._doubt_own(arrival, before, skipped)
         if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
             self._file(skip, doubt)
         else:
@@ -176,9 +176,12 @@ class RedeliveryCheck:
         owed = max((position for position in passed if not self._log.flags(position) & ACKED), default=0)
         return min((one.sent_after_t for one in candidates if one.position >= owed), default=before.sent_after_t)
 
-    def _beside(self, arrival: Arrival, after: int) -> tuple[int, ...]:
+    def _beside(self, arrival: Arrival, before: Predecessor, skipped: list[int]) -> tuple[int, ...]:
         """Other possible predecessors than the highest, whose places are not certain: they may stand behind what was left out."""
-        positions = {one.position for one in possible(self._docket.rules, self._tracks, arrival)} - {after}
+        everywhere = chain(*(track.past() for track in self._tracks), *self._tracks.past)
+        if not self._came_since(before, skipped, everywhere):
+            return ()
+        positions = {one.position for one in possible(self._docket.rules, self._tracks, arrival)} - {before.position}
         return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
@@ -328,9 +331,15 @@ class RedeliveryCheck:
         return self._doubt_place((after, arrival.position), here)
 
     def _doubt_own(self, arrival: Arrival, before: Predecessor, skipped: list[int]) -> str:
-        """Whether what its session had last may in truth stand behind what was left out, which came there in this run."""
-        came = any(span.position >= skipped[-1] and span.last_t >= before.sent_after_t for span in arrival.track.past())
-        return self._doubt_place((arrival.own, arrival.position), skipped) if came and arrival.own < skipped[0] else ""
+        """Whether what its session had last may in truth stand behind what was left out."""
+        if arrival.own >= skipped[0] or not self._came_since(before, skipped, arrival.track.past()):
+            return ""
+        return self._doubt_place((arrival.own, arrival.position), skipped)
+
+    def _came_since(self, before: Predecessor, skipped: list[int], spans: Iterable[Span]) -> bool:
+        """Whether what was left out may have come after a delivery all the same: then something behind it in truth may have followed."""
+        sent_t = before.sent_after_t - self._docket.rules.clock_error_s
+        return any(span.position >= skipped[-1] and span.last_t >= sent_t for span in spans)
 
     def _is_behind(self, after: int, arrival: Arrival) -> bool:
         """Whether it is known behind which message of its region a delivery was sent, where there are several."""

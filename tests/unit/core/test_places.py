@@ -20,9 +20,9 @@ class Key:
         self.log = LearnedLog(64)
         self.places = Places(self.log)
 
-    def learn(self, session: str, t: float, *, proven: bool = False) -> int:
+    def learn(self, session: str, t: float, *, proven: bool = False, published_t: float = LONG_AGO) -> int:
         seq = self.log.frontier + 1
-        position = self.log.learn(seq, 0, 0, seq, seq, LONG_AGO)
+        position = self.log.learn(seq, 0, 0, seq, seq, published_t)
         self.places.learned(First(t, position, "e", seq, proven, 0.0, 0.0, 1.0, RACE_S), session, (), 0.0, LONG_AGO)
         return position
 
@@ -49,6 +49,20 @@ def test_what_stands_between_and_does_not_race_divides_them() -> None:
     assert not key.places.in_order(1, 2)
     assert all(key.places.in_order(one, other) for one in (1, 2) for other in (3, 4, 5))
     assert not key.places.in_order(4, 5)
+
+
+@pytest.mark.parametrize(("published_t", "certain"), [(1.0, False), (1.5, True)])
+def test_what_came_before_another_was_published_stands_before_it(published_t: float, certain: bool) -> None:
+    key = Key()
+    one, other = key.learn("A", 1.0), key.learn("B", 2.0, published_t=published_t)
+    assert key.places.in_order(one, other) is certain
+
+
+def test_of_what_came_long_ago_nobody_knows_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places_module, "CAME_MAX", 1)
+    key = Key()
+    one, other = key.learn("A", 1.0), key.learn("B", 2.0, published_t=1.5)
+    assert not key.places.in_order(one, other)
 
 
 def test_what_the_publisher_says_is_certain() -> None:
