@@ -15,7 +15,7 @@ from prober.evidence.diagram import LINES_MAX, SUBSCRIBERS_MAX, WIDTH, draw, sho
 from prober.traces.trace import read_trace
 from tests.notation import history
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 
 
 def finding(*witnesses: int, status: Status = Status.VIOLATION) -> Finding:

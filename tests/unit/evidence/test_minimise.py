@@ -16,7 +16,7 @@ from prober.evidence.minimise import Minimal, Numbered, identity, judged, minimi
 from prober.traces.trace import read_trace
 from tests.notation import history
 
-VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
+VECTORS = sorted((Path(__file__).parents[2] / "vectors").glob("*.jsonl"))
 RULES = Rules()
 KNOWN = ("s",)
 

@@ -13,7 +13,7 @@ from prober.cli import main
 from prober.core.events import EVENT_TYPES
 from prober.traces.header import RULE_READERS, TraceHeader, encode_rules
 
-PAGE = (Path(__file__).parents[2] / "docs" / "trace-files.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "trace-files.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```jsonl (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 CONSOLES = re.findall(r"^```console\n\$ ordering-prober (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
