@@ -23,7 +23,7 @@ from prober.cli.gc_tuning import collect_rarely
 from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import Site
 from prober.sinks.metrics import Metrics, exemplar_of
@@ -46,7 +46,7 @@ class Bench:
         )
         self.messages = KEYS * bursts * together
         self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
-        self.ground = Ground(self.target, self.site.ground_name("bench"), lasting=True)
+        self.provisioner = Provisioner(self.target, self.site.resource_name("bench"), lasting=True)
         metrics = Metrics(config.objectives).watch(target)
         self.topic, self.subscription = metrics.topic("t"), metrics.subscription("s")
         self.tallies = Tallies(config.objectives)
@@ -63,7 +63,7 @@ class Bench:
     async def one_round(self, broker: object) -> tuple[float, float]:
         """A whole run."""
         cpu, wall = process_time(), perf_counter()
-        run = Run(self.site.experiment, broker, self.target, self.ground, self.workload, 1)  # type: ignore[arg-type]
+        run = Run(self.site.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
         measurements = Measurements(self.topic, self.subscription, self.tallies, run.run_id, exemplar_of(run.run_id))
         run.listen(measurements.listen)
         result = await run.carry_out()

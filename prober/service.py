@@ -29,13 +29,13 @@ from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.reports.nightly import NightlyReports
 from prober.runs.resources import RENEWED_AFTER_S, sweep
-from prober.schedule.assignments import Roster
+from prober.schedule.assignments import Assignments
 from prober.schedule.instances import is_embedded, sites_of
-from prober.schedule.probe_loop import Audience, Post
-from prober.schedule.sharding import LEASE_S, Sharing
+from prober.schedule.probe_loop import Audience, ProbeInstance
+from prober.schedule.sharding import LEASE_S, Sharding
 from prober.sinks.history.writer import HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Health, Metrics, Scrapes
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.dossiers import Prober
@@ -71,7 +71,7 @@ class Service:
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
         self._server: EmbeddedServer | None = None
-        self._sharing: Sharing | None = None
+        self._sharding: Sharding | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
         self._status = self._new_status()
@@ -91,7 +91,7 @@ class Service:
 
     def snapshot(self) -> Snapshot:
         """How everything stands now."""
-        self._roster.plan()
+        self._assignments.plan()
         for target, tallies in self._tallies.items():
             for objective, total in tallies.totals.items():
                 self._board.counted(target, objective, total)
@@ -103,7 +103,7 @@ class Service:
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
-        problems = tuple(self._roster.stuck())
+        problems = tuple(self._assignments.stuck())
         return Readiness(not problems, problems)
 
     def alive(self) -> bool:
@@ -132,11 +132,11 @@ class Service:
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
-        return self._roster.run_now(site)
+        return self._assignments.run_now(site)
 
     def _troubles(self) -> tuple[str, ...]:
         """What is wrong with the prober itself, for those who look at the page."""
-        troubles = list(self._roster.stuck())
+        troubles = list(self._assignments.stuck())
         status = self._status.state()
         troubles += [f"the status store cannot be written: {status.error}"] if status.error else []
         troubles += [f"{status.dropped:,} runs and findings are missing from the status store"] if status.dropped else []
@@ -144,8 +144,8 @@ class Service:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
             troubles += [f"{state.dropped:,} events and findings are missing from the history"] if state.dropped else []
-        if self._sharing is not None and self._sharing.error:
-            troubles.append(f"the other probers cannot be asked for their share: {self._sharing.error}")
+        if self._sharding is not None and self._sharding.error:
+            troubles.append(f"the other probers cannot be asked for their share: {self._sharding.error}")
         troubles += [f"the reports of the nightly jobs cannot be read: {self._nightly.error}"] if self._nightly.error else []
         return tuple(troubles)
 
@@ -160,26 +160,28 @@ class Service:
         self._resources.push_async_callback(asyncio.to_thread, self._status.leave)
         await self._prepare_store()
         self._status.start()
-        posts = [post for target in self._config.targets for post in await self._posts(target)]
-        self._board = Board(
-            (post.shown for post in posts),
+        posts = [probe_instance for target in self._config.targets for probe_instance in await self._posts(target)]
+        self._board = LiveState(
+            (probe_instance.shown for probe_instance in posts),
             self._config.objectives,
             version=self._version,
             instance=self._instance,
             started_at=wall_s(),
         )
-        self._roster = Roster(self._config, self._board)
+        self._assignments = Assignments(self._config, self._board)
         for target in self._config.targets:
-            self._watch_target(target, (post for post in posts if post.site.target is target))
-        self._resources.push_async_callback(self._roster.leave)
-        projects = {(post.endpoint, post.site.target.project): post.broker for post in posts}
+            self._watch_target(target, (probe_instance for probe_instance in posts if probe_instance.site.target is target))
+        self._resources.push_async_callback(self._assignments.leave)
+        projects = {
+            (probe_instance.endpoint, probe_instance.site.target.project): probe_instance.broker for probe_instance in posts
+        }
         sweeping = asyncio.create_task(self._sweep(projects), name="sweep")
         self._resources.callback(sweeping.cancel)
-        self._sharing = self._new_sharing()
-        if self._sharing is not None:
-            self._resources.push_async_callback(self._sharing.leave)  # when the runs have ended
-        self._resources.push_async_callback(self._roster.stop)
-        self._roster.start()
+        self._sharding = self._new_sharing()
+        if self._sharding is not None:
+            self._resources.push_async_callback(self._sharding.leave)  # when the runs have ended
+        self._resources.push_async_callback(self._assignments.stop)
+        self._assignments.start()
         await self._take_up()
         await self._resources.enter_async_context(self._drills)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
@@ -203,13 +205,13 @@ class Service:
             failed=health.status_failed,
         )
 
-    async def _posts(self, target: TargetSettings) -> list[Post]:
+    async def _posts(self, target: TargetSettings) -> list[ProbeInstance]:
         endpoint = await self._endpoint(target)
         brokers: dict[Vantage, Broker] = {}
         for vantage in {site.vantage for site in sites_of(target)}:
             brokers[vantage] = await connect(endpoint, vantage)
             self._resources.push_async_callback(brokers[vantage].close)
-        return [Post(site, endpoint, brokers[site.vantage], self._instance) for site in sites_of(target)]
+        return [ProbeInstance(site, endpoint, brokers[site.vantage], self._instance) for site in sites_of(target)]
 
     async def _endpoint(self, target: TargetSettings) -> Endpoint:
         if not is_embedded(target, self._environ):
@@ -225,11 +227,11 @@ class Service:
             _log.info("embedded Pub/Sub server on %s", self._server.address)
         return Endpoint(self._server.address, secure=False)
 
-    def _watch_target(self, target: TargetSettings, posts: Iterable[Post]) -> None:
-        metrics = self._metrics.watch(target, backlog=partial(self._roster.backlogs, target.name))
+    def _watch_target(self, target: TargetSettings, posts: Iterable[ProbeInstance]) -> None:
+        metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.name))
         tallies, health = self._tallies[target.name], self._metrics.health
         audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
-        self._roster.enter(target.name, posts, audience)
+        self._assignments.enter(target.name, posts, audience)
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -237,21 +239,21 @@ class Service:
             async with asyncio.timeout(PREPARE_TIMEOUT_S):
                 await asyncio.to_thread(StatusStore(self._database).prepare)
 
-    def _new_sharing(self) -> Sharing | None:
+    def _new_sharing(self) -> Sharding | None:
         group = self._config.sharding.group
         if group is None:
             return None
-        leases, roster = Leases(self._database, group, self._instance, LEASE_S), self._roster
-        return Sharing(roster.sites, leases, self._instance, roster.take, roster.give, self._sharing_failed)
+        leases, assignments = Leases(self._database, group, self._instance, LEASE_S), self._assignments
+        return Sharding(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
 
     async def _take_up(self) -> None:
         """Begins to probe: everything, or its share."""
-        if self._sharing is None:
-            for name in self._roster.sites:
-                self._roster.take(name)
+        if self._sharding is None:
+            for name in self._assignments.sites:
+                self._assignments.take(name)
             return
-        sharing = asyncio.create_task(self._sharing.keep_on(), name="sharing")
-        self._resources.callback(sharing.cancel)
+        sharding = asyncio.create_task(self._sharding.keep_on(), name="sharing")
+        self._resources.callback(sharding.cancel)
 
     def _sharing_failed(self, fault: Exception) -> None:
         self._metrics.health.internal_error(Component.SCHEDULER)
@@ -272,8 +274,8 @@ class Service:
 
     async def _watch(self) -> None:
         """Measures how late the loop wakes up; what else is to be done every so often."""
-        roster = self._roster
-        regularly = (_Regular(AGE_S, roster.age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, roster.count_slice))
+        assignments = self._assignments
+        regularly = (_Regular(AGE_S, assignments.age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, assignments.count_slice))
         while True:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)

@@ -22,7 +22,7 @@ from prober.core.verdict import Verdict, worst
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.evidence.explain import explain
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import Site, is_embedded
@@ -62,8 +62,8 @@ async def check(
                     for site in (sites := _wanted(settings, order)):
                         begin(site, len(sites))
                         target = site.at(endpoint)
-                        ground = Ground(target, site.ground_name("check"), lasting=False)
-                        run = Run(site.experiment, broker, target, ground, site.workload, order.seed + len(results))
+                        provisioner = Provisioner(target, site.resource_name("check"), lasting=False)
+                        run = Run(site.experiment, broker, target, provisioner, site.workload, order.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
                         tell(result)

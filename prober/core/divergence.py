@@ -156,7 +156,7 @@ class DivergenceCheck:
         if there != position:
             facts |= {"other_seq": other.log.seq(there), "other_epoch": other.epoch_of(there)}
         witnesses = (other.log.number(there), other.log.number(position), arrival.number)
-        checker.docket.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
+        checker.collector.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
 
 
 def _between(checker: KeyChecker, after: int, upto: int, region: str, other: KeyChecker) -> list[int]:
@@ -180,5 +180,5 @@ def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Seq
 
 def _comparable(checker: KeyChecker) -> bool:
     rules = checker.subscription.rules
-    sought = checker.docket.amnesty_until_t > LONG_AGO
+    sought = checker.collector.grace_until_t > LONG_AGO
     return rules.subscription_predates_first_publish and not rules.filtered and not sought

@@ -45,7 +45,7 @@ from typing import Final
 
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.breaks import Break, with_break
-from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
@@ -99,8 +99,8 @@ class HolderCheck:
 
     __slots__ = (
         "_breaks",
+        "_collector",
         "_contested",
-        "_docket",
         "_log",
         "_orders",
         "_start_lo",
@@ -114,15 +114,17 @@ class HolderCheck:
         "splits",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck) -> None:
-        self._docket = docket
+    def __init__(
+        self, collector: FindingsCollector, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck
+    ) -> None:
+        self._collector = collector
         self._orders = orders
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
-        self.acks = Acknowledgements(log, docket.rules)
+        self.acks = Acknowledgements(log, collector.rules)
         self._breaks: tuple[Break, ...] = ()
-        self.splits = Splits(docket, log, orders.places, subscription)
+        self.splits = Splits(collector, log, orders.places, subscription)
         self._contested = False
         self.owner: str | None = None
         self._start_t = self._start_lo = LONG_AGO
@@ -135,7 +137,7 @@ class HolderCheck:
         """Judges a delivery and moves the key where it belongs; True when the key is certainly at the subscriber now."""
         if self.splits.pending:
             self.splits.explain(arrival)
-        if self._docket.rules.exactly_once and not arrival.new:
+        if self._collector.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
             if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
@@ -164,7 +166,7 @@ class HolderCheck:
         self._move(arrival, 0, arrival.lo)
 
     def _note_break(self, arrival: Arrival) -> None:
-        rules = self._docket.rules
+        rules = self._collector.rules
         oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
         self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
 
@@ -175,7 +177,7 @@ class HolderCheck:
         holder = copy.track.session
         if holder.subscriber == session.subscriber or holder.unseen or session.unseen or copy.position >= position:
             return
-        if self._log.flags(copy.position) & ACKED or self._docket.rules.clock_error_s:
+        if self._log.flags(copy.position) & ACKED or self._collector.rules.clock_error_s:
             return
         held = Certain(copy.position, copy.number, holder)
         told: Facts = {
@@ -188,7 +190,7 @@ class HolderCheck:
             "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
-        rules = self._docket.rules
+        rules = self._collector.rules
         due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
         self.splits.put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
@@ -218,7 +220,7 @@ class HolderCheck:
         subscriber = arrival.track.session.subscriber
         others = [track for track in self._tracks if track.session.subscriber != subscriber]
         held = self._certainly_held(others, arrival) if others else []
-        now = arrival.t - self._docket.rules.clock_error_s
+        now = arrival.t - self._collector.rules.clock_error_s
         perhaps = bool(held) or self._tracks.unsettled_until_t > now or (bool(others) and self._is_busy(others, now))
         scene = Scene(arrival, held, perhaps=perhaps, late=self._is_late_copy(arrival))
         if 0 < arrival.own < arrival.position and self._log.may_follow(arrival.position, arrival.own):
@@ -235,7 +237,7 @@ class HolderCheck:
         earlier delivery. What a session delivered before a control operation had settled is forgotten, so its first delivery after
         that may continue anything.
         """
-        rules, session = self._docket.rules, arrival.track.session
+        rules, session = self._collector.rules, arrival.track.session
         sent_t = arrival.lo - rules.clock_error_s
         if any(one.explains(arrival, sent_t) for one in self._breaks):
             return True
@@ -248,7 +250,7 @@ class HolderCheck:
                 return True
         if arrival.own:
             return False
-        forgotten = session.opened_t < self._docket.amnesty_until_t or self._tracks.forgetful
+        forgotten = session.opened_t < self._collector.grace_until_t or self._tracks.forgetful
         return forgotten or self._subscription.last_closed_t >= arrival.lo - rules.delivery_delay_max_s - rules.clock_error_s
 
     def _late_while_held(self, scene: Scene) -> bool:
@@ -258,7 +260,7 @@ class HolderCheck:
         return scene.late
 
     def _in_an_earlier_run(self, scene: Scene) -> bool:
-        return scene.run_start > 0 and scene.run_start_t + self._docket.rules.clock_error_s >= self._start_lo
+        return scene.run_start > 0 and scene.run_start_t + self._collector.rules.clock_error_s >= self._start_lo
 
     def _above_what_is_held(self, scene: Scene) -> bool:
         return bool(scene.below) and not scene.arrival.track.after_foreign
@@ -285,20 +287,20 @@ class HolderCheck:
     def _doubt_order_of_runs(self, scene: Scene) -> bool:
         arrival = scene.arrival
         self._file(scene, EARLIER_RUN)
-        self._docket.counts.affinity_moves_outstanding_unknown += 1
-        run_lo = max(scene.run_start_t - self._docket.rules.delivery_delay_max_s, arrival.track.session.opened_t)
+        self._collector.counts.affinity_moves_outstanding_unknown += 1
+        run_lo = max(scene.run_start_t - self._collector.rules.delivery_delay_max_s, arrival.track.session.opened_t)
         self._move(arrival, min(scene.run_start, arrival.position), run_lo)
         for track in self._tracks:
             track.drop_from(0)
         return False
 
     def _split(self, scene: Scene) -> bool:
-        self._docket.counts.affinity_moves_outstanding_yes += 1
+        self._collector.counts.affinity_moves_outstanding_yes += 1
         self._hold_split(scene)
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _hold_split(self, scene: Scene) -> None:
-        rules, arrival = self._docket.rules, scene.arrival
+        rules, arrival = self._collector.rules, scene.arrival
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
@@ -309,27 +311,27 @@ class HolderCheck:
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)
-        self._docket.counts.early_redeliveries += 1
-        self._docket.counts.affinity_moves_outstanding_unknown += 1
+        self._collector.counts.early_redeliveries += 1
+        self._collector.counts.affinity_moves_outstanding_unknown += 1
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
-        self._docket.counts.affinity_moves_outstanding_unknown += 1
+        self._collector.counts.affinity_moves_outstanding_unknown += 1
         position = 0 if scene.arrival.track.after_foreign else scene.arrival.position  # a run from who knows where
         return self._move(scene.arrival, position, scene.arrival.lo)
 
     def _idle_move(self, scene: Scene) -> bool:
         arrival = scene.arrival
-        if self._docket.rules.mode is Mode.STREAMING:
+        if self._collector.rules.mode is Mode.STREAMING:
             facts: Facts = {
                 "seq": arrival.seq,
                 "epoch": arrival.epoch,
                 "subscriber": arrival.track.session.subscriber,
                 "holder": self.owner or "",
             }
-            self._docket.counts.affinity_moves_outstanding_no += 1
-            self._docket.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
+            self._collector.counts.affinity_moves_outstanding_no += 1
+            self._collector.info(Kind.AFFINITY_MOVE, arrival.t, (self._start_number, arrival.number), facts)
         return self._move(arrival, arrival.position, arrival.lo)
 
     # --- the state -----------------------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ class HolderCheck:
 
     def _judge_outstanding(self, arrival: Arrival) -> None:
         """Exactly-once: a message that is certainly held must not come again."""
-        rules, position = self._docket.rules, arrival.position
+        rules, position = self._collector.rules, arrival.position
         before_t, now = arrival.t - rules.clock_error_s, arrival.t + rules.clock_error_s
         held = []
         for track in self._tracks:
@@ -408,14 +410,14 @@ class HolderCheck:
 
     @property
     def _overlap(self) -> Kind:
-        return OVERLAP[self._docket.rules.mode]
+        return OVERLAP[self._collector.rules.mode]
 
     def _certainly_held(self, others: list[Track], arrival: Arrival) -> list[Certain]:
         """What others certainly hold when a delivery arrives: it came before by every clock, and its lease runs by every clock.
 
         Whatever the clocks say, the first delivery of a message comes before the first deliveries of all that must follow it.
         """
-        eps = self._docket.rules.clock_error_s
+        eps = self._collector.rules.clock_error_s
         now = arrival.t + eps
         in_turn = arrival.new and arrival.proven
         held = []
@@ -436,16 +438,16 @@ class HolderCheck:
 
     def _overtook_t(self, t: float, arrival: Arrival) -> float:
         """When what is held came, if it may have been sent after a delivery."""
-        return t if arrival.lo - self._docket.rules.clock_error_s <= t else LONG_AGO
+        return t if arrival.lo - self._collector.rules.clock_error_s <= t else LONG_AGO
 
     def _comes_first(self, position: int, arrival: Arrival) -> bool:
         """Whether a run from a position comes past it first: with a dead-letter policy it may leave out what was acknowledged."""
-        left_out = self._docket.rules.dead_letter_max_attempts and self._log.flags(position) & ACKED
+        left_out = self._collector.rules.dead_letter_max_attempts and self._log.flags(position) & ACKED
         return not left_out and certainly_before(self._orders, self._log, position, arrival)
 
     def _sent_before(self, position: int, number: int, t: float, arrival: Arrival) -> bool:
         """Whether a delivery was sent before another one; a copy may have overtaken a first delivery on its way."""
-        eps = self._docket.rules.clock_error_s
+        eps = self._collector.rules.clock_error_s
         return t <= arrival.t - eps and (not arrival.new or number == self._log.number(position) or t + eps < arrival.lo)
 
     def _came_first(self, position: int, number: int, follower: int) -> bool:
@@ -454,7 +456,7 @@ class HolderCheck:
 
     def _file(self, scene: Scene, doubt: str) -> None:
         witnesses, facts = self._proof(scene)
-        self._docket.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
+        self._collector.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
 
     def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
         """What says of which epochs messages are, unless all are of the one given."""

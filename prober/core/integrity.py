@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prober.core.attempts import Early
-from prober.core.docket import Docket
+from prober.core.collector import FindingsCollector
 from prober.core.epoch_order import EpochOrder
 from prober.core.findings import Facts, Kind
 from prober.core.positions import LearnedLog
@@ -29,17 +29,17 @@ from prober.core.sessions import Arrival
 RACING = "the redelivery may have been sent before the acknowledgement was confirmed"
 
 
-def judge_content(docket: Docket, arrival: Arrival, defect: str | None, matches_filter: bool) -> None:
+def judge_content(collector: FindingsCollector, arrival: Arrival, defect: str | None, matches_filter: bool) -> None:
     """Judges what the recorder found in the message itself."""
     facts = _record_of(arrival)
     if defect is not None:
-        docket.violation(Kind.ID_CONFLICT, arrival.t, (arrival.number,), {**facts, "defect": defect})
+        collector.violation(Kind.ID_CONFLICT, arrival.t, (arrival.number,), {**facts, "defect": defect})
     if not matches_filter:
-        docket.violation(Kind.FILTER_LEAK, arrival.t, (arrival.number,), facts)
+        collector.violation(Kind.FILTER_LEAK, arrival.t, (arrival.number,), facts)
 
 
 def judge_known_id(
-    docket: Docket, log: LearnedLog, position: int, arrival: Arrival, order: EpochOrder, orders: Iterable[EpochOrder]
+    collector: FindingsCollector, log: LearnedLog, position: int, arrival: Arrival, order: EpochOrder, orders: Iterable[EpochOrder]
 ) -> None:
     """A message id that was received before, at `position`, must stand for the same message. `orders`: the epochs still known."""
     index, seq = log.epoch(position), log.seq(position)
@@ -48,11 +48,11 @@ def judge_known_id(
     for first in orders:
         if first.index == index and (first.record is not order.record or seq != arrival.seq):
             facts: Facts = {**_record_of(arrival), "first_seq": seq, "first_epoch": first.record.name}
-            docket.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
+            collector.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
 
 
 def judge_other_claim(
-    docket: Docket,
+    collector: FindingsCollector,
     arrival: Arrival,
     publication: Publication | None,
     named: Publication | None,
@@ -68,11 +68,11 @@ def judge_other_claim(
     if named.seq == arrival.seq and epoch in ("", arrival.epoch):
         return
     facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq, "confirmed_epoch": epoch}
-    docket.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
+    collector.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
 
 
 def judge_confirmation(
-    docket: Docket, log: LearnedLog, publication: Publication, epoch: str, orders: Iterable[EpochOrder], t: float
+    collector: FindingsCollector, log: LearnedLog, publication: Publication, epoch: str, orders: Iterable[EpochOrder], t: float
 ) -> None:
     """A confirmation must not name the id of a message that was delivered as another sequence number, or of another epoch."""
     position = log.find(publication.token or 0)
@@ -87,11 +87,13 @@ def judge_confirmation(
         "confirmed_seq": publication.seq,
         "confirmed_epoch": epoch,
     }
-    docket.violation(Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts)
+    collector.violation(
+        Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts
+    )
 
 
 def judge_early_claims(
-    docket: Docket,
+    collector: FindingsCollector,
     publication: Publication,
     early: Iterable[Early],
     primary: Callable[[int], Publication | None],
@@ -109,67 +111,69 @@ def judge_early_claims(
                 "confirmed_seq": named.seq,
                 "confirmed_epoch": _epoch_of(named, records),
             }
-            docket.violation(Kind.ID_CONFLICT, t, witnesses, facts)
+            collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
 
 
-def note_service_duplicate(docket: Docket, arrival: Arrival) -> None:
+def note_service_duplicate(collector: FindingsCollector, arrival: Arrival) -> None:
     """A known message id came with another publish time."""
-    docket.counts.service_duplicates += 1
-    docket.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
+    collector.counts.service_duplicates += 1
+    collector.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
 
 
-def judge_redelivery(docket: Docket, log: LearnedLog, arrival: Arrival) -> None:
+def judge_redelivery(collector: FindingsCollector, log: LearnedLog, arrival: Arrival) -> None:
     """Judges a message that comes again against the confirmation of its acknowledgement."""
     confirmation = log.confirmation(arrival.position)
     if confirmation is None:
         return
-    doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING
+    doubt = "" if confirmation.t + collector.rules.clock_error_s < arrival.lo else RACING
     witnesses = (log.number(arrival.position), confirmation.number, arrival.number)
     facts: Facts = {**_record_of(arrival), "confirmed_t": confirmation.t}
-    docket.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
+    collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
 
 
 def judge_origin(
-    docket: Docket, arrival: Arrival, publication: Publication | None, early: Sequence[Early], order: EpochOrder
+    collector: FindingsCollector, arrival: Arrival, publication: Publication | None, early: Sequence[Early], order: EpochOrder
 ) -> bool:
     """Judges whether a message id received for the first time can stem from the recorded publishes; True if it cannot.
 
     `early`: what this subscription received of the same sequence number so far, the primary left out.
     """
-    attempts_observed = docket.rules.attempts_observed
+    attempts_observed = collector.rules.attempts_observed
     if publication is None:
         record = order.record
-        predates = not docket.rules.subscription_predates_first_publish and arrival.seq < record.first
+        predates = not collector.rules.subscription_predates_first_publish and arrival.seq < record.first
         if not record.was_invoked(arrival.seq) and not predates:
-            docket.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
+            collector.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
             return True
         if order.settled and record.first <= arrival.seq <= order.last_seq:
             certain = attempts_observed and record.was_attempted_once(arrival.seq)
-            _file_duplicate(docket, arrival, order, certain=certain)
+            _file_duplicate(collector, arrival, order, certain=certain)
     elif publication.certainly_unsent:
-        docket.violation(Kind.GHOST, arrival.t, (publication.invoked_number, arrival.number), _record_of(arrival))
+        collector.violation(Kind.GHOST, arrival.t, (publication.invoked_number, arrival.number), _record_of(arrival))
         return True
     elif early or (publication.confirmed and publication.token != arrival.token):
         records = publication.records_beside(arrival.token) + 1
         certain = attempts_observed and order.record.complete and records > publication.attempts
-        _file_duplicate(docket, arrival, order, certain=certain)
+        _file_duplicate(collector, arrival, order, certain=certain)
     return False
 
 
-def judge_failure(docket: Docket, publication: Publication, early: Iterable[Early], epoch: str, t: float, number: int) -> None:
+def judge_failure(
+    collector: FindingsCollector, publication: Publication, early: Iterable[Early], epoch: str, t: float, number: int
+) -> None:
     """Judges a definite failure: nothing of it may have been delivered already, as the deliveries `early` were."""
     if not publication.certainly_unsent:
         return
     for delivery in early:
         witnesses = (publication.invoked_number, number, delivery.number)
-        docket.violation(Kind.GHOST, t, witnesses, {"seq": publication.seq, "epoch": epoch})
+        collector.violation(Kind.GHOST, t, witnesses, {"seq": publication.seq, "epoch": epoch})
 
 
-def _file_duplicate(docket: Docket, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
+def _file_duplicate(collector: FindingsCollector, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
     late = order.settled and arrival.seq < order.last_seq
     kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
-    docket.counts.publisher_duplicates += 1
-    file = docket.violation if certain else docket.info
+    collector.counts.publisher_duplicates += 1
+    file = collector.violation if certain else collector.info
     file(kind, arrival.t, (arrival.number,), _record_of(arrival))
 
 

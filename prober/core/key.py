@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
+from prober.core.collector import HOLE, FindingsCollector
 from prober.core.coverage import count_redelivery, count_rewind
-from prober.core.docket import HOLE, Docket
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -73,15 +73,15 @@ class KeyChecker:
         "_tracks",
         "_unplaced_seen",
         "_unsettled",
-        "docket",
+        "collector",
         "due_t",
         "log",
         "subscription",
     )
 
-    def __init__(self, docket: Docket, subscription: Subscription, topic_key: TopicKey) -> None:
+    def __init__(self, collector: FindingsCollector, subscription: Subscription, topic_key: TopicKey) -> None:
         rules = subscription.rules
-        self.docket = docket
+        self.collector = collector
         self.subscription = subscription
         self.due_t = inf
         self.log = LearnedLog(rules.window, rules.dead_letter_max_attempts)
@@ -97,11 +97,11 @@ class KeyChecker:
         self._put_back: PutBack | None = None
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
-        self._order = OrderCheck(docket, self.log, subscription, topic_key.epochs)
+        self._order = OrderCheck(collector, self.log, subscription, topic_key.epochs)
         self._order.join()
-        self._holder = HolderCheck(docket, self.log, self._tracks, subscription, self._order)
-        self._redelivery = RedeliveryCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
-        self._liveness = LivenessCheck(docket, self.log, self._tracks, subscription, self._order, self._holder)
+        self._holder = HolderCheck(collector, self.log, self._tracks, subscription, self._order)
+        self._redelivery = RedeliveryCheck(collector, self.log, self._tracks, subscription, self._order, self._holder)
+        self._liveness = LivenessCheck(collector, self.log, self._tracks, subscription, self._order, self._holder)
 
     # --- what the publisher says ---------------------------------------------------------------------------------------------
 
@@ -110,15 +110,15 @@ class KeyChecker:
         order = self._order.of(record, publication.region)
         if publication.early:
             early = publication.early_on(self.subscription.index)
-            judge_early_claims(self.docket, publication, early, self._topic_key.primary, self._topic_key.epochs, t)
+            judge_early_claims(self.collector, publication, early, self._topic_key.primary, self._topic_key.epochs, t)
         if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
             record.receive(publication)
         elif self._claims and publication.token is not None:
-            judge_confirmation(self.docket, self.log, publication, record.name, self._order.epochs, t)
+            judge_confirmation(self.collector, self.log, publication, record.name, self._order.epochs, t)
 
     def publish_failed(self, epoch: str, publication: Publication, t: float, number: int) -> None:
         """An attempt failed definitely."""
-        judge_failure(self.docket, publication, publication.early_on(self.subscription.index), epoch, t, number)
+        judge_failure(self.collector, publication, publication.early_on(self.subscription.index), epoch, t, number)
 
     def abandoned(self, epoch: str, publication: Publication) -> None:
         """A sequence number was given up: it has no primary, whatever answer still comes."""
@@ -148,7 +148,7 @@ class KeyChecker:
     def _deliver(self, event: Delivered, number: int) -> None:
         arrival = self._arrive(event, number)
         if event.defect is not None or not event.matches_filter:
-            judge_content(self.docket, arrival, event.defect, event.matches_filter)
+            judge_content(self.collector, arrival, event.defect, event.matches_filter)
         record = self._topic_key.epochs.get(event.epoch)
         if record is None:
             self._foreign(arrival)
@@ -177,11 +177,11 @@ class KeyChecker:
         track = self._track(event.session, t)
         session = track.session
         if session.unseen and self.subscription.holed:
-            self.docket.excuse(t, HOLE)
+            self.collector.excuse(t, HOLE)
         lo = t - self._rules.delivery_delay_max_s
         stamp = stamp_of(event)
         if stamp != NO_STAMP:
-            self.docket.ids_alone = False
+            self.collector.ids_alone = False
         return Arrival(event, number, lo if lo > session.opened_t else session.opened_t, track, stamp)
 
     def _track(self, session: str, t: float) -> Track:
@@ -205,7 +205,7 @@ class KeyChecker:
         return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
 
     def _foreign(self, arrival: Arrival) -> None:
-        self.docket.counts.deliveries_foreign += 1
+        self.collector.counts.deliveries_foreign += 1
         arrival.track.after_foreign = True
         if len(self._topic_key.epochs) >= EPOCHS_KEPT:
             self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
@@ -241,16 +241,16 @@ class KeyChecker:
         for position in (known, arrival.position):
             self.log.mark(position, SHARED)
         self._order.places.copied(known, arrival.position)
-        judge_known_id(self.docket, self.log, known, arrival, order, self._order.epochs)
-        note_service_duplicate(self.docket, arrival)
+        judge_known_id(self.collector, self.log, known, arrival, order, self._order.epochs)
+        note_service_duplicate(self.collector, arrival)
 
     def _recognise(self, arrival: Arrival, order: EpochOrder) -> None:
         """A record that was received before."""
         log, position = self.log, arrival.position
         arrival.lo = max(arrival.lo, log.invoked_t(position))
-        count_redelivery(self.docket.counts, log, arrival, self._liveness.owed.get(position))
-        judge_known_id(self.docket, log, position, arrival, order, self._order.epochs)
-        judge_redelivery(self.docket, log, arrival)
+        count_redelivery(self.collector.counts, log, arrival, self._liveness.owed.get(position))
+        judge_known_id(self.collector, log, position, arrival, order, self._order.epochs)
+        judge_redelivery(self.collector, log, arrival)
         if self.subscription.racing:
             session = arrival.track.session
             self._order.places.came_again(position, session.name, arrival.t, self.subscription.race_s(session))
@@ -262,7 +262,7 @@ class KeyChecker:
         arrival.new = True
         arrival.lo = max(arrival.lo, invoked_t)
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.docket.counts.deliveries_first += 1
+        self.collector.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
@@ -277,13 +277,13 @@ class KeyChecker:
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
-        if judge_origin(self.docket, arrival, publication, early, order):
+        if judge_origin(self.collector, arrival, publication, early, order):
             self.log.mark(arrival.position, STRANGE)
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
                 named = self._topic_key.primary(arrival.token)
-                judge_other_claim(self.docket, arrival, publication, named, self._topic_key.epochs)
+                judge_other_claim(self.collector, arrival, publication, named, self._topic_key.epochs)
 
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
@@ -300,7 +300,7 @@ class KeyChecker:
         if publication is not None and publication.early_on(self.subscription.index):
             first = first._replace(again=True)
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        places.learned(first, session.name, waiting, eps, self.docket.amnesty_until_t + eps)
+        places.learned(first, session.name, waiting, eps, self.collector.grace_until_t + eps)
 
     def _unplaced(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -309,7 +309,7 @@ class KeyChecker:
         if not order.settled and publication is not None:
             self.log.retire(order.index, arrival.seq)  # it may come again when the baseline is known
         self._topic_key.lost_track(self)
-        self.docket.counts.deliveries_unplaced += 1
+        self.collector.counts.deliveries_unplaced += 1
         self._redelivery.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
         self._record(arrival, ANCIENT)
@@ -337,7 +337,7 @@ class KeyChecker:
 
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
-        count_rewind(self.docket.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
+        count_rewind(self.collector.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
         self._drop(arrival)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
@@ -365,7 +365,7 @@ class KeyChecker:
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
             certain = False
         if self.subscription.open > 1:
-            self.docket.counts.deliveries_among_several += 1
+            self.collector.counts.deliveries_among_several += 1
         if certain:
             track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
         else:
@@ -373,7 +373,7 @@ class KeyChecker:
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
-        self.subscription.neighbours.held(self.docket.key, arrival.t, lease_end_t + delay_s)
+        self.subscription.neighbours.held(self.collector.key, arrival.t, lease_end_t + delay_s)
         if not acked_before and position > self._redelivery.sought_frontier:
             self._liveness.owe(position, lease_end_t, arrival.number)
         flow = track.session.flow
@@ -419,7 +419,7 @@ class KeyChecker:
         self._holder.acks.sent(position, t)
         self._liveness.release(position)
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
-            self.subscription.neighbours.freed(self.docket.key, t)
+            self.subscription.neighbours.freed(self.collector.key, t)
         if acking is not None:
             acking.let_go(position)
             acking.unsettle(t + self.subscription.ack_settled_s)
@@ -472,7 +472,7 @@ class KeyChecker:
         end_t, delay_s = event.t + event.seconds, self._rules.delivery_delay_max_s
         self._tracks.unsettle(track, end_t + delay_s)  # also for a message that was forgotten
         # also if it was acknowledged before, which may have been lost
-        self.subscription.neighbours.held(self.docket.key, event.t, end_t + delay_s)
+        self.subscription.neighbours.held(self.collector.key, event.t, end_t + delay_s)
         for position in self.log.positions_of(newest) if newest else (0,):  # 0: one that was forgotten
             self._liveness.postpone(position, end_t)
             if track is not None:
@@ -487,7 +487,7 @@ class KeyChecker:
         if (
             position
             and self._rules.exactly_once
-            and event.t > self.docket.amnesty_until_t
+            and event.t > self.collector.grace_until_t
             and not self.log.flags(position) & (SHARED | OLDER)  # or it may be another record of that id
         ):
             self.log.confirm(position, event.t, number)
@@ -600,10 +600,10 @@ class KeyChecker:
         same happens once more when it has settled.
         """
         self._give_up_waiting()
-        self.docket.excuse(until_t, cause)
+        self.collector.excuse(until_t, cause)
         self._unsettled = True
         self._start_over()
-        self.due_t = min(self.due_t, self.docket.amnesty_until_t)
+        self.due_t = min(self.due_t, self.collector.grace_until_t)
 
     def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
@@ -620,12 +620,12 @@ class KeyChecker:
         woken_t = self.due_t
         if self._put_back:
             self._let_through(now)
-        until_t = min(now, self.docket.amnesty_until_t) if self._unsettled else now
+        until_t = min(now, self.collector.grace_until_t) if self._unsettled else now
         self._redelivery.settle(until_t)
         self._holder.splits.settle(until_t)
         self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
         self._topic_key.compare(now)
-        if self._unsettled and now > self.docket.amnesty_until_t:
+        if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
             self._start_over()
         if not self.subscription.waiting.running:
@@ -686,11 +686,11 @@ class KeyChecker:
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
-        self._order.excuse(self.docket.amnesty_until_t)
+        self._order.excuse(self.collector.grace_until_t)
         self._redelivery.reset(self.log.frontier)
         self._holder.reset()
         self._liveness.reset()
-        self.subscription.neighbours.forget(self.docket.key)
+        self.subscription.neighbours.forget(self.collector.key)
         self._tracks.distrust()
         self._last_position = ANCIENT
 

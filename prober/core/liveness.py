@@ -38,12 +38,13 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.collector import FindingsCollector
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
-from prober.core.findings import Fact, Kind
+from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
+from prober.core.overdue import of_lost, of_run, of_stuck, of_unacked
 from prober.core.owed import Owed, Run, Top, passed_t, with_top
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.precedence import in_order
@@ -62,7 +63,7 @@ class LivenessCheck:
     """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
 
     __slots__ = (
-        "_docket",
+        "_collector",
         "_extended_until_t",
         "_holder",
         "_last_position",
@@ -80,9 +81,15 @@ class LivenessCheck:
     )
 
     def __init__(
-        self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck, holder: HolderCheck
+        self,
+        collector: FindingsCollector,
+        log: LearnedLog,
+        tracks: Tracks,
+        subscription: Subscription,
+        orders: OrderCheck,
+        holder: HolderCheck,
     ) -> None:
-        self._docket = docket
+        self._collector = collector
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
@@ -114,13 +121,13 @@ class LivenessCheck:
     def owe(self, position: int, due_t: float, number: int) -> None:
         """A delivery that is not acknowledged has to come again from `due_t` on."""
         self.owed[position] = Owed(due_t, number)
-        if len(self.owed) > 2 * self._docket.rules.window:
+        if len(self.owed) > 2 * self._collector.rules.window:
             for left in [position for position in self.owed if position <= self._log.floor]:
                 self.keep_busy(self.owed.pop(left).lease_end_t)
 
     def keep_busy(self, lease_end_t: float) -> None:
         """Something that is not owed, or not known any more, is held until its lease is over."""
-        self._extended_until_t = max(self._extended_until_t, lease_end_t + self._docket.rules.delivery_delay_max_s)
+        self._extended_until_t = max(self._extended_until_t, lease_end_t + self._collector.rules.delivery_delay_max_s)
 
     def postpone(self, position: int, due_t: float) -> None:
         """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
@@ -166,14 +173,14 @@ class LivenessCheck:
 
     def owes(self) -> bool:
         """Whether a redelivery is still owed to a subscriber."""
-        return self.run is not None or (self._docket.rules.unacked_deadline_s < inf and bool(self.owed))
+        return self.run is not None or (self._collector.rules.unacked_deadline_s < inf and bool(self.owed))
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
     def judge(self, now: float) -> float:
         """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running."""
-        if now <= self._docket.amnesty_until_t:
-            return self._docket.amnesty_until_t
+        if now <= self._collector.grace_until_t:
+            return self._collector.grace_until_t
         if self._subscription.up_since_t == inf:
             return inf
         ready_t = self._ready_t(now)
@@ -197,7 +204,7 @@ class LivenessCheck:
 
         An acknowledgement is no proof of the opposite: it may be lost.
         """
-        rules = self._docket.rules
+        rules = self._collector.rules
         if not rules.retry_backoff_max_s or self.last_delivery_t == LONG_AGO:
             return LONG_AGO
         lease_end_t = max([self.last_delivery_t + rules.ack_deadline_s, *(owed.lease_end_t for owed in self.owed.values())])
@@ -208,7 +215,7 @@ class LivenessCheck:
 
         With a retry policy one delivery may have been lost meanwhile, and its lease and back-off been waited for.
         """
-        rules, subscription = self._docket.rules, self._subscription
+        rules, subscription = self._collector.rules, self._subscription
         wanted_s = seconds + rules.clock_error_s
         deadline_t = subscription.waiting.reaches(since_t, wanted_s)
         if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
@@ -218,7 +225,7 @@ class LivenessCheck:
     def _due_t(self, now: float, since_t: float, seconds: float) -> float:
         """The same; but a key that was held since before that moment, and is not any more, may have kept this one back until then."""
         deadline_t = self._deadline(since_t, seconds)
-        kept_t = self._subscription.kept_until_t(self._docket.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
+        kept_t = self._subscription.kept_until_t(self._collector.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
         return max(deadline_t, self._deadline(kept_t, seconds)) if LONG_AGO < kept_t < deadline_t else deadline_t
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
@@ -231,35 +238,30 @@ class LivenessCheck:
         run = self.run
         if run is None:
             return inf
-        deadline_t = self._due_t(now, quiet_since_t, self._docket.rules.stall_deadline_s)
+        deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
         doubt = self._doubt_of(run, deadline_t)
         excuse = doubt or self._excuse(quiet_since_t, deadline_t)
         if excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told:
-            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
+            return self._deadline(deadline_t, self._collector.rules.stall_deadline_s)
         if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
             self._file_run(run, quiet_since_t, deadline_t, excuse)
         if excuse == HELD_ELSEWHERE:
             self._told |= {Kind.REDELIVERY_STALL}
-            return self._deadline(deadline_t, self._docket.rules.stall_deadline_s)
+            return self._deadline(deadline_t, self._collector.rules.stall_deadline_s)
         self.run = None
         return inf
 
     def _file_run(self, run: Run, since_t: float, deadline_t: float, doubt: str) -> None:
-        facts: dict[str, Fact] = {
-            "target": self._log.seq(run.target),
-            "since_t": since_t,
-            "seconds": deadline_t - since_t,
-            "epoch": self._orders.epoch_name(self._log.epoch(run.target)),
-        }
         witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
-        self._docket.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
+        facts = of_run(self._log, self._orders, run, since_t, deadline_t)
+        self._collector.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
 
     def _doubt_of(self, run: Run, deadline_t: float) -> str:
-        if self._docket.rules.dead_letter_max_attempts:
+        if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        rules = self._docket.rules
+        rules = self._collector.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
         if not all(in_order(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
@@ -269,7 +271,7 @@ class LivenessCheck:
 
     def _is_held_elsewhere(self, since_t: float, deadline_t: float) -> bool:
         """Whether another key was held all the time between two moments."""
-        return self._subscription.kept_until_t(self._docket.key, since_t, deadline_t) == deadline_t
+        return self._subscription.kept_until_t(self._collector.key, since_t, deadline_t) == deadline_t
 
     def _excuse(self, since_t: float, deadline_t: float) -> str:
         """Why a deadline that passed may have been missed legally, empty if it may not."""
@@ -281,7 +283,7 @@ class LivenessCheck:
     # --- what is not acknowledged --------------------------------------------------------------------------------------------
 
     def _judge_owed(self, now: float, quiet_since_t: float, ready_t: float) -> float:
-        rules = self._docket.rules
+        rules = self._collector.rules
         if rules.unacked_deadline_s == inf or not self.owed:
             return inf
         firm: dict[int, float] = {}
@@ -314,7 +316,7 @@ class LivenessCheck:
         told = f"{Kind.UNACKED_STALL} {doubt}"
         if since_t == inf or told in self._told:
             return inf
-        deadline_s = self._docket.rules.unacked_deadline_s
+        deadline_s = self._collector.rules.unacked_deadline_s
         deadline_t = self._due_t(now, since_t, deadline_s)
         if now <= deadline_t:
             return deadline_t
@@ -331,7 +333,7 @@ class LivenessCheck:
     def _judge_moved_on(self, now: float, since: dict[int, float]) -> float:
         """The same for what has to come again although the key moves on: each is told once."""
         coming_t = inf
-        deadline_s = self._docket.rules.unacked_deadline_s
+        deadline_s = self._collector.rules.unacked_deadline_s
         for position, since_t in since.items():
             deadline_t = self._due_t(now, since_t, deadline_s)
             if now <= deadline_t:
@@ -344,22 +346,9 @@ class LivenessCheck:
         return coming_t
 
     def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
-        log, shown = self._log, overdue[:SEQS_SHOWN]
-        epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
-        self._docket.liveness(
-            Kind.UNACKED_STALL,
-            deadline_t,
-            [self.owed[position].number for position in overdue[:5] if position in self.owed],
-            {
-                "seqs": tuple(map(log.seq, shown)),
-                "count": len(overdue),
-                "epoch": epochs[0],
-                **({"seqs_epochs": epochs} if len(set(epochs)) > 1 else {}),
-                "since_t": since_t,
-                "seconds": deadline_t - since_t,
-            },
-            doubt,
-        )
+        witnesses = [self.owed[position].number for position in overdue[:5] if position in self.owed]
+        facts = of_unacked(self._log, self._orders, overdue, since_t, deadline_t)
+        self._collector.liveness(Kind.UNACKED_STALL, deadline_t, witnesses, facts, doubt)
 
     # --- what was never delivered --------------------------------------------------------------------------------------------
 
@@ -368,7 +357,7 @@ class LivenessCheck:
         for overtaken in order.missing():
             if overtaken.reported_lost:
                 continue
-            deadline_t = self._deadline(max(overtaken.t, ready_t), self._docket.rules.delivery_deadline_s)
+            deadline_t = self._deadline(max(overtaken.t, ready_t), self._collector.rules.delivery_deadline_s)
             if self._orders.has_expired(overtaken.publication.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
@@ -379,22 +368,14 @@ class LivenessCheck:
 
     def _file_lost(self, order: EpochOrder, overtaken: Overtaken, deadline_t: float) -> None:
         overtaken.reported_lost = True
-        publication, by = overtaken.publication, overtaken.by
-        facts: dict[str, Fact] = {
-            "seq": publication.seq,
-            "epoch": order.record.name,
-            "by": by.seq,
-            "by_epoch": by.epoch,
-            "since_t": overtaken.t,
-            "seconds": deadline_t - overtaken.t,
-        }
-        witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
-        self._docket.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts, self._orders.dead_letter_doubt())
+        publication, facts = overtaken.publication, of_lost(order, overtaken, deadline_t)
+        witnesses = (publication.invoked_number, publication.confirmed_number, overtaken.by.number)
+        self._collector.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts, self._orders.dead_letter_doubt())
 
     def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: Iterator[Publication]) -> float:
         if epoch in self._told:
             return inf
-        deadline_s = self._docket.rules.delivery_deadline_s
+        deadline_s = self._collector.rules.delivery_deadline_s
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
             deadline_t = self._due_t(now, since_t, deadline_s)
@@ -414,17 +395,6 @@ class LivenessCheck:
     def _file_stuck(
         self, epoch: str, first: Publication, others: Iterator[Publication], since_t: float, deadline_t: float, doubt: str
     ) -> None:
-        stuck = [first.seq, *(publication.seq for publication in others if publication.confirmed_t <= deadline_t)]
-        self._docket.liveness(
-            Kind.STUCK,
-            deadline_t,
-            (first.invoked_number, first.confirmed_number, self.last_delivery_number),
-            {
-                "seqs": tuple(stuck[:SEQS_SHOWN]),
-                "count": len(stuck),
-                "epoch": epoch,
-                "since_t": since_t,
-                "seconds": deadline_t - since_t,
-            },
-            doubt,
-        )
+        witnesses = (first.invoked_number, first.confirmed_number, self.last_delivery_number)
+        facts = of_stuck(epoch, [first, *others], since_t, deadline_t)
+        self._collector.liveness(Kind.STUCK, deadline_t, witnesses, facts, doubt)

@@ -30,7 +30,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.attempts import Early
-from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.epoch_order import EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
@@ -74,7 +74,7 @@ class OrderCheck:
     """
 
     __slots__ = (
-        "_docket",
+        "_collector",
         "_forgot_epochs",
         "_log",
         "_real_times",
@@ -87,8 +87,10 @@ class OrderCheck:
         "places",
     )
 
-    def __init__(self, docket: Docket, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]) -> None:
-        self._docket = docket
+    def __init__(
+        self, collector: FindingsCollector, log: LearnedLog, subscription: Subscription, records: Mapping[str, EpochRecord]
+    ) -> None:
+        self._collector = collector
         self._log = log
         self._subscription = subscription
         self._records = records
@@ -177,7 +179,7 @@ class OrderCheck:
 
     def expired_t(self, now: float) -> float:
         """What was published up to this time may be older than the retention; long ago if that has no bound."""
-        return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s
+        return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s
 
     def _free_until_t(self, now: float) -> float:
         """What was published before need not come: it may be older than the retention, or than a subscription of unknown age.
@@ -186,9 +188,9 @@ class OrderCheck:
         then that says nothing about what was published next. Publish times tell copies apart, and without them there are none.
         """
         expired_t = self.expired_t(now)
-        if self._docket.rules.subscription_predates_first_publish or self._docket.ids_alone:
+        if self._collector.rules.subscription_predates_first_publish or self._collector.ids_alone:
             return expired_t
-        return max(expired_t, self._subscription.first_seen_t + self._docket.rules.clock_error_s)
+        return max(expired_t, self._subscription.first_seen_t + self._collector.rules.clock_error_s)
 
     def _begin(self, record: EpochRecord, region: str) -> EpochOrder:
         index = self.epochs[-1].index + 1 if self.epochs else 0
@@ -203,10 +205,10 @@ class OrderCheck:
             else:
                 self._log.forget_epoch(kept.index)
                 self._forgot_epochs = True
-        order = EpochOrder(index, record, real_time, settled=self._docket.rules.subscription_predates_first_publish)
+        order = EpochOrder(index, record, real_time, settled=self._collector.rules.subscription_predates_first_publish)
         self.epochs = (*known, order)
         if all(kept.record is not record for kept in known):
-            self._docket.epochs += 1
+            self._collector.epochs += 1
         return order
 
     def join(self) -> None:
@@ -253,7 +255,7 @@ class OrderCheck:
 
     def undelivered(self, now: float) -> Iterator[tuple[EpochOrder, Iterator[Publication]]]:
         """What each epoch is still owed. With a filter nothing can be said: the record does not tell which publishes match."""
-        if self._docket.rules.filtered:
+        if self._collector.rules.filtered:
             return
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
@@ -309,7 +311,7 @@ class OrderCheck:
             invoked_t, region = other.origin(token, generation)
             lower = self._may_precede(publication, other) and publication.confirmed_t < self._bound_t(other, token, generation)
             return publication.region == region and (lower or publication.confirmed_t < invoked_t)
-        return publication.confirmed_t + self._docket.rules.clock_error_s < other.origin(token, generation)[0]
+        return publication.confirmed_t + self._collector.rules.clock_error_s < other.origin(token, generation)[0]
 
     def _bound_t(self, publication: Publication, token: int, generation: int) -> float:
         """What of lower numbers was confirmed by then must come before a record: all of it if this is the primary, or may be.
@@ -358,7 +360,7 @@ class OrderCheck:
     def first_delivery(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         """Judges a record received for the first time; True when it is its sequence number's primary, received only now."""
         real_time = order.real_time
-        eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
+        eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
         late = publication.token == arrival.token and publication.confirmed_t + eps < real_time.t
         if late:
             self._realtime_inversion(publication, arrival, real_time)
@@ -401,13 +403,13 @@ class OrderCheck:
         if overtaken is not None and self._is_bound(publication, overtaken.by):
             del order.overtaken[publication.seq]
             self._gap(order, [publication], overtaken.by, t)
-        elif overtaken is not None and not overtaken.bound and not self._docket.rules.filtered:
+        elif overtaken is not None and not overtaken.bound and not self._collector.rules.filtered:
             self._confirmed_late(order, publication, t)
         return False
 
     def _is_bound(self, publication: Publication, by: Primary) -> bool:
         """Whether a publication had to come before what overtook it."""
-        return not self._docket.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
+        return not self._collector.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
 
     def _confirmed_late(self, order: EpochOrder, publication: Publication, t: float) -> None:
         """It was republished behind what overtook it: perhaps before the last that was received, else before what is still to come."""
@@ -455,7 +457,7 @@ class OrderCheck:
                 break
             if earlier.seq in order.gone or earlier.seq in order.overtaken or earlier.invoked_t < free_until_t:
                 continue
-            if self._docket.rules.filtered:
+            if self._collector.rules.filtered:
                 order.overtake_filtered(earlier, this, t)
             elif earlier.token is not None and self._must_precede(earlier, publication):
                 gap.append(earlier)
@@ -484,7 +486,7 @@ class OrderCheck:
 
     @property
     def _patience_s(self) -> float:
-        return self._docket.rules.delivery_delay_max_s + self._docket.rules.clock_error_s
+        return self._collector.rules.delivery_delay_max_s + self._collector.rules.clock_error_s
 
     def settle(self, now: float, put_back: Container[int] = ()) -> None:
         """Files what is missing before a record of another epoch, if it had time to come late; then it is an inversion.
@@ -509,18 +511,17 @@ class OrderCheck:
         invoked_t, _ = publication.origin(arrival.token, arrival.generation)
         for other, earlier in self._lost_before(order, invoked_t, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
-        number = publication.confirmed_number
-        this = Primary(arrival.position, arrival.seq, arrival.number, number, publication.ordered_t, arrival.epoch)
-        due_t = arrival.t + self._patience_s
+        confirmed_number, due_t = publication.confirmed_number, arrival.t + self._patience_s
+        this = Primary(arrival.position, arrival.seq, arrival.number, confirmed_number, publication.ordered_t, arrival.epoch)
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
             self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
 
     def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
         """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""
-        if self._docket.rules.filtered:
+        if self._collector.rules.filtered:
             return
-        before_t = invoked_t - self._docket.rules.clock_error_s
+        before_t = invoked_t - self._collector.rules.clock_error_s
         for other in self.epochs:
             if other is order or other.real_time is not order.real_time or other.record.confirmed_rank <= other.lost_rank:
                 continue
@@ -547,20 +548,20 @@ class OrderCheck:
             "missing_count": len(certain or gap),
             "missing_epoch": order.record.name,
         }
-        doubt = self.dead_letter_doubt() if certain else SOUGHT.format(self._docket.amnesty_cause)
-        self._docket.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
-        if t > self._docket.amnesty_until_t and not doubt:
+        doubt = self.dead_letter_doubt() if certain else SOUGHT.format(self._collector.grace_cause)
+        self._collector.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
+        if t > self._collector.grace_until_t and not doubt:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
 
     def dead_letter_doubt(self) -> str:
         """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
-        attempts_max = self._docket.rules.dead_letter_max_attempts
+        attempts_max = self._collector.rules.dead_letter_max_attempts
         return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
 
     def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
         late, early = (this, other) if this.position > other.position else (other, this)
-        self._docket.violation(
+        self._collector.violation(
             Kind.ORDER_INVERSION,
             t,
             (early.number, early.confirmed_number, late.number, late.confirmed_number),
@@ -572,7 +573,7 @@ class OrderCheck:
         return "" if self.places.in_order(early, late) else RACING
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
-        self._docket.violation(
+        self._collector.violation(
             Kind.REALTIME_INVERSION,
             arrival.t,
             (publication.confirmed_number, before.invoked_number, before.number, arrival.number),
@@ -593,7 +594,7 @@ class OrderCheck:
         The service may store a message twice under one id; publish times tell the copies apart.
         """
         if publication.invoked_t <= self.excused_until_t:
-            return SOUGHT.format(self._docket.amnesty_cause)
-        if self._docket.ids_alone:
+            return SOUGHT.format(self._collector.grace_cause)
+        if self._collector.ids_alone:
             return ""
         return SECOND_COPY if publication.invoked_t < self._free_until_t(t) or self.dead_letter_doubt() else ""

@@ -34,7 +34,7 @@ from itertools import chain
 from math import inf
 from typing import Final
 
-from prober.core.docket import SEQS_SHOWN, Docket
+from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
@@ -70,12 +70,18 @@ class RedeliveryCheck:
     sought_frontier     positions up to it may have been passed over by a control operation.
     """
 
-    __slots__ = ("_docket", "_holder", "_log", "_nacked_push", "_orders", "_subscription", "_tracks", "held", "sought_frontier")
+    __slots__ = ("_collector", "_holder", "_log", "_nacked_push", "_orders", "_subscription", "_tracks", "held", "sought_frontier")
 
     def __init__(
-        self, docket: Docket, log: LearnedLog, tracks: Tracks, subscription: Subscription, orders: OrderCheck, holder: HolderCheck
+        self,
+        collector: FindingsCollector,
+        log: LearnedLog,
+        tracks: Tracks,
+        subscription: Subscription,
+        orders: OrderCheck,
+        holder: HolderCheck,
     ) -> None:
-        self._docket = docket
+        self._collector = collector
         self._log = log
         self._tracks = tracks
         self._subscription = subscription
@@ -91,10 +97,10 @@ class RedeliveryCheck:
             self._explain_held(arrival)
         if self._nacked_push is not None:
             self._judge_push(arrival)
-        if arrival.own and self._docket.rules.mode is Mode.PULL:
+        if arrival.own and self._collector.rules.mode is Mode.PULL:
             self._judge_batch(arrival)
             return False
-        before = highest(self._docket.rules, self._tracks, arrival)
+        before = highest(self._collector.rules, self._tracks, arrival)
         if not before.position:
             return False
         if arrival.position > before.position + 1:
@@ -135,7 +141,7 @@ class RedeliveryCheck:
     def reset(self, frontier: int) -> None:
         """A control operation: what was learned so far may be passed over, and nothing can be said about what was on hold."""
         for skip in self.held:
-            self._file(skip, SOUGHT.format(self._docket.amnesty_cause))
+            self._file(skip, SOUGHT.format(self._collector.grace_cause))
         self.held = ()
         self.sought_frontier = frontier
         self.rest()
@@ -153,7 +159,7 @@ class RedeliveryCheck:
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = self._facts(arrival, before.position, skipped)
-        rules = self._docket.rules
+        rules = self._collector.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
         skip = Skip(
@@ -163,14 +169,14 @@ class RedeliveryCheck:
             beside=self._beside(arrival, before, skipped) if self._subscription.racing else (),
         )
         doubt = self._doubt(arrival, before.position, skipped) or self._loss_behind(skip) or self._place_doubt(skip)
-        if doubt or self._subscription.is_alone(session) or arrival.t <= self._docket.amnesty_until_t:
+        if doubt or self._subscription.is_alone(session) or arrival.t <= self._collector.grace_until_t:
             self._file(skip, doubt)
         else:
             self._put_on_hold(skip)
 
     def _sent_after_t(self, arrival: Arrival, before: Predecessor) -> float:
         """Since when what was left out may have been sent, all of it acknowledged before: it may be sent behind any predecessor."""
-        candidates = possible(self._docket.rules, self._tracks, arrival)
+        candidates = possible(self._collector.rules, self._tracks, arrival)
         lowest = min((one.position for one in candidates), default=before.position)
         passed = self._skipped(lowest, arrival)
         owed = max((position for position in passed if not self._log.flags(position) & ACKED), default=0)
@@ -181,7 +187,7 @@ class RedeliveryCheck:
         everywhere = chain(*(track.past() for track in self._tracks), *self._tracks.past)
         if not self._came_since(before, skipped, everywhere):
             return ()
-        positions = {one.position for one in possible(self._docket.rules, self._tracks, arrival)} - {before.position}
+        positions = {one.position for one in possible(self._collector.rules, self._tracks, arrival)} - {before.position}
         return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
@@ -229,7 +235,7 @@ class RedeliveryCheck:
 
     def _explain_held(self, arrival: Arrival) -> None:
         kept = []
-        sent_t = arrival.lo - self._docket.rules.clock_error_s
+        sent_t = arrival.lo - self._collector.rules.clock_error_s
         for skip in self.held:
             lowest = (skip.leaning or skip.position) - 1
             explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= lowest
@@ -250,14 +256,14 @@ class RedeliveryCheck:
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
         number = skip.witnesses[-1]
-        if arrival.position <= arrival.own + 1 or highest(self._docket.rules, self._tracks, arrival).number != number:
+        if arrival.position <= arrival.own + 1 or highest(self._collector.rules, self._tracks, arrival).number != number:
             return False
-        before = highest(self._docket.rules, self._tracks, arrival, besides=number)
+        before = highest(self._collector.rules, self._tracks, arrival, besides=number)
         skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []
         return bool(skipped) and not (self._doubt(arrival, before.position, skipped) or self._doubt_own(arrival, before, skipped))
 
     def _file(self, skip: Skip, doubt: str) -> None:
-        self._docket.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
+        self._collector.violation(skip.kind, skip.t, skip.witnesses, skip.facts, doubt)
 
     # --- pull responses and push requests ------------------------------------------------------------------------------------
 
@@ -271,7 +277,7 @@ class RedeliveryCheck:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         facts = self._facts(arrival, arrival.own, skipped)
-        rules, kind = self._docket.rules, Kind.PULL_BATCH_ORDER
+        rules, kind = self._collector.rules, Kind.PULL_BATCH_ORDER
         between, due_t = (arrival.own, arrival.position), arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(*between)
         skip = Skip(due_t, arrival.t, arrival.position, arrival.track.session, arrival.t, False, witnesses, facts, kind)
@@ -283,7 +289,7 @@ class RedeliveryCheck:
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._docket.rules.clock_error_s < nacked_t and arrival.position > position:
+        if arrival.lo - self._collector.rules.clock_error_s < nacked_t and arrival.position > position:
             return
         self._nacked_push = None
         if arrival.position <= position or not self._log.holds(position):
@@ -294,13 +300,13 @@ class RedeliveryCheck:
         doubt = ""
         if flags & ACKED:
             doubt = ACKED_BEFORE
-        elif self._docket.rules.dead_letter_max_attempts:
+        elif self._collector.rules.dead_letter_max_attempts:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
         elif not in_order(self._orders, self._log, position, arrival.position):
             doubt = RACING
-        eps, session = self._docket.rules.clock_error_s, arrival.track.session
+        eps, session = self._collector.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
         facts: Facts = {
             "seq": arrival.seq,
@@ -320,8 +326,8 @@ class RedeliveryCheck:
 
     def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
         if skipped[-1] <= self.sought_frontier:
-            return SOUGHT.format(self._docket.amnesty_cause)
-        if self._docket.rules.dead_letter_max_attempts:
+            return SOUGHT.format(self._collector.grace_cause)
+        if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
         if self._orders.several_regions and not self._is_behind(after, arrival) and not in_response:
             return ELSEWHERE
@@ -338,7 +344,7 @@ class RedeliveryCheck:
 
     def _came_since(self, before: Predecessor, skipped: list[int], spans: Iterable[Span]) -> bool:
         """Whether what was left out may have come after a delivery all the same: then something behind it in truth may have followed."""
-        sent_t = before.sent_after_t - self._docket.rules.clock_error_s
+        sent_t = before.sent_after_t - self._collector.rules.clock_error_s
         return any(span.position >= skipped[-1] and span.last_t >= sent_t for span in spans)
 
     def _is_behind(self, after: int, arrival: Arrival) -> bool:
@@ -372,7 +378,7 @@ class RedeliveryCheck:
             "skipped": tuple(log.seq(position) for position in shown),
             "skipped_count": len(skipped),
             "subscriber": arrival.track.session.subscriber,
-            "mode": self._docket.rules.mode.value,
+            "mode": self._collector.rules.mode.value,
         }
         epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
         if any(epoch != arrival.epoch for epoch in epochs):

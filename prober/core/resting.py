@@ -26,9 +26,9 @@ from zlib import DEFLATED, compressobj, decompressobj
 from prober.core.acknowledgements import Acknowledgements
 from prober.core.attempts import Attempts
 from prober.core.breaks import Break
+from prober.core.collector import FindingsCollector
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
-from prober.core.docket import Docket
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
@@ -192,7 +192,7 @@ _KINDS: Final[tuple[type, ...]] = (
     EpochRecord,
     Publication,
     KeyChecker,
-    Docket,
+    FindingsCollector,
     LearnedLog,
     RedeliveryCheck,
     OrderCheck,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final, NamedTuple
 
-from prober.core.docket import Docket
+from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
@@ -57,10 +57,10 @@ class Split(NamedTuple):
 class Splits:
     """The violations on hold of one key; `pending`: the one that is due first comes first."""
 
-    __slots__ = ("_docket", "_log", "_places", "_subscription", "pending")
+    __slots__ = ("_collector", "_log", "_places", "_subscription", "pending")
 
-    def __init__(self, docket: Docket, log: LearnedLog, places: Places, subscription: Subscription) -> None:
-        self._docket = docket
+    def __init__(self, collector: FindingsCollector, log: LearnedLog, places: Places, subscription: Subscription) -> None:
+        self._collector = collector
         self._log = log
         self._places = places
         self._subscription = subscription
@@ -76,7 +76,7 @@ class Splits:
 
     def explain(self, arrival: Arrival) -> None:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
-        sent_t = arrival.lo - self._docket.rules.clock_error_s
+        sent_t = arrival.lo - self._collector.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
             if sent_t <= split.t
@@ -103,7 +103,7 @@ class Splits:
         That is so of any delivery of the message: one that was sent before may be applied to it. No `positions` stand for a message
         that has left the window: it may be any of those.
         """
-        eps = self._docket.rules.clock_error_s
+        eps = self._collector.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(held for held in split.held if not self._names(positions, held)))
             if t <= split.t + eps and session != split.session.name  # one recorder's order is certain
@@ -124,19 +124,19 @@ class Splits:
     def reset(self) -> None:
         """A control operation may have released what was held."""
         for split in self.pending:
-            self._docket.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._docket.amnesty_cause))
+            self._collector.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._collector.grace_cause))
         self.pending = ()
 
     def _decide(self, split: Split) -> None:
         """Files a violation whose time is over; a stream concerned that broke meanwhile may have been dead already."""
-        rules = self._docket.rules
+        rules = self._collector.rules
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
         alive = [held for held in split.held if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
         proven = bool(alive) and (same or split.session.closed_t > alive_t)
         doubt = "" if proven else BROKEN if split.held else REWOUND
-        self._docket.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+        self._collector.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
 
     def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:
         return session.closed_t > alive_t and not self._subscription.went_with_another(session, due_t)

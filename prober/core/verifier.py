@@ -22,8 +22,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from prober.core.collector import FILTER_CHANGE, HOLE, SEEK, FindingsCollector
 from prober.core.counts import Counts
-from prober.core.docket import FILTER_CHANGE, HOLE, SEEK, Docket
 from prober.core.events import (
     LONG_AGO,
     AckConfirmed,
@@ -319,8 +319,8 @@ class Verifier:
         return group.checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
-        docket = Docket(subscription.name, group.key, subscription.assumptions, self._decide, self._counts)
-        checker = KeyChecker(docket, subscription, group)
+        collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._decide, self._counts)
+        checker = KeyChecker(collector, subscription, group)
         group.checkers += (checker,)
         if subscription.settles_until_t > LONG_AGO:
             self._unsettle(checker, subscription.settles_until_t, subscription.settling)
@@ -345,7 +345,7 @@ class Verifier:
     def _enqueue(self, checker: KeyChecker) -> None:
         if checker.due_t < inf:
             self._queued += 1
-            heappush(self._queue, (checker.due_t, self._queued, checker.docket.key, checker.subscription.index))
+            heappush(self._queue, (checker.due_t, self._queued, checker.collector.key, checker.subscription.index))
 
     def _pass_time(self, now: float) -> None:
         """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for time when it comes back."""

@@ -25,7 +25,7 @@ from prober.core.findings import Finding
 from prober.drills.plans import Plan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import Site
@@ -78,7 +78,7 @@ class Exercise:
                 resources.push_async_callback(broker.close)
                 site = self._site()
                 target = site.at(endpoint)
-                run = Run(site.experiment, broker, target, Ground(target, PLACE, lasting=False), site.workload, self._seed)
+                run = Run(site.experiment, broker, target, Provisioner(target, PLACE, lasting=False), site.workload, self._seed)
                 run.listen(self._hear)
                 result = await run.carry_out()
                 self._settle(result)

@@ -10,39 +10,39 @@ import asyncio
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
-from prober.probes.context import Decide, Delivery, Stage
+from prober.probes.context import Decide, Delivery, ProbeContext
 
 JOIN_SHARE = 0.6
 
 
-async def act(stage: Stage, workload: Workload) -> None:
+async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes on all keys while subscribers come and go."""
 
     def acknowledge_late(delivery: Delivery) -> None:
-        stage.later(stage.random.uniform(0.5, 1.5) * workload.ack_after_s, delivery.ack)
+        context.later(context.random.uniform(0.5, 1.5) * workload.ack_after_s, delivery.ack)
 
-    members = [await stage.subscribe(acknowledge_late) for _ in range(2)]
-    publishing = asyncio.gather(*(_bursts(stage, f"affinity-{number}", workload) for number in workload.numbers))
+    members = [await context.subscribe(acknowledge_late) for _ in range(2)]
+    publishing = asyncio.gather(*(_bursts(context, f"affinity-{number}", workload) for number in workload.numbers))
     try:
         while not publishing.done():
             await asyncio.sleep(2 * workload.ack_after_s)
-            await _change(stage, members, acknowledge_late, workload.subscribers)
+            await _change(context, members, acknowledge_late, workload.subscribers)
     finally:
         await publishing
 
 
-async def _change(stage: Stage, members: list[Subscriber], decide: Decide, members_max: int) -> None:
+async def _change(context: ProbeContext, members: list[Subscriber], decide: Decide, members_max: int) -> None:
     """One subscriber joins, or the oldest leaves."""
-    if len(members) < members_max and stage.random.random() < JOIN_SHARE:
-        members.append(await stage.subscribe(decide))
+    if len(members) < members_max and context.random.random() < JOIN_SHARE:
+        members.append(await context.subscribe(decide))
     elif len(members) > 1:
         await members.pop(0).close()
 
 
-async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
     for _ in range(workload.bursts):
-        await stage.publish(key, workload.burst_messages, workload.sizes)
-        await asyncio.sleep(stage.random.choice((0.5, 1.0, 3.0)) * workload.ack_after_s)
+        await context.publish(key, workload.burst_messages, workload.sizes)
+        await asyncio.sleep(context.random.choice((0.5, 1.0, 3.0)) * workload.ack_after_s)
 
 
 PROBE = Probe(

@@ -1,11 +1,11 @@
-"""What a probe is: an experiment on a stage, and what has to have happened for its outcome to mean anything."""
+"""What a probe is: an experiment, and what has to have happened for its outcome to mean anything."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from prober.probes.context import Stage
+from prober.probes.context import ProbeContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Probe:
     """One kind of experiment.
 
     promise     the promise under test, in one sentence.
-    act         does it: publishes and consumes on the stage, and returns when publishing is over.
+    act         does it: publishes and consumes through its context, and returns when publishing is over.
     requires    counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
     """
 
     name: str
     promise: str
-    act: Callable[[Stage, Workload], Awaitable[None]]
+    act: Callable[[ProbeContext, Workload], Awaitable[None]]
     workload: Workload = field(default_factory=Workload)
     requires: Mapping[str, str] = field(default_factory=dict)

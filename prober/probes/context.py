@@ -1,6 +1,6 @@
 """Where a probe acts: it publishes on keys and consumes with subscribers, and everything it does or sees is recorded.
 
-A `Stage` belongs to one run. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns outcomes into events,
+A `ProbeContext` belongs to one run. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns outcomes into events,
 republishes what ended unknown under the next generation until it is confirmed or given up explicitly, and lets a probe decide for each
 delivery what becomes of it. An acknowledgement is recorded, then sent.
 """
@@ -50,19 +50,19 @@ class Delivery:
     again: bool
     session: Session
     received: Received
-    stage: Stage
+    context: ProbeContext
 
     def ack(self) -> None:
         """Acknowledges it."""
-        self.stage.ack(self)
+        self.context.ack(self)
 
     def nack(self) -> None:
         """Refuses it: it may come again at once."""
-        self.stage.nack(self)
+        self.context.nack(self)
 
     def shorten_lease(self, seconds: int) -> None:
         """Lets its lease end in `seconds` and leaves it unanswered."""
-        self.stage.shorten_lease(self, seconds)
+        self.context.shorten_lease(self, seconds)
 
     def let_expire(self) -> None:
         """Leaves it unanswered for good: its lease ends by itself, and no client makes it longer."""
@@ -74,8 +74,8 @@ Decide = Callable[[Delivery], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run takes place: a topic, one ordered subscription of it, and how long one call may take.
+class Resources:
+    """What a run uses: a topic, one ordered subscription of it, and how long one call may take.
 
     `region` is the one that it publishes in, empty if that is not known.
     """
@@ -101,11 +101,11 @@ class Recorder(Protocol):
         """Takes the next event."""
 
 
-class Stage:
+class ProbeContext:
     """What a probe needs to act; see the head of this file. Entered as an async context manager, it closes what it opened."""
 
-    def __init__(self, broker: Broker, place: Place, recording: Recorder, epoch: str, seed: int) -> None:
-        self.place = place
+    def __init__(self, broker: Broker, resources: Resources, recording: Recorder, epoch: str, seed: int) -> None:
+        self.resources = resources
         self.recording = recording
         self.now = recording.now
         """The time of the recorder, which events carry."""
@@ -117,10 +117,10 @@ class Stage:
         self._key_of: dict[str, str] = {}
         self._slots: dict[int, list[Callable[[], None]]] = {}
         self._resources = AsyncExitStack()
-        self._publisher: Publisher = broker.publisher(place.topic)
+        self._publisher: Publisher = broker.publisher(resources.topic)
         self._subscribers = 0
 
-    async def __aenter__(self) -> Stage:
+    async def __aenter__(self) -> ProbeContext:
         self._resources.push_async_callback(self._publisher.close)
         return self
 
@@ -172,10 +172,10 @@ class Stage:
         self, key: str, seqs: Sequence[int], generation: int, batch: Sequence[Outgoing], intended_t: float | None
     ) -> list[int]:
         """One attempt for these sequence numbers; returns those whose outcome is unknown."""
-        region = self.place.region
+        region = self.resources.region
         for seq, message in zip(seqs, batch, strict=True):
             self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data), region))
-        outcomes = await self._publisher.publish(batch, self.place.publish_timeout_s)
+        outcomes = await self._publisher.publish(batch, self.resources.publish_timeout_s)
         unknown = []
         rejected = False
         for seq, outcome in zip(seqs, outcomes, strict=True):
@@ -198,8 +198,8 @@ class Stage:
         """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives."""
         self._subscribers += 1
         client_id = f"{self._epoch}-{self._subscribers}"
-        place = self.place
-        subscriber = self._broker.subscriber(place.subscription, client_id, flow or Flow(), place.ack_deadline_s)
+        resources = self.resources
+        subscriber = self._broker.subscriber(resources.subscription, client_id, flow or Flow(), resources.ack_deadline_s)
         self._resources.push_async_callback(subscriber.close)
         await subscriber.start(self.tap(decide))
         return subscriber
@@ -228,21 +228,21 @@ class Stage:
 
     def ack(self, delivery: Delivery) -> None:
         """Records and sends an acknowledgement."""
-        place, session = self.place, delivery.session
-        self._record(Acked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        resources, session = self.resources, delivery.session
+        self._record(Acked(self.now(), resources.subscription, delivery.key, session.name, delivery.received.message_id))
         session.ack(delivery.received)
 
     def nack(self, delivery: Delivery) -> None:
         """Records and sends a refusal."""
-        place, session = self.place, delivery.session
-        self._record(Nacked(self.now(), place.subscription, delivery.key, session.name, delivery.received.message_id))
+        resources, session = self.resources, delivery.session
+        self._record(Nacked(self.now(), resources.subscription, delivery.key, session.name, delivery.received.message_id))
         session.nack(delivery.received)
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
         """Records and sends a lease modification, and leaves the message unanswered."""
-        place, session, received = self.place, delivery.session, delivery.received
+        resources, session, received = self.resources, delivery.session, delivery.received
         t = self.now()
-        self._record(LeaseModified(t, place.subscription, delivery.key, session.name, received.message_id, seconds))
+        self._record(LeaseModified(t, resources.subscription, delivery.key, session.name, received.message_id, seconds))
         session.modify_lease(received, seconds)
         session.let_expire(received)
 
@@ -252,11 +252,11 @@ class Stage:
         """A session of this run began."""
         flow = session.flow
         limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
-        self._record(Opened(self.now(), self.place.subscription, session.name, session.subscriber, invoked_t, *limits))
+        self._record(Opened(self.now(), self.resources.subscription, session.name, session.subscriber, invoked_t, *limits))
 
     def closed(self, session: Session, *, lost: bool) -> None:
         """A session of this run ended."""
-        self._record(Closed(self.now(), self.place.subscription, session.name, lost))
+        self._record(Closed(self.now(), self.resources.subscription, session.name, lost))
 
     def received(self, session: Session, received: Received, decide: Decide) -> None:
         """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
@@ -268,7 +268,7 @@ class Stage:
             return
         stamp, attempt = message.stamp, received.delivery_attempt
         again = message_id in self._key_of
-        subscription = self.place.subscription
+        subscription = self.resources.subscription
         self._record(
             Delivered(
                 self.now(),
@@ -297,14 +297,14 @@ class Stage:
         """Exactly-once: an acknowledgement was confirmed."""
         key = self._key_of.get(message_id)
         if key is not None:
-            self._record(AckConfirmed(self.now(), self.place.subscription, key, session.name, message_id))
+            self._record(AckConfirmed(self.now(), self.resources.subscription, key, session.name, message_id))
 
 
 class _StageTap:
-    """Tells a stage what one subscriber sees."""
+    """Tells a context what one subscriber sees."""
 
-    def __init__(self, stage: Stage, decide: Decide) -> None:
-        self._stage = stage
+    def __init__(self, context: ProbeContext, decide: Decide) -> None:
+        self._stage = context
         self._decide = decide
 
     def opened(self, session: Session, invoked_t: float | None) -> None:

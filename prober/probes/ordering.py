@@ -9,25 +9,25 @@ from __future__ import annotations
 import asyncio
 
 from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, Stage
+from prober.probes.context import Delivery, ProbeContext
 
 
-async def act(stage: Stage, workload: Workload) -> None:
+async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes bursts on all keys at once, and acknowledges what comes."""
     # Slower than the bursts follow each other, and well within the lease.
-    ack_after_s = min(max(workload.ack_after_s, 1.5 * workload.period_s), stage.place.ack_deadline_s / 3)
+    ack_after_s = min(max(workload.ack_after_s, 1.5 * workload.period_s), context.resources.ack_deadline_s / 3)
 
     def acknowledge_soon(delivery: Delivery) -> None:
-        stage.later(ack_after_s, delivery.ack)
+        context.later(ack_after_s, delivery.ack)
 
     for _ in range(workload.subscribers):
-        await stage.subscribe(acknowledge_soon)
-    await asyncio.gather(*(_bursts(stage, f"ordering-{number}", workload) for number in workload.numbers))
+        await context.subscribe(acknowledge_soon)
+    await asyncio.gather(*(_bursts(context, f"ordering-{number}", workload) for number in workload.numbers))
 
 
-async def _bursts(stage: Stage, key: str, workload: Workload) -> None:
-    async for due_t in stage.beats(workload.bursts, workload.period_s):
-        await stage.publish(key, workload.burst_messages, workload.sizes, due_t)
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+    async for due_t in context.beats(workload.bursts, workload.period_s):
+        await context.publish(key, workload.burst_messages, workload.sizes, due_t)
 
 
 PROBE = Probe(

@@ -23,7 +23,7 @@ from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
 from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, Stage
+from prober.probes.context import Delivery, ProbeContext
 
 LEASE_S = 1
 HOLD_S = 1.5
@@ -68,7 +68,7 @@ class Trial:
             self.ready.set()
 
 
-async def act(stage: Stage, workload: Workload) -> None:
+async def act(context: ProbeContext, workload: Workload) -> None:
     """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
     length = max(3, workload.burst_messages)
     trials = {trial.key: trial for trial in _trials(workload.numbers, length)}
@@ -76,16 +76,16 @@ async def act(stage: Stage, workload: Workload) -> None:
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
-    subscribers = [await stage.subscribe(decide)]
+    subscribers = [await context.subscribe(decide)]
     gentle = [trial for trial in trials.values() if trial.cause in (Cause.REFUSED, Cause.EXPIRED)]
-    await asyncio.gather(*(_provoke(stage, trial, workload, ()) for trial in gentle))
-    subscribers += [await stage.subscribe(decide) for _ in range(workload.subscribers - 1)]
+    await asyncio.gather(*(_provoke(context, trial, workload, ()) for trial in gentle))
+    subscribers += [await context.subscribe(decide) for _ in range(workload.subscribers - 1)]
     for trial in trials.values():
         if trial.cause is Cause.BROKEN:
-            await _provoke(stage, trial, workload, subscribers)
+            await _provoke(context, trial, workload, subscribers)
         if trial.cause is Cause.KILLED:
-            await _provoke(stage, trial, workload, subscribers)
-            subscribers = [await stage.subscribe(decide) for _ in subscribers]
+            await _provoke(context, trial, workload, subscribers)
+            subscribers = [await context.subscribe(decide) for _ in subscribers]
 
 
 def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
@@ -94,15 +94,15 @@ def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
     return [Trial(number, cause, seq, length) for number, (cause, seq) in zip(numbers, combinations, strict=False)]
 
 
-async def _provoke(stage: Stage, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
-    await stage.publish(trial.key, trial.length, workload.sizes)
+async def _provoke(context: ProbeContext, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
+    await context.publish(trial.key, trial.length, workload.sizes)
     await _within(HOLD_S, trial.ready)
     trial.holds = False  # one that comes later is acknowledged: nobody would make it come again
     if trial.held is not None:
         await _cause(trial.cause, trial.held, subscribers)
         if trial.cause is not Cause.KILLED:
             await _within(AGAIN_S, trial.again)
-    await stage.publish(trial.key, trial.length, workload.sizes)
+    await context.publish(trial.key, trial.length, workload.sizes)
 
 
 async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]) -> None:

@@ -67,7 +67,7 @@ class WaitingKey:
         return min(next(confirmed, float("inf")), next(iter(self.unanswered.values()), float("inf")))
 
 
-class Ledger:
+class BacklogTracker:
     """What one subscription has not acknowledged yet."""
 
     def __init__(self, stalled_after_s: float) -> None:
@@ -117,7 +117,7 @@ class Ledger:
         for name in self._moved & self._keys.keys():
             key = self._keys[name]
             messages = {message_id: message for message_id, message in key.messages.items() if message.epoch == epoch}
-            unanswered = {place: since_t for place, since_t in key.unanswered.items() if place[0] == epoch}
+            unanswered = {resources: since_t for resources, since_t in key.unanswered.items() if resources[0] == epoch}
             self._write_off(len(key.messages) - len(messages), len(key.unanswered) - len(unanswered))
             key.messages, key.unanswered = messages, unanswered
             self._forget_if_empty(name, key)
@@ -139,9 +139,9 @@ class Ledger:
         key = self._keys.get(event.key)
         if key is None:
             key = self._keys[event.key] = WaitingKey(intended_t)
-        place = (event.epoch, event.seq)
-        if place not in key.unanswered:
-            key.unanswered[place] = intended_t
+        resources = (event.epoch, event.seq)
+        if resources not in key.unanswered:
+            key.unanswered[resources] = intended_t
             self._unanswered += 1
 
     def _failed(self, event: PublishFailed) -> None:

@@ -1,7 +1,7 @@
-"""Where the runs of a site take place: a topic and a subscription that this process made and nobody else uses.
+"""What the runs of a site use: a topic and a subscription that this process made and nobody else uses.
 
 Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
-What is left behind lies around instead. So a lasting ground moves to a new place every few hours, once nothing is owed on the old one;
+What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
 what carries our label and was made much longer ago belongs to nobody who is still alive, and is swept away.
 """
 
@@ -16,8 +16,8 @@ from typing import Final
 from prober.brokers.base import Admin, Operation, SubscriptionSettings, TopicSettings
 from prober.clock import monotonic_s, wall_s
 from prober.errors import BrokerError, NotOurs, NotThere
-from prober.probes.context import Place
-from prober.runs.backlog import Ledger
+from prober.probes.context import Resources
+from prober.runs.backlog import BacklogTracker
 from prober.runs.target import Target
 
 OURS: Final = {"managed-by": "ordering-keys-prober"}
@@ -34,8 +34,8 @@ _NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{_CHA
 _SHORT_NAME: Final = re.compile(rf"(okp-.*){_CHANGING}")
 
 
-class Ground:
-    """The places of a site, one after the other, and what is outstanding there. Used by one run at a time."""
+class Provisioner:
+    """Makes, renews and deletes the topics and subscriptions of a site; knows what is outstanding there. Used by one run at a time."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class Ground:
     ) -> None:
         """`name`: what the names of topics and subscriptions begin with, after `okp-`. One that does not last is deleted after a run."""
         self.name = f"okp-{name}"
-        self.ledger = Ledger(target.rules.delivery_deadline_s)
+        self.backlog_tracker = BacklogTracker(target.rules.delivery_deadline_s)
         self._target, self._lasting, self._administered, self._now = target, lasting, administered, now
-        self._left: list[Place] = []
+        self._left: list[Resources] = []
         self._move()
 
     @asynccontextmanager
     async def prepared(self, admin: Admin) -> AsyncIterator[None]:
-        """The place exists, and belongs to us, from here on. Raises BrokerError."""
+        """They exist, and belong to us, from here on. Raises BrokerError."""
         try:
             if not self._there:
                 await self._create(admin)
@@ -69,21 +69,21 @@ class Ground:
                 await self.leave(admin)
 
     def run_ended(self, *, passed: bool) -> None:
-        """After a run that did not pass, the place is looked at again; after one that did, an old one may be left for a new one."""
+        """After a run that did not pass they are looked at again; after one that did, old ones may be left for new ones."""
         self._there &= passed
-        if passed and self._now() - self._made_at > RENEWED_AFTER_S and not self.ledger.backlog(monotonic_s()).undelivered:
-            self._left.append(self.place)
+        if passed and self._now() - self._made_at > RENEWED_AFTER_S and not self.backlog_tracker.backlog(monotonic_s()).undelivered:
+            self._left.append(self.resources)
             self._move()
 
     async def leave(self, admin: Admin) -> None:
         """Deletes everything that was made here. Raises nothing: what cannot be deleted now is swept later."""
-        await self._delete(admin, [*self._left, self.place])
+        await self._delete(admin, [*self._left, self.resources])
 
     def _move(self) -> None:
         self._made_at = self._now()
         name = f"{self.name}-{int(self._made_at):08x}-{token_hex(3)}"
         project = f"projects/{self._target.project}"
-        self.place = Place(
+        self.resources = Resources(
             f"{project}/topics/{name}",
             f"{project}/subscriptions/{name}",
             int(self._target.rules.ack_deadline_s),
@@ -91,26 +91,26 @@ class Ground:
             self._target.publish_region,
         )
         self._there = False
-        self.ledger.clear()
+        self.backlog_tracker.clear()
 
     async def _create(self, admin: Admin) -> None:
-        place = self.place
+        resources = self.resources
         settings = SubscriptionSettings(
-            place.topic,
+            resources.topic,
             ordering=True,
-            ack_deadline_s=place.ack_deadline_s,
+            ack_deadline_s=resources.ack_deadline_s,
             message_retention_s=self._target.rules.message_retention_s,
             labels=OURS,
         )
         with self._timed(Operation.CREATE_TOPIC):
-            await admin.create_topic(place.topic, TopicSettings(labels=OURS))
+            await admin.create_topic(resources.topic, TopicSettings(labels=OURS))
         with self._timed(Operation.CREATE_SUBSCRIPTION):
-            await admin.create_subscription(place.subscription, settings)
+            await admin.create_subscription(resources.subscription, settings)
         self._there = True
 
-    async def _delete(self, admin: Admin, places: list[Place]) -> None:
+    async def _delete(self, admin: Admin, places: list[Resources]) -> None:
         try:
-            for name in [name for place in places for name in (place.subscription, place.topic)]:
+            for name in [name for resources in places for name in (resources.subscription, resources.topic)]:
                 with self._timed(Operation.DELETE):
                     await admin.delete(name, OURS)
         except BrokerError:

@@ -1,6 +1,6 @@
 """A run: prepare, act, drain, judge.
 
-*Prepare* makes sure of the topic and the subscription (`ground`). *Act* is the probe. *Drain* waits until
+*Prepare* makes sure of the topic and the subscription (`resources`). *Act* is the probe. *Drain* waits until
 nothing is owed any more, or until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives
 the verdict.
 
@@ -26,9 +26,9 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload
-from prober.probes.context import Stage
+from prober.probes.context import ProbeContext
 from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.target import Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 class Run:
     """One run of a probe on a target.
 
-    ground   where it takes place; used by one run at a time.
+    provisioner   makes the topic and subscription that it uses; used by one run at a time.
     run_id   unique; also the epoch of its messages. By default it is made here.
     """
 
@@ -53,16 +53,16 @@ class Run:
         probe: Probe,
         broker: Broker,
         target: Target,
-        ground: Ground,
+        provisioner: Provisioner,
         workload: Workload | None = None,
         seed: int = 0,
         run_id: str = "",
     ) -> None:
         self.run_id = run_id or new_run_id(probe.name)
-        self._probe, self._broker, self._target, self._ground = probe, broker, target, ground
+        self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
-        self._place = ground.place
-        self.recording = Recording({self._place.subscription: target.rules}, monotonic_s, [ground.ledger.listen])
+        self._resources = provisioner.resources
+        self.recording = Recording({self._resources.subscription: target.rules}, monotonic_s, [provisioner.backlog_tracker.listen])
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -86,15 +86,15 @@ class Run:
             beating.cancel()
             self.recording.finish()
         result = self._result(reason, fault, started_at, started_t)
-        self._ground.ledger.settle(self.run_id)
-        self._ground.run_ended(passed=result.verdict is Verdict.PASS)
+        self._provisioner.backlog_tracker.settle(self.run_id)
+        self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
         return result
 
     async def _experiment(self) -> None:
-        stage = Stage(self._broker, self._place, self.recording, self.run_id, self._seed)
-        async with self._ground.prepared(self._broker.admin), self._sounded(), stage:
+        context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed)
+        async with self._provisioner.prepared(self._broker.admin), self._sounded(), context:
             try:
-                await asyncio.wait_for(self._probe.act(stage, self._workload), self._target.act_timeout_s)
+                await asyncio.wait_for(self._probe.act(context, self._workload), self._target.act_timeout_s)
                 await self._drain()
             finally:
                 self.recording.finish()
@@ -118,7 +118,7 @@ class Run:
             self.recording.heard()
             await asyncio.sleep(SOUNDING_S)
             with suppress(BrokerError):  # refused, or no connection: then nothing is under way on it
-                await self._broker.admin.reach(self._place.subscription)
+                await self._broker.admin.reach(self._resources.subscription)
 
     async def _drain(self) -> None:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
@@ -144,7 +144,7 @@ class Run:
         failed = recording.tally.failed
         verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
-        missing = self._ground.ledger.missing(self.run_id)
+        missing = self._provisioner.backlog_tracker.missing(self.run_id)
         completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
         trusted = fault is None and not recording.unjudged_because
         return RunResult(
@@ -157,8 +157,8 @@ class Run:
             started_at=started_at,
             duration_s=duration_s,
             seed=self._seed,
-            topic=self._place.topic,
-            subscription=self._place.subscription,
+            topic=self._resources.topic,
+            subscription=self._resources.subscription,
             findings=findings,
             counts=dict(recording.tally.counts),
             counters=dict(counters),

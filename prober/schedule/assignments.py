@@ -1,4 +1,4 @@
-"""Where and when this prober works: the sites of the configuration, the rounds of those that it has taken up, and their schedule."""
+"""Where and when this prober works: the sites of the configuration, the probe loops of those that it has taken up, and their schedule."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from prober.clock import wall_s
 from prober.config.models import Config
 from prober.runs.backlog import Backlog
 from prober.runs.runner import new_run_id
-from prober.schedule.probe_loop import Audience, Post, Rounds
+from prober.schedule.probe_loop import Audience, ProbeInstance, ProbeLoop
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered, SiteKey
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Skip
 from prober.slo.indicators import Indicator
 
@@ -31,24 +31,24 @@ NO_MORE: Final = "this prober begins no runs now: it starts, stops, or gives the
 _log = logging.getLogger(__name__)
 
 
-class Roster:
+class Assignments:
     """Takes up sites, and gives them up again. On the event loop. KeyError for a site that is not in the configuration."""
 
-    def __init__(self, config: Config, board: Board) -> None:
+    def __init__(self, config: Config, board: LiveState) -> None:
         self._config, self._board = config, board
         self._scheduler = Scheduler(self)
-        self._posts: dict[str, Post] = {}
+        self._posts: dict[str, ProbeInstance] = {}
         self._names: dict[SiteKey, str] = {}
         self._audiences: dict[str, Audience] = {}
-        self._rounds: dict[str, Rounds] = {}
+        self._probe_loop: dict[str, ProbeLoop] = {}
 
-    def enter(self, target: str, posts: Iterable[Post], audience: Audience) -> None:
+    def enter(self, target: str, posts: Iterable[ProbeInstance], audience: Audience) -> None:
         """These sites are on a target, and this is who hears of the runs there. None of them is taken up yet."""
         self._audiences[target] = audience
-        for post in posts:
-            self._posts[post.site.name] = post
-            self._board.left(post.shown)
-            self._names[post.shown.key] = post.site.name
+        for probe_instance in posts:
+            self._posts[probe_instance.site.name] = probe_instance
+            self._board.left(probe_instance.shown)
+            self._names[probe_instance.shown.key] = probe_instance.site.name
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -59,18 +59,20 @@ class Roster:
 
     def take(self, name: str) -> None:
         """Begins to work at a site: its runs are scheduled from now on."""
-        post = self._posts[name]
-        rounds = self._rounds[name] = Rounds(self._config, post, self._audiences[post.site.target.name])
-        self._board.watched(rounds.shown, wall_s())
-        settings = post.site.settings
-        self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), rounds.go)
+        probe_instance = self._posts[name]
+        probe_loop = self._probe_loop[name] = ProbeLoop(
+            self._config, probe_instance, self._audiences[probe_instance.site.target.name]
+        )
+        self._board.watched(probe_loop.shown, wall_s())
+        settings = probe_instance.site.settings
+        self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), probe_loop.go)
 
     async def give(self, name: str) -> None:
         """Works no more at a site, once its run has ended; deletes what was made there."""
         await self._scheduler.drop(name)
-        rounds = self._rounds.pop(name)
-        self._board.left(rounds.post.shown)
-        await rounds.leave()
+        probe_loop = self._probe_loop.pop(name)
+        self._board.left(probe_loop.probe_instance.shown)
+        await probe_loop.leave()
 
     def start(self) -> None:
         """Lets the schedule begin."""
@@ -84,7 +86,7 @@ class Roster:
         """Deletes what was made at the targets, as far as they answer soon."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await asyncio.gather(*(rounds.leave() for rounds in self._rounds.values()))
+                await asyncio.gather(*(probe_loop.leave() for probe_loop in self._probe_loop.values()))
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
@@ -92,12 +94,12 @@ class Roster:
         KeyError: this prober does not work there.
         """
         name = self._names[site]
-        rounds = self._rounds[name]
-        maintenance = rounds.maintenance()
+        probe_loop = self._probe_loop[name]
+        maintenance = probe_loop.maintenance()
         if maintenance is not None:
             return RunOrdered(None, f"under maintenance: {maintenance}" if maintenance else "under maintenance")
-        run_id = new_run_id(rounds.post.site.probe)
-        if self._scheduler.run_now(name, partial(rounds.go, run_id)):
+        run_id = new_run_id(probe_loop.probe_instance.site.probe)
+        if self._scheduler.run_now(name, partial(probe_loop.go, run_id)):
             return RunOrdered(run_id)
         return RunOrdered(None, UNDER_WAY if self._scheduler.running(name) else NO_MORE)
 
@@ -107,31 +109,31 @@ class Roster:
         """What does not go on although it should, one line each."""
         if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
             yield "the scheduler is stuck"
-        yield from (f"the run of {name} is stuck" for name, rounds in self._rounds.items() if rounds.stuck())
+        yield from (f"the run of {name} is stuck" for name, probe_loop in self._probe_loop.items() if probe_loop.stuck())
 
     def backlogs(self, target: str) -> Mapping[str, Backlog]:
         """What is owed on a target, by subscription."""
-        here = [rounds for rounds in self._rounds.values() if rounds.post.site.target.name == target]
-        return {rounds.name: rounds.backlog() for rounds in here}
+        here = [probe_loop for probe_loop in self._probe_loop.values() if probe_loop.probe_instance.site.target.name == target]
+        return {probe_loop.name: probe_loop.backlog() for probe_loop in here}
 
     def plan(self) -> None:
         """Tells the board when the next runs are to begin."""
-        for name, rounds in self._rounds.items():
-            self._board.planned(rounds.post.shown, self._scheduler.next_run_at(name))
+        for name, probe_loop in self._probe_loop.items():
+            self._board.planned(probe_loop.probe_instance.shown, self._scheduler.next_run_at(name))
 
     def age(self) -> None:
         """Notes how old the oldest messages are, and which targets are under maintenance; to be called once a second."""
         now = datetime.fromtimestamp(wall_s(), UTC)
-        for rounds in self._rounds.values():
-            rounds.age()
+        for probe_loop in self._probe_loop.values():
+            probe_loop.age()
         for target in self._config.targets:
             self._audiences[target.name].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
 
     def count_slice(self) -> None:
         """Counts a slice of time for the objectives that are about time."""
         now = datetime.fromtimestamp(wall_s(), UTC)
-        for rounds in self._rounds.values():
-            site, backlog = rounds.post.site, rounds.backlog()
+        for probe_loop in self._probe_loop.values():
+            site, backlog = probe_loop.probe_instance.site, probe_loop.backlog()
             if self._config.maintenance_of(site.target, now) is not None:
                 continue
             tallies = self._audiences[site.target.name].tallies
@@ -142,18 +144,18 @@ class Roster:
 
     def expected(self, name: str) -> None:
         """The schedule asked for a run."""
-        post = self._posts[name]
-        self._audiences[post.site.target.name].metrics.expected(post.site.probe)
-        self._board.expected(post.shown)
+        probe_instance = self._posts[name]
+        self._audiences[probe_instance.site.target.name].metrics.expected(probe_instance.site.probe)
+        self._board.expected(probe_instance.shown)
 
     def skipped(self, name: str, reason: Skip) -> None:
         """A run that the schedule asked for does not start."""
-        post = self._posts[name]
-        self._audiences[post.site.target.name].metrics.skipped(post.site.probe, reason)
-        self._board.skipped(post.shown, reason, wall_s())
+        probe_instance = self._posts[name]
+        self._audiences[probe_instance.site.target.name].metrics.skipped(probe_instance.site.probe, reason)
+        self._board.skipped(probe_instance.shown, reason, wall_s())
         _log.warning("%s: a run was skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Rounds ended by a mistake of ours."""
+        """Probe loops ended by a mistake of ours."""
         self._audiences[self._posts[name].site.target.name].health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)

@@ -112,7 +112,7 @@ class Site:
             publish_region=endpoint.region,
         )
 
-    def ground_name(self, instance: str) -> str:
+    def resource_name(self, instance: str) -> str:
         """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
         part = f"-{self.part + 1}" if self.part_shown else ""
         return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"

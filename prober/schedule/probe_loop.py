@@ -1,4 +1,4 @@
-"""The rounds of one site: run after run as the schedule asks, each told to everybody who shows runs, and none under maintenance."""
+"""The probe loop of one site: run after run as the schedule asks, each told to everybody who shows runs, and none under maintenance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.backlog import Backlog
 from prober.runs.recorder import Recording
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import Site
@@ -27,7 +27,7 @@ from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.run_log import RunLog
 from prober.sinks.history.writer import HistoryWriter
 from prober.sinks.live import snapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Health, Skip, TargetMetrics, exemplar_of
 from prober.sinks.metrics.measurements import Measurements
 from prober.sinks.status.records import Recorded
@@ -48,14 +48,14 @@ class Audience:
     metrics: TargetMetrics
     tallies: Tallies
     health: Health
-    board: Board
+    board: LiveState
     tracing: Tracing
     history: HistoryWriter | None
     status: StatusWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class ProbeInstance:
     """A site with what it takes to work there."""
 
     site: Site
@@ -64,9 +64,9 @@ class Post:
     instance: str
 
     @property
-    def ground_name(self) -> str:
+    def resource_name(self) -> str:
         """What the names of its topics and subscriptions begin with."""
-        return self.site.ground_name(self.instance)
+        return self.site.resource_name(self.instance)
 
     @property
     def shown(self) -> snapshot.Site:
@@ -87,34 +87,34 @@ class Post:
         )
 
 
-class Rounds:
+class ProbeLoop:
     """Runs the experiment of one site, one run at a time."""
 
-    def __init__(self, config: Config, post: Post, audience: Audience) -> None:
-        self.post = post
+    def __init__(self, config: Config, probe_instance: ProbeInstance, audience: Audience) -> None:
+        self.probe_instance = probe_instance
         self._config, self._audience = config, audience
-        self._target = post.site.at(post.endpoint)
-        self._ground = Ground(self._target, post.ground_name, lasting=True, administered=self._administered)
-        self._topic = audience.metrics.topic(self._ground.name)
-        self._subscription = audience.metrics.subscription(self._ground.name)
-        self._subscription.probes(post.site.keys)
+        self._target = probe_instance.site.at(probe_instance.endpoint)
+        self._provisioner = Provisioner(self._target, probe_instance.resource_name, lasting=True, administered=self._administered)
+        self._topic = audience.metrics.topic(self._provisioner.name)
+        self._subscription = audience.metrics.subscription(self._provisioner.name)
+        self._subscription.probes(probe_instance.site.keys)
         self._running_since_t: float | None = None
         self._measurements: Measurements | None = None
 
     @property
     def name(self) -> str:
         """What its topics and subscriptions are called in metrics: their names without the part that changes."""
-        return self._ground.name
+        return self._provisioner.name
 
     @property
     def shown(self) -> snapshot.Site:
         """The site as the board shows it, with the topic and subscription of the run under way, or else of the next one."""
-        place = self._ground.place
-        return replace(self.post.shown, topic=place.topic, subscription=place.subscription)
+        resources = self._provisioner.resources
+        return replace(self.probe_instance.shown, topic=resources.topic, subscription=resources.subscription)
 
     def backlog(self) -> Backlog:
         """What is owed right now."""
-        return self._ground.ledger.backlog(monotonic_s())
+        return self._provisioner.backlog_tracker.backlog(monotonic_s())
 
     def age(self) -> None:
         """Notes for the run under way how old the oldest unacknowledged message is; to be called once a second."""
@@ -129,23 +129,33 @@ class Rounds:
     def maintenance(self) -> str | None:
         """Why the target is under maintenance now, which may be empty; None: it is not. The board hears of it."""
         now = wall_s()
-        window = self._config.maintenance_of(self.post.site.target, datetime.fromtimestamp(now, UTC))
+        window = self._config.maintenance_of(self.probe_instance.site.target, datetime.fromtimestamp(now, UTC))
         reason = None if window is None else window.reason
-        self._audience.board.under_maintenance(self.post.shown, reason, now)
+        self._audience.board.under_maintenance(self.probe_instance.shown, reason, now)
         return reason
 
     async def go(self, run_id: str = "") -> None:
         """One run, of that id if it has one already, unless the target is under maintenance; one that ends so is not counted."""
-        post, audience = self.post, self._audience
+        probe_instance, audience = self.probe_instance, self._audience
         if self.maintenance() is not None:
-            audience.metrics.skipped(post.site.probe, Skip.MAINTENANCE)
+            audience.metrics.skipped(probe_instance.site.probe, Skip.MAINTENANCE)
             return
         seed = secrets.randbits(32)
-        run = Run(post.site.experiment, post.broker, self._target, self._ground, post.site.workload, seed, run_id)
+        run = Run(
+            probe_instance.site.experiment,
+            probe_instance.broker,
+            self._target,
+            self._provisioner,
+            probe_instance.site.workload,
+            seed,
+            run_id,
+        )
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
-        measurements = Measurements(self._topic, self._subscription, audience.tallies, run.run_id, exemplar, post.site.probe)
+        measurements = Measurements(
+            self._topic, self._subscription, audience.tallies, run.run_id, exemplar, probe_instance.site.probe
+        )
         run.listen(measurements.listen)
-        subscription = self._ground.place.subscription
+        subscription = self._provisioner.resources.subscription
         self._measurements = measurements
         try:
             result = await self._carry_out(run, seed)
@@ -153,12 +163,12 @@ class Rounds:
         finally:
             self._measurements = None
         if self.maintenance() is not None:
-            _log.info("%s: run %s ended under maintenance and does not count", post.site.name, run.run_id)
+            _log.info("%s: run %s ended under maintenance and does not count", probe_instance.site.name, run.run_id)
             return
         measurements.ended(result)
         result = replace(result, durations=measurements.durations())
         self._tell(result)
-        audience.status.ended(post.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
+        audience.status.ended(probe_instance.shown, result, wall_s(), _recorded(run.recording, {subscription: self._target.rules}))
         await asyncio.to_thread(audience.tracing.told, result, run.recording.events)
 
     async def _carry_out(self, run: Run, seed: int) -> RunResult:
@@ -173,12 +183,12 @@ class Rounds:
             return result
         finally:
             self._running_since_t = None
-            self._audience.board.over(self.post.shown)
+            self._audience.board.over(self.probe_instance.shown)
             if log is not None:
                 log.release()
 
     def _begin_log(self, run: Run, seed: int, started_at: float) -> RunLog | None:
-        history, site, place = self._audience.history, self.post.site, self._ground.place
+        history, site, resources = self._audience.history, self.probe_instance.site, self._provisioner.resources
         if history is None:
             return None
         context = RunContext(
@@ -188,8 +198,8 @@ class Rounds:
             region=site.target.region,
             probe=site.probe,
             vantage=site.vantage,
-            topic=place.topic,
-            rules={place.subscription: self._target.rules},
+            topic=resources.topic,
+            rules={resources.subscription: self._target.rules},
             started_at=started_at,
             seed=seed,
         )
@@ -200,17 +210,17 @@ class Rounds:
     async def leave(self) -> None:
         """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""
         self._subscription.probes(0)
-        await self._ground.leave(self.post.broker.admin)
+        await self._provisioner.leave(self.probe_instance.broker.admin)
 
     def _administered(self, operation: Operation, latency_s: float) -> None:
         self._audience.metrics.administered(operation, latency_s)
 
     def _tell(self, result: RunResult) -> None:
         ended_at = wall_s()
-        site, audience = self.post.site, self._audience
+        site, audience = self.probe_instance.site, self._audience
         audience.metrics.run(site.probe, result.verdict, ended_at)
-        audience.board.ended(self.post.shown, result, ended_at)
-        audience.health.dropped(Component.RECORDER, self._ground.ledger.take_dropped())
+        audience.board.ended(self.probe_instance.shown, result, ended_at)
+        audience.health.dropped(Component.RECORDER, self._provisioner.backlog_tracker.take_dropped())
         if result.internal_error:
             audience.health.internal_error(Component.PROBE)
         _log.log(

@@ -42,7 +42,14 @@ HOMES = {
 }
 
 # Of the project itself, a Spark executor gets only this.
-SPARK_MAY_IMPORT = ("spark_jobs", "prober.clock", "prober.core", "prober.evidence.explain", "prober.slo", "prober.sinks.history.schema")
+SPARK_MAY_IMPORT = (
+    "spark_jobs",
+    "prober.clock",
+    "prober.core",
+    "prober.evidence.explain",
+    "prober.slo",
+    "prober.sinks.history.schema",
+)
 
 
 def module_name(path: Path) -> str:

@@ -12,7 +12,6 @@ MODULE_LINES_MAX = 400
 LONG_MODULES = {
     "prober/core/holder.py": 530,
     "prober/core/key.py": 721,
-    "prober/core/liveness.py": 430,
     "prober/core/order.py": 600,
     "prober/core/publications.py": 450,
     "prober/core/sessions.py": 480,

@@ -27,7 +27,7 @@ from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
 from prober.runs.result import Durations, RunResult
 from prober.sinks.live.snapshot import Site
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Ended, Prober, entry_of
 from prober.sinks.status.queries import StatusQueries
@@ -140,7 +140,7 @@ def made(folder: Path) -> World:
     store = StatusStore(database)
     store.prepare()
     boards = {
-        instance: Board(sites, objectives, version=VERSION, instance=instance, started_at=STARTED)
+        instance: LiveState(sites, objectives, version=VERSION, instance=instance, started_at=STARTED)
         for instance, sites in {"prober-0": OWN, **OTHERS}.items()
     }
     for instance, board in boards.items():
@@ -161,7 +161,7 @@ def made(folder: Path) -> World:
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 
-def _live(store: StatusStore, board: Board, instance: str, sites: Iterable[Site]) -> None:
+def _live(store: StatusStore, board: LiveState, instance: str, sites: Iterable[Site]) -> None:
     """What a prober has seen: a run a minute at each site, and earlier every recorded trace once."""
     for site in sites:
         entries = []

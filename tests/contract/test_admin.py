@@ -17,8 +17,8 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
 from tests.contract.conftest import Service
+from tests.contract.context import LABELS, PROJECT, Notebook
 from tests.contract.places import dead_server, silent_server
-from tests.contract.stage import LABELS, PROJECT, Notebook
 
 FAR_FUTURE = 4_000_000_000.0
 CLOSED_WITHIN_S = 10.0  # less than the deadline of the call
@@ -26,15 +26,15 @@ OTHER_LABELS = {"made-by": "somebody-else"}
 
 
 async def test_what_exists_as_asked_for_is_found(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        await stage.broker.admin.create_topic(stage.topic, TopicSettings(LABELS))
-        await stage.broker.admin.create_subscription(stage.subscription, stage.settings)
+    async with service.context(vantage) as context:
+        await context.broker.admin.create_topic(context.topic, TopicSettings(LABELS))
+        await context.broker.admin.create_subscription(context.subscription, context.settings)
 
 
 async def test_a_topic_of_others_is_not_ours(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         with pytest.raises(NotOurs, match="label made-by is 'contract-test', asked for was 'somebody-else'"):
-            await stage.broker.admin.create_topic(stage.topic, TopicSettings(OTHER_LABELS))
+            await context.broker.admin.create_topic(context.topic, TopicSettings(OTHER_LABELS))
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ async def test_a_topic_of_others_is_not_ours(service: Service, vantage: Vantage)
     ids=lambda change: next(iter(change)),
 )
 async def test_a_subscription_with_other_settings_is_not_ours(service: Service, change: dict[str, object]) -> None:
-    async with service.stage(Vantage.WIRE) as stage:
-        await stage.broker.admin.create_topic(f"{PROJECT}/topics/letters", TopicSettings(LABELS))
+    async with service.context(Vantage.WIRE) as context:
+        await context.broker.admin.create_topic(f"{PROJECT}/topics/letters", TopicSettings(LABELS))
         with pytest.raises(NotOurs, match="exists, but not as asked for"):
-            await stage.broker.admin.create_subscription(stage.subscription, replace(stage.settings, **change))  # type: ignore[arg-type]
+            await context.broker.admin.create_subscription(context.subscription, replace(context.settings, **change))  # type: ignore[arg-type]
 
 
 async def test_every_setting_is_taken_and_found_again(service: Service) -> None:
-    async with service.stage(Vantage.WIRE) as stage:
+    async with service.context(Vantage.WIRE) as context:
         letters = f"{PROJECT}/topics/letters"
-        await stage.broker.admin.create_topic(letters, TopicSettings(LABELS))
+        await context.broker.admin.create_topic(letters, TopicSettings(LABELS))
         name = f"{PROJECT}/subscriptions/full-{uuid.uuid4().hex}"
         settings = SubscriptionSettings(
-            stage.topic,
+            context.topic,
             ordering=True,
             ack_deadline_s=30,
             exactly_once=True,
@@ -78,44 +78,44 @@ async def test_every_setting_is_taken_and_found_again(service: Service) -> None:
             labels=LABELS,
         )
         for _ in range(2):
-            await stage.broker.admin.create_subscription(name, settings)
+            await context.broker.admin.create_subscription(name, settings)
         with pytest.raises(NotOurs, match="dead-letter attempts is 7, asked for was 5"):
-            await stage.broker.admin.create_subscription(name, replace(settings, dead_letter_max_attempts=0))
-        assert await stage.broker.admin.delete(name, LABELS)
+            await context.broker.admin.create_subscription(name, replace(settings, dead_letter_max_attempts=0))
+        assert await context.broker.admin.delete(name, LABELS)
 
 
 async def test_a_subscription_to_no_topic(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         with pytest.raises(NotThere):
-            await stage.broker.admin.create_subscription(
+            await context.broker.admin.create_subscription(
                 f"{PROJECT}/subscriptions/lost", SubscriptionSettings(f"{PROJECT}/topics/nowhere")
             )
 
 
 async def test_only_what_carries_all_labels_is_deleted(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        admin = stage.broker.admin
-        for name in (stage.subscription, stage.topic):
+    async with service.context(vantage) as context:
+        admin = context.broker.admin
+        for name in (context.subscription, context.topic):
             assert not await admin.delete(name, OTHER_LABELS)
             assert not await admin.delete(name, {**LABELS, "more": "asked"})
             with pytest.raises(ValueError, match="everything would be ours"):
                 await admin.delete(name, {})
-        assert {stage.subscription, stage.topic} <= set(await admin.owned(PROJECT, LABELS))
-        for name in (stage.subscription, stage.topic):
+        assert {context.subscription, context.topic} <= set(await admin.owned(PROJECT, LABELS))
+        for name in (context.subscription, context.topic):
             assert await admin.delete(name, LABELS)
             assert not await admin.delete(name, LABELS)
 
 
 async def test_what_is_neither_topic_nor_subscription_is_not_deleted(service: Service) -> None:
-    async with service.stage(Vantage.WIRE) as stage:
+    async with service.context(Vantage.WIRE) as context:
         for name in ("topic", "projects/p/snapshots/s", "projects/p/topics/", "projects/p/topics/t/u"):
             with pytest.raises(ValueError, match="not the full name"):
-                await stage.broker.admin.delete(name, LABELS)
+                await context.broker.admin.delete(name, LABELS)
 
 
 async def test_what_is_owned_is_found_over_many_pages(service: Service) -> None:
     mine = {"owner": uuid.uuid4().hex}
-    async with service.stage(Vantage.WIRE) as stage, paging_admin(stage.address) as admin:
+    async with service.context(Vantage.WIRE) as context, paging_admin(context.address) as admin:
         topics = [f"{PROJECT}/topics/paged-{uuid.uuid4().hex}" for _ in range(5)]
         for topic in topics:
             await admin.create_topic(topic, TopicSettings(mine))
@@ -136,16 +136,16 @@ async def paging_admin(address: str) -> AsyncIterator[ServiceAdmin]:
 
 
 async def test_a_seek_into_the_future_drops_the_backlog(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        await stage.publish("k", ["1", "2"])
-        seek = stage.broker.admin.seek(stage.subscription, FAR_FUTURE)
+    async with service.context(vantage) as context:
+        await context.publish("k", ["1", "2"])
+        seek = context.broker.admin.seek(context.subscription, FAR_FUTURE)
         if service.is_emulator:
             with pytest.raises(BrokerError, match="UNIMPLEMENTED"):
                 await seek
             return
         await seek
         notebook = Notebook()
-        await stage.subscribe(notebook)
+        await context.subscribe(notebook)
         await asyncio.sleep(0.3)
         assert notebook.messages == []
 

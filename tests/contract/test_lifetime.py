@@ -20,31 +20,31 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, ProbeContext, nothing_left
 from tests.contract.places import dead_server
-from tests.contract.stage import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, Stage, nothing_left
 
 MISSING = f"{PROJECT}/subscriptions/nowhere"
 
 
-async def a_publisher(stage: Stage) -> weakref.ref[Any]:
-    publisher = stage.broker.publisher(stage.topic)
+async def a_publisher(context: ProbeContext) -> weakref.ref[Any]:
+    publisher = context.broker.publisher(context.topic)
     await publisher.publish([Outgoing("k", b"1")], WAIT_S)
     await publisher.close()
     return weakref.ref(publisher)
 
 
-async def a_puller(stage: Stage) -> weakref.ref[Any]:
-    await stage.publish("k", ["1"])
-    puller = stage.broker.puller(stage.subscription)
+async def a_puller(context: ProbeContext) -> weakref.ref[Any]:
+    await context.publish("k", ["1"])
+    puller = context.broker.puller(context.subscription)
     assert await puller.pull(Notebook(), 1, WAIT_S)
     await puller.close()
     return weakref.ref(puller)
 
 
-async def a_subscriber(stage: Stage) -> weakref.ref[Any]:
-    await stage.publish("k", ["1"])
+async def a_subscriber(context: ProbeContext) -> weakref.ref[Any]:
+    await context.publish("k", ["1"])
     notebook = Notebook()
-    subscriber = await stage.subscribe(notebook)
+    subscriber = await context.subscribe(notebook)
     await notebook.until(lambda: len(notebook.messages) == 1)
     await subscriber.close()
     return weakref.ref(subscriber)
@@ -52,16 +52,16 @@ async def a_subscriber(stage: Stage) -> weakref.ref[Any]:
 
 @pytest.mark.parametrize("use", [a_publisher, a_puller, a_subscriber])
 async def test_what_was_closed_is_forgotten(
-    service: Service, vantage: Vantage, use: Callable[[Stage], Awaitable[weakref.ref[Any]]]
+    service: Service, vantage: Vantage, use: Callable[[ProbeContext], Awaitable[weakref.ref[Any]]]
 ) -> None:
-    async with service.stage(vantage) as stage:
-        await forgotten(await use(stage))
+    async with service.context(vantage) as context:
+        await forgotten(await use(context))
 
 
 @pytest.mark.usefixtures("refused_late")
 async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        subscriber = stage.broker.subscriber(MISSING, "one", Flow(), 10)
+    async with service.context(vantage) as context:
+        subscriber = context.broker.subscriber(MISSING, "one", Flow(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(Notebook())
         reference = weakref.ref(subscriber)
@@ -78,11 +78,11 @@ async def forgotten(reference: weakref.ref[Any]) -> None:
 
 
 async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        broker = await connect(Endpoint(stage.address, secure=False), vantage)
+    async with service.context(vantage) as context:
+        broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        await broker.subscriber(stage.subscription, "one", Flow(), 10).start(notebook)
-        publisher, puller = broker.publisher(stage.topic), broker.puller(stage.subscription)
+        await broker.subscriber(context.subscription, "one", Flow(), 10).start(notebook)
+        publisher, puller = broker.publisher(context.topic), broker.puller(context.subscription)
         await broker.close()
         await broker.close()
         assert [type(what) for what in notebook.told] == [Opened, Closed]
@@ -91,19 +91,19 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
         with pytest.raises(BrokerUnavailable, match="closed on our side"):
             await puller.pull(Notebook(), 1, WAIT_S)
         with pytest.raises(BrokerUnavailable, match="closed on our side"):
-            await broker.admin.create_topic(stage.topic, TopicSettings(LABELS))
+            await broker.admin.create_topic(context.topic, TopicSettings(LABELS))
         with pytest.raises(BrokerUnavailable, match="closed on our side"):
-            await broker.subscriber(stage.subscription, "two", Flow(), 10).start(notebook)
+            await broker.subscriber(context.subscription, "two", Flow(), 10).start(notebook)
         assert [type(what) for what in notebook.told] == [Opened, Closed]
 
 
 @pytest.mark.parametrize("delay_s", [0, 0.01, 0.1])
 async def test_closing_ends_a_start(service: Service, vantage: Vantage, delay_s: float) -> None:
     """At each stage of it: before anything was asked, when it was, and when the other side is silent."""
-    async with service.stage(vantage) as stage:
-        broker = await connect(Endpoint(stage.address, secure=False), vantage)
+    async with service.context(vantage) as context:
+        broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        starting = asyncio.create_task(broker.subscriber(stage.subscription, "one", Flow(), 10).start(notebook))
+        starting = asyncio.create_task(broker.subscriber(context.subscription, "one", Flow(), 10).start(notebook))
         await asyncio.sleep(delay_s)
         await broker.close()
         (result,) = await asyncio.gather(starting, return_exceptions=True)
@@ -125,8 +125,8 @@ async def test_closing_ends_a_start_that_waits_for_a_connection(vantage: Vantage
 
 
 async def test_a_subscriber_is_started_once(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        subscriber = await stage.subscribe(Notebook())
+    async with service.context(vantage) as context:
+        subscriber = await context.subscribe(Notebook())
         with pytest.raises(RuntimeError, match="started once"):
             await subscriber.start(Notebook())
 

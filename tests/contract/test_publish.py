@@ -13,8 +13,8 @@ from prober.brokers.base import Confirmed, Outgoing, Rejected, Unknown, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from tests.contract.conftest import Service
+from tests.contract.context import PROJECT, WAIT_S, Notebook, nothing_left
 from tests.contract.places import dead_server, silent_server
-from tests.contract.stage import PROJECT, WAIT_S, Notebook, nothing_left
 
 TOPIC = f"{PROJECT}/topics/nowhere"
 DEADLINE_S = 0.5
@@ -22,8 +22,8 @@ LATE_S = DEADLINE_S + 10.0
 
 
 async def test_messages_published_together_are_confirmed_in_order(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        publisher = stage.broker.publisher(stage.topic)
+    async with service.context(vantage) as context:
+        publisher = context.broker.publisher(context.topic)
         first = await publisher.publish([Outgoing("k", b"%d" % n) for n in range(20)], WAIT_S)
         second = await publisher.publish([Outgoing("k", b"20", {"a": "b"})], WAIT_S)
         without_key = await publisher.publish([Outgoing("", b"no key")], WAIT_S)
@@ -32,26 +32,26 @@ async def test_messages_published_together_are_confirmed_in_order(service: Servi
         ids = [outcome.message_id for outcome in outcomes if isinstance(outcome, Confirmed)]
         assert len(set(ids)) == 22
         notebook = Notebook()
-        await stage.subscribe(notebook)
+        await context.subscribe(notebook)
         await notebook.until(lambda: len(notebook.messages) >= 22)
         assert notebook.texts("k") == [str(n) for n in range(21)]
         assert [message.message_id for message in notebook.messages if message.ordering_key == "k"] == ids[:21]
 
 
 async def test_nothing_to_publish_is_nothing(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        assert list(await stage.broker.publisher(stage.topic).publish([], WAIT_S)) == []
+    async with service.context(vantage) as context:
+        assert list(await context.broker.publisher(context.topic).publish([], WAIT_S)) == []
 
 
 async def test_a_missing_topic_rejects(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        outcomes = await stage.broker.publisher(TOPIC).publish([Outgoing("k", b"1"), Outgoing("k", b"2")], WAIT_S)
+    async with service.context(vantage) as context:
+        outcomes = await context.broker.publisher(TOPIC).publish([Outgoing("k", b"1"), Outgoing("k", b"2")], WAIT_S)
         assert [type(outcome) for outcome in outcomes] == [Rejected, Rejected]
 
 
 async def test_a_key_can_be_resumed_after_a_rejection(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        publisher = stage.broker.publisher(stage.topic)
+    async with service.context(vantage) as context:
+        publisher = context.broker.publisher(context.topic)
         (refused,) = await publisher.publish([Outgoing("k", b"")], WAIT_S)
         assert isinstance(refused, Rejected)
         await publisher.resume("k")
@@ -62,8 +62,8 @@ async def test_a_key_can_be_resumed_after_a_rejection(service: Service, vantage:
 
 
 async def test_a_key_that_was_not_resumed_stays_paused_in_the_library(service: Service) -> None:
-    async with service.stage(Vantage.LIBRARY) as stage:
-        publisher = stage.broker.publisher(stage.topic)
+    async with service.context(Vantage.LIBRARY) as context:
+        publisher = context.broker.publisher(context.topic)
         await publisher.publish([Outgoing("k", b"")], WAIT_S)
         (paused, other) = await publisher.publish([Outgoing("k", b"1"), Outgoing("l", b"1")], WAIT_S)
         assert isinstance(paused, Rejected)
@@ -73,8 +73,8 @@ async def test_a_key_that_was_not_resumed_stays_paused_in_the_library(service: S
 
 async def test_what_waited_behind_a_rejected_message_was_never_sent(service: Service) -> None:
     """A batch of the client has 100 messages: the first batch fails, those behind it are cancelled, and the client still works."""
-    async with service.stage(Vantage.LIBRARY) as stage:
-        publisher = stage.broker.publisher(stage.topic)
+    async with service.context(Vantage.LIBRARY) as context:
+        publisher = context.broker.publisher(context.topic)
         outcomes = await publisher.publish([Outgoing("k", b"" if n == 0 else b"x") for n in range(250)], WAIT_S)
         assert all(isinstance(outcome, Rejected) for outcome in outcomes)
         assert "never sent" in str(outcomes[-1])
@@ -84,8 +84,8 @@ async def test_what_waited_behind_a_rejected_message_was_never_sent(service: Ser
 
 
 async def test_a_key_of_1024_bytes_is_taken_and_a_longer_one_refused(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        publisher = stage.broker.publisher(stage.topic)
+    async with service.context(vantage) as context:
+        publisher = context.broker.publisher(context.topic)
         (longest,) = await publisher.publish([Outgoing("k" * 1024, b"1")], WAIT_S)
         (longer,) = await publisher.publish([Outgoing("k" * 1025, b"1")], WAIT_S)
         assert isinstance(longest, Confirmed)
@@ -94,8 +94,8 @@ async def test_a_key_of_1024_bytes_is_taken_and_a_longer_one_refused(service: Se
 
 
 async def test_a_reserved_attribute_is_refused_by_the_library_before_it_is_sent(service: Service) -> None:
-    async with service.stage(Vantage.LIBRARY) as stage:
-        (outcome,) = await stage.broker.publisher(stage.topic).publish([Outgoing("k", b"1", {"timeout": "5"})], WAIT_S)
+    async with service.context(Vantage.LIBRARY) as context:
+        (outcome,) = await context.broker.publisher(context.topic).publish([Outgoing("k", b"1", {"timeout": "5"})], WAIT_S)
         assert outcome == Rejected("never sent: the client library takes no attribute named timeout")
 
 

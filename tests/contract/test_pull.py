@@ -11,16 +11,16 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
+from tests.contract.context import PROJECT, WAIT_S, Closed, Got, Notebook, Opened
 from tests.contract.places import dead_server, silent_server
-from tests.contract.stage import PROJECT, WAIT_S, Closed, Got, Notebook, Opened
 
 
 async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> None:
     held: list[tuple[Session, Received]] = []
-    async with service.stage(vantage) as stage:
-        await stage.publish("k", ["1", "2", "3"])
+    async with service.context(vantage) as context:
+        await context.publish("k", ["1", "2", "3"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
-        puller = stage.broker.puller(stage.subscription)
+        puller = context.broker.puller(context.subscription)
         assert await puller.pull(notebook, 2, WAIT_S)
         assert [type(what) for what in notebook.told] == [Opened, Got, Got, Closed]
         assert not notebook.closings[0].lost
@@ -41,31 +41,31 @@ async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> No
 
 
 async def test_what_is_refused_comes_again_by_pull(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        await stage.publish("k", ["1"])
+    async with service.context(vantage) as context:
+        await context.publish("k", ["1"])
         notebook = Notebook(lambda session, received: session.nack(received))
-        puller = stage.broker.puller(stage.subscription)
+        puller = context.broker.puller(context.subscription)
         assert await puller.pull(notebook, 2, WAIT_S)
         assert await puller.pull(notebook, 2, WAIT_S)
         assert notebook.texts("k") == ["1", "1"]
 
 
 async def test_what_was_acknowledged_before_closing_is_sent(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        await stage.publish("k", ["1", "2"])
+    async with service.context(vantage) as context:
+        await context.publish("k", ["1", "2"])
         notebook = Notebook()
-        puller = stage.broker.puller(stage.subscription)
+        puller = context.broker.puller(context.subscription)
         assert await puller.pull(notebook, 1, WAIT_S)
         await puller.close()
-        assert await stage.broker.puller(stage.subscription).pull(notebook, 1, WAIT_S)
+        assert await context.broker.puller(context.subscription).pull(notebook, 1, WAIT_S)
         assert notebook.texts("k") == ["1", "2"]
 
 
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
         with pytest.raises(NotThere):
-            await stage.broker.puller(f"{PROJECT}/subscriptions/nowhere").pull(notebook, 1, WAIT_S)
+            await context.broker.puller(f"{PROJECT}/subscriptions/nowhere").pull(notebook, 1, WAIT_S)
         assert told_lost(notebook) == 1
 
 
@@ -77,8 +77,8 @@ def told_lost(notebook: Notebook) -> int:
 
 
 async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        puller = stage.broker.puller(stage.subscription)
+    async with service.context(vantage) as context:
+        puller = context.broker.puller(context.subscription)
         notebook = Notebook()
         waiting = asyncio.create_task(puller.pull(notebook, 1, 30))
         await asyncio.sleep(0.1)
@@ -91,9 +91,9 @@ async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage
 
 
 async def test_a_pull_that_its_caller_gives_up_is_told_as_lost(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        waiting = asyncio.create_task(stage.broker.puller(stage.subscription).pull(notebook, 1, 30))
+        waiting = asyncio.create_task(context.broker.puller(context.subscription).pull(notebook, 1, 30))
         await notebook.until(lambda: bool(notebook.sessions))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -9,7 +9,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerUnavailable
-from tests.contract.stage import LABELS, PROJECT, WAIT_S, Notebook
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Notebook
 
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/restart", f"{PROJECT}/subscriptions/restart"
 

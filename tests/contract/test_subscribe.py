@@ -11,17 +11,17 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, ProbeContext
 from tests.contract.places import dead_server
-from tests.contract.stage import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, Stage
 
 QUIET_S = 1.5  # longer than a lease of one second that was not heeded
 
 
 async def test_each_key_arrives_in_order(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        await stage.subscribe(notebook)
-        publisher = stage.broker.publisher(stage.topic)
+        await context.subscribe(notebook)
+        publisher = context.broker.publisher(context.topic)
         for n in range(20):
             results = await asyncio.gather(*(publisher.publish([Outgoing(f"k{key}", b"%d" % n)], WAIT_S) for key in range(5)))
             assert all(isinstance(outcome, Confirmed) for (outcome,) in results)
@@ -31,10 +31,10 @@ async def test_each_key_arrives_in_order(service: Service, vantage: Vantage) -> 
 
 
 async def test_a_message_arrives_as_it_was_published(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        await stage.subscribe(notebook)
-        publisher = stage.broker.publisher(stage.topic)
+        await context.subscribe(notebook)
+        publisher = context.broker.publisher(context.topic)
         data = bytes(range(256))
         (outcome,) = await publisher.publish([Outgoing("schlüssel", data, {"a": "ä", "b": ""})], WAIT_S)
         await notebook.until(lambda: len(notebook.messages) == 1)
@@ -48,15 +48,15 @@ async def test_a_message_arrives_as_it_was_published(service: Service, vantage: 
 
 async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_vantage(service: Service, vantage: Vantage) -> None:
     """Two messages with one id are told apart by it."""
-    async with service.stage(vantage) as stage:
-        other_vantage = await connect(Endpoint(stage.address, secure=False), next(other for other in Vantage if other != vantage))
+    async with service.context(vantage) as context:
+        other_vantage = await connect(Endpoint(context.address, secure=False), next(other for other in Vantage if other != vantage))
         refused = Notebook(lambda session, received: session.nack(received))
-        subscriber = await stage.subscribe(refused)
-        ids = await stage.publish("k", [str(n) for n in range(10)])
+        subscriber = await context.subscribe(refused)
+        ids = await context.publish("k", [str(n) for n in range(10)])
         await refused.until(lambda: len(refused.messages) > 20)
         await subscriber.close()
         acked = Notebook()
-        await other_vantage.subscriber(stage.subscription, "two", Flow(), 10).start(acked)
+        await other_vantage.subscriber(context.subscription, "two", Flow(), 10).start(acked)
         await acked.until(lambda: {message.message_id for message in acked.messages} == set(ids))
         await other_vantage.close()
         times = {(message.message_id, message.publish_time) for message in (*refused.messages, *acked.messages)}
@@ -65,33 +65,33 @@ async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_van
 
 
 async def test_a_session_tells_how_much_may_be_outstanding_on_it(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        await stage.subscribe(notebook, flow=Flow(messages_max=3, bytes_max=5_000))
+        await context.subscribe(notebook, flow=Flow(messages_max=3, bytes_max=5_000))
         assert [session.flow for session in notebook.sessions] == [Flow(3, 5_000)]
 
 
 async def test_what_is_acknowledged_does_not_come_again(service: Service, vantage: Vantage) -> None:
     """The stream is cut after the acknowledgement: what was not acknowledged would come again on the next one."""
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        subscriber = await stage.subscribe(notebook)
-        await stage.publish("k", ["1", "2", "3"])
+        subscriber = await context.subscribe(notebook)
+        await context.publish("k", ["1", "2", "3"])
         await notebook.until(lambda: len(notebook.messages) == 3)
         await asyncio.sleep(0.3)
         await subscriber.break_stream()
-        await delivering_again(stage, notebook, sessions=2)
+        await delivering_again(context, notebook, sessions=2)
         assert notebook.texts("k") == ["1", "2", "3"]
 
 
-async def delivering_again(stage: Stage, notebook: Notebook, sessions: int) -> None:
+async def delivering_again(context: ProbeContext, notebook: Notebook, sessions: int) -> None:
     """Publishes until something arrives on the latest session. A service may go on sending to a stream that is gone for a while."""
     await notebook.until(lambda: len(notebook.sessions) == sessions)
     latest = notebook.sessions[-1]
     for number in range(80):
         if any(isinstance(what, Got) and what.session is latest for what in notebook.told):
             return
-        await stage.publish(f"after the break {number}", ["x"])
+        await context.publish(f"after the break {number}", ["x"])
         await asyncio.sleep(0.1)
     raise AssertionError(f"nothing arrives: {notebook.summary()}")
 
@@ -106,10 +106,10 @@ async def test_what_is_refused_comes_again_with_what_follows_it(service: Service
         else:
             session.ack(received)
 
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook(refuse_the_second_once)
-        await stage.publish("k", ["1", "2", "3"])
-        await stage.subscribe(notebook)
+        await context.publish("k", ["1", "2", "3"])
+        await context.subscribe(notebook)
         await notebook.until(lambda: notebook.texts("k").count("2") == 2)
         if service.is_emulator:
             # Not as documented: it sends the refused message alone when what follows it was acknowledged meanwhile.
@@ -131,10 +131,10 @@ async def test_what_is_left_to_expire_comes_again(service: Service, vantage: Van
         else:
             session.ack(received)
 
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook(leave_the_first)
-        await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(notebook.messages) == 2)
         assert notebook.texts("k") == ["1", "1"]
         assert len({message.message_id for message in notebook.messages}) == 1
@@ -145,21 +145,21 @@ async def test_a_lease_can_be_made_longer(service: Service, vantage: Vantage) ->
         session.modify_lease(received, 1)
         session.modify_lease(received, 60)
 
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook(lengthen)
-        await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(notebook.messages) == 1)
         await asyncio.sleep(QUIET_S)
         assert notebook.texts("k") == ["1"]
 
 
 async def test_confirmed_acknowledgements_are_told(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
-        await stage.with_subscription(exactly_once=True, ack_deadline_s=60)
+    async with service.context(vantage) as context:
+        await context.with_subscription(exactly_once=True, ack_deadline_s=60)
         notebook = Notebook()
-        await stage.subscribe(notebook, ack_deadline_s=60)
-        ids = await stage.publish("k", ["1", "2"])
+        await context.subscribe(notebook, ack_deadline_s=60)
+        ids = await context.publish("k", ["1", "2"])
         await notebook.until(lambda: len(notebook.messages) == 2)
         if service.is_emulator and vantage is Vantage.WIRE:
             return  # the emulator confirms nothing on a stream
@@ -168,10 +168,10 @@ async def test_confirmed_acknowledgements_are_told(service: Service, vantage: Va
 
 
 async def test_without_exactly_once_nothing_is_confirmed(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(notebook.messages) == 1)
         await asyncio.sleep(0.3)
         assert notebook.confirmations == []
@@ -179,11 +179,11 @@ async def test_without_exactly_once_nothing_is_confirmed(service: Service, vanta
 
 async def test_flow_control_limits_what_is_outstanding(service: Service, vantage: Vantage) -> None:
     held: list[tuple[Session, Received]] = []
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         for key in range(6):
-            await stage.publish(f"k{key}", ["x"])
+            await context.publish(f"k{key}", ["x"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
-        await stage.subscribe(notebook, flow=Flow(messages_max=2))
+        await context.subscribe(notebook, flow=Flow(messages_max=2))
         if service.is_emulator and vantage is Vantage.WIRE:
             # Not as documented: it does not look at the limits of a stream. The client library keeps them itself.
             await notebook.until(lambda: len(held) == 6)
@@ -200,12 +200,12 @@ async def test_flow_control_limits_what_is_outstanding(service: Service, vantage
 
 
 async def test_a_session_is_opened_before_it_delivers_and_closed_after(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
         began = asyncio.get_running_loop().time()
-        subscriber = await stage.subscribe(notebook)
+        subscriber = await context.subscribe(notebook)
         assert [type(what) for what in notebook.told] == [Opened]
-        await stage.publish("k", ["1", "2"])
+        await context.publish("k", ["1", "2"])
         await notebook.until(lambda: len(notebook.messages) == 2)
         await subscriber.close()
         await subscriber.close()
@@ -219,10 +219,10 @@ async def test_a_session_is_opened_before_it_delivers_and_closed_after(service: 
 
 async def test_after_the_end_a_session_can_be_answered_without_harm(service: Service, vantage: Vantage) -> None:
     held: list[tuple[Session, Received]] = []
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook(lambda session, received: held.append((session, received)))
-        subscriber = await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        subscriber = await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(held) == 1)
         await subscriber.close()
         session, received = held[0]
@@ -233,10 +233,10 @@ async def test_after_the_end_a_session_can_be_answered_without_harm(service: Ser
 
 
 async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        subscriber = await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        subscriber = await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(notebook.messages) == 1)
         await subscriber.break_stream()
         await notebook.until(lambda: len(notebook.closings) == 1 and len(notebook.sessions) == 2)
@@ -245,7 +245,7 @@ async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service
         assert "cut on our side" in notebook.closings[0].reason
         assert second.name != first.name
         assert second.subscriber == first.subscriber
-        await delivering_again(stage, notebook, sessions=2)
+        await delivering_again(context, notebook, sessions=2)
         told = [(type(what), what.session) for what in notebook.told]
         assert told.index((Closed, first)) == max(at for at, what in enumerate(told) if what[1] is first)
         assert told.index((Opened, second)) == min(at for at, what in enumerate(told) if what[1] is second)
@@ -261,10 +261,10 @@ async def test_what_was_outstanding_when_a_stream_broke_comes_again(service: Ser
         else:
             session.ack(received)
 
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook(answer_only_later)
-        subscriber = await stage.subscribe(notebook)
-        await stage.publish("k", ["1"])
+        subscriber = await context.subscribe(notebook)
+        await context.publish("k", ["1"])
         await notebook.until(lambda: len(notebook.messages) == 1)
         await asyncio.sleep(0.2)
         await subscriber.break_stream()
@@ -273,12 +273,12 @@ async def test_what_was_outstanding_when_a_stream_broke_comes_again(service: Ser
 
 
 async def test_two_client_ids_are_two_subscribers(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         one, other = Notebook(), Notebook()
-        await stage.subscribe(one, "one")
-        await stage.subscribe(other, "other")
+        await context.subscribe(one, "one")
+        await context.subscribe(other, "other")
         for n in range(30):
-            await stage.publish(f"k{n}", ["1", "2"])
+            await context.publish(f"k{n}", ["1", "2"])
         await Notebook.all_until((one, other), lambda: len(one.messages) + len(other.messages) >= 60)
         assert {session.subscriber for session in one.sessions} == {"one"}
         assert {session.subscriber for session in other.sessions} == {"other"}
@@ -289,19 +289,19 @@ async def test_two_client_ids_are_two_subscribers(service: Service, vantage: Van
 
 @pytest.mark.usefixtures("refused_late")
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        subscriber = stage.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", Flow(), 10)
+        subscriber = context.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", Flow(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(notebook)
         assert len(notebook.closings) == len(notebook.sessions)
 
 
 async def test_a_deleted_subscription_closes_the_session(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         notebook = Notebook()
-        await stage.subscribe(notebook)
-        assert await stage.broker.admin.delete(stage.subscription, LABELS)
+        await context.subscribe(notebook)
+        assert await context.broker.admin.delete(context.subscription, LABELS)
         await notebook.until(lambda: bool(notebook.closings))
 
 
@@ -317,11 +317,11 @@ async def test_nobody_answers(vantage: Vantage, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_cancelled_start_leaves_nothing_behind(service: Service, vantage: Vantage) -> None:
-    async with service.stage(vantage) as stage:
+    async with service.context(vantage) as context:
         for delay_s in (0, 0.01, 0.05, 0.2):
             notebook = Notebook()
-            starting = asyncio.create_task(stage.subscribe(notebook))
+            starting = asyncio.create_task(context.subscribe(notebook))
             await asyncio.sleep(delay_s)
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
-            await stage.broker.subscriber(stage.subscription, "unused", Flow(), 10).close()
+            await context.broker.subscriber(context.subscription, "unused", Flow(), 10).close()

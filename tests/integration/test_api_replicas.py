@@ -21,7 +21,7 @@ from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.sinks.live.snapshot import Site
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
@@ -55,7 +55,7 @@ def probe(url: str, instance: str, site: Site) -> None:
     with closing(Database(url)) as database:
         store = StatusStore(database)
         store.prepare()
-        board = Board([site], (), version="1", instance=instance, started_at=wall_s())
+        board = LiveState([site], (), version="1", instance=instance, started_at=wall_s())
         for number in range(RUNS):
             kinds = (Kind.ORDER_GAP,) if number % 5 == 4 else ()
             written = entry(f"{instance}-{number}", *kinds, at=wall_s(), site=site, instance=instance)

@@ -30,8 +30,8 @@ from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, Stage
-from prober.runs.resources import Ground
+from prober.probes.context import Delivery, ProbeContext
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import Site
@@ -87,11 +87,11 @@ class Pulled:
     def record(self, event: Event, _findings: Iterable[Finding]) -> None:
         self.events.append(event)
 
-    async def act(self, broker: Broker, stage: Stage, workload: Workload) -> None:
+    async def act(self, broker: Broker, context: ProbeContext, workload: Workload) -> None:
         self._wanted = workload.keys * workload.bursts * workload.burst_messages
-        pulling = [asyncio.create_task(self._pull(broker, stage)) for _ in range(PULLERS)]
+        pulling = [asyncio.create_task(self._pull(broker, context)) for _ in range(PULLERS)]
         try:
-            await asyncio.gather(*(self._bursts(stage, f"pulled-{number}", workload) for number in workload.numbers))
+            await asyncio.gather(*(self._bursts(context, f"pulled-{number}", workload) for number in workload.numbers))
             async with asyncio.timeout(ALL_ACKED_WITHIN_S):
                 await self._all_acked.wait()
         finally:
@@ -99,14 +99,14 @@ class Pulled:
                 task.cancel()
             await asyncio.gather(*pulling, return_exceptions=True)
 
-    async def _bursts(self, stage: Stage, key: str, workload: Workload) -> None:
+    async def _bursts(self, context: ProbeContext, key: str, workload: Workload) -> None:
         for _ in range(workload.bursts):
-            await stage.publish(key, workload.burst_messages, workload.sizes)
+            await context.publish(key, workload.burst_messages, workload.sizes)
             await asyncio.sleep(0.05)
 
-    async def _pull(self, broker: Broker, stage: Stage) -> None:
-        puller = broker.puller(stage.place.subscription)
-        tap = stage.tap(partial(self._decide, stage))
+    async def _pull(self, broker: Broker, context: ProbeContext) -> None:
+        puller = broker.puller(context.resources.subscription)
+        tap = context.tap(partial(self._decide, context))
         try:
             while True:
                 with suppress(BrokerError):
@@ -114,11 +114,11 @@ class Pulled:
         finally:
             await puller.close()
 
-    def _decide(self, stage: Stage, delivery: Delivery) -> None:
-        if not delivery.again and stage.random.random() < 0.03:
-            stage.later(0.1, delivery.nack)
+    def _decide(self, context: ProbeContext, delivery: Delivery) -> None:
+        if not delivery.again and context.random.random() < 0.03:
+            context.later(0.1, delivery.nack)
         else:
-            stage.later(0.05, partial(self._ack, delivery))
+            context.later(0.05, partial(self._ack, delivery))
 
     def _ack(self, delivery: Delivery) -> None:
         delivery.ack()
@@ -140,7 +140,7 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
         try:
             probe = Probe("pulling", "One batch of a key is outstanding at a time.", partial(experiment.act, broker))
             run = Run(
-                probe, broker, target, Ground(target, "pulling", lasting=False), Workload(keys=6, bursts=4, burst_messages=10)
+                probe, broker, target, Provisioner(target, "pulling", lasting=False), Workload(keys=6, bursts=4, burst_messages=10)
             )
             run.listen(experiment.record)
             result = await run.carry_out()

@@ -98,8 +98,8 @@ def prometheus_config(page_url: str, own_url: str, alertmanager_url: str, folder
     """The example, with these addresses in the place of its own, and the rules beside it."""
     config = yaml.safe_load((ALERTS / "prometheus.example.yaml").read_text(encoding="utf-8"))
     places = [*config["scrape_configs"], *config["alerting"]["alertmanagers"]]
-    for place, url in zip(places, (page_url, own_url, alertmanager_url), strict=True):
-        place["static_configs"] = [{"targets": [url.removeprefix("http://")]}]
+    for resources, url in zip(places, (page_url, own_url, alertmanager_url), strict=True):
+        resources["static_configs"] = [{"targets": [url.removeprefix("http://")]}]
     for name, text in rule_files(load(None, {}).objectives, Options(pages=page_url, news_s=NEWS_S)).items():
         (folder / name).write_text(text, encoding="utf-8")
     return written(folder / "prometheus.yaml", config)

@@ -17,7 +17,7 @@ from prober.core.events import Delivered, Event
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
 from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S
-from prober.runs.resources import Ground
+from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import Site, sites_of
 
@@ -65,7 +65,7 @@ async def run_at(address: str) -> AsyncIterator[Run]:
     target = site.at(endpoint)
     broker = await connect(endpoint, Vantage.WIRE)
     try:
-        yield Run(site.experiment, broker, target, Ground(target, "test", lasting=False), site.workload)
+        yield Run(site.experiment, broker, target, Provisioner(target, "test", lasting=False), site.workload)
     finally:
         await broker.close()
 

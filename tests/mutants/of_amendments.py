@@ -30,8 +30,8 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("a-pull-that-waits-is-nobody", "waiting.py", "return self._since_t + (wanted - self._total) if self._running else inf", "return inf", "Interruptions begin the count of waiting anew."),
     excuse("waiting-counted-twice", "waiting.py", "            t = max(t, self._since_t)\n", "", "A wait that is known late is counted from before the last one was over."),
     # dead letters
-    excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
-    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._docket.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
+    excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
+    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
     rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
@@ -43,16 +43,16 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),
     excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and (unknown or over):", "Streams of one client do not race."),
     # amnesties
-    excuse("amnesty-overwritten", "docket.py", "        if until_t > self.amnesty_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),
+    excuse("amnesty-overwritten", "collector.py", "        if until_t > self.grace_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),
     # retention and retry policy
-    excuse("retention-ignored", "order.py", "return now - self._docket.rules.message_retention_s + self._docket.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
+    excuse("retention-ignored", "order.py", "return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
     excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
     # clocks that differ
-    excuse("clock-error-ignored-in-order", "order.py", "eps = self._docket.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
+    excuse("clock-error-ignored-in-order", "order.py", "eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
     excuse("clock-error-ignored-in-predecessors", "predecessors.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
-    excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + docket.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
+    excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + collector.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
     excuse("clock-error-ignored-in-late-copies", "holder.py", "sent_t = arrival.lo - rules.clock_error_s\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "sent_t = arrival.lo\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "About late copies clocks agree."),
     excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
     excuse("learned-late-is-late", "racing.py", "return other.t - self.t > max(", "return abs(other.t - self.t) > max(", "What was put back stands behind what came long after it."),
@@ -73,10 +73,10 @@ MUTANTS: tuple[Mutant, ...] = (
     # redelivery elsewhere before the lease is over
     excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not scene", "return bool(scene.held) and not scene", "The service may not begin again elsewhere before the lease is over."),
     rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not scene", "return scene.late and not scene", "A key may go on elsewhere above what is held."),
-    rule("early-redelivery-not-counted", "holder.py", "        self._docket.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
-    rule("eod-while-outstanding-not-judged", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
+    rule("early-redelivery-not-counted", "holder.py", "        self._collector.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
+    rule("eod-while-outstanding-not-judged", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
     excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),
-    excuse("outstanding-without-exactly-once", "holder.py", "        if self._docket.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
+    excuse("outstanding-without-exactly-once", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
     rule("excuse-not-judged", "redelivery.py", "                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)\n", "", "A copy that explains a skip was held by nobody."),
     # regions
     excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),

@@ -23,7 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("push-bound-for-ever", "redelivery.py", "        self._nacked_push = None\n        if arrival.position <= position", "        if arrival.position <= position", "A failed request binds more than the next one."),
     excuse("push-earlier-is-an-advance", "redelivery.py", "if arrival.position <= position or not self._log.holds(position):", "if arrival.position == position or not self._log.holds(position):", "An earlier message after a failed request is an advance."),
     excuse("push-acked-before", "redelivery.py", "            doubt = ACKED_BEFORE", '            doubt = ""', "That a refused message was acknowledged before is no doubt."),
-    excuse("push-policy-ignored", "redelivery.py", "        elif self._docket.rules.dead_letter_max_attempts:\n            doubt = DEAD_LETTER", "        elif self._docket.rules.window < 0:\n            doubt = DEAD_LETTER", "A dead-letter policy is no doubt after a failed request."),
+    excuse("push-policy-ignored", "redelivery.py", "        elif self._collector.rules.dead_letter_max_attempts:\n            doubt = DEAD_LETTER", "        elif self._collector.rules.window < 0:\n            doubt = DEAD_LETTER", "A dead-letter policy is no doubt after a failed request."),
     rule("all-before-the-start-is-unknown", "order.py", "return publication.invoked_t < self.adopted_t and overtaken", "return publication.invoked_t < self.adopted_t", "Nothing that was published before the checker started is judged."),
     excuse("first-seen-is-the-baseline", "order.py", "return publication.invoked_t < self.adopted_t and overtaken", "return False", "What stands before the first message seen is judged as new."),
     excuse("eviction-retires-nothing", "positions.py", "            self._retire(self.floor + 1)\n", "", "What leaves the window is not retired."),
@@ -31,6 +31,6 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("seek-settles-once", "key.py", "            self._unsettled = False\n            self._start_over()", "            self._unsettled = False", "What comes while a seek settles is trusted."),
     excuse("seek-passes-over-nothing", "redelivery.py", "if skipped[-1] <= self.sought_frontier:", "if skipped[-1] < 0:", "A seek never explains a skip."),
     rule("seek-passes-over-everything", "redelivery.py", "if skipped[-1] <= self.sought_frontier:", "if skipped[0] <= self.sought_frontier + 1e9 and self.sought_frontier:", "A seek explains every skip ever after."),
-    excuse("no-amnesty", "docket.py", "if not doubt and t <= self.amnesty_until_t:", "if not doubt and t < LONG_AGO:", "Control operations excuse nothing."),
-    rule("amnesty-for-ever", "docket.py", "if not doubt and t <= self.amnesty_until_t:", "if not doubt and self.amnesty_until_t > LONG_AGO:", "A control operation excuses everything ever after."),
+    excuse("no-amnesty", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and t < LONG_AGO:", "Control operations excuse nothing."),
+    rule("amnesty-for-ever", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and self.grace_until_t > LONG_AGO:", "A control operation excuses everything ever after."),
 )  # fmt: skip

@@ -11,11 +11,11 @@ from prober.brokers.base import SubscriptionSettings, TopicSettings
 from prober.brokers.endpoint import Endpoint
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable
-from prober.schedule.assignments import Roster
+from prober.schedule.assignments import Assignments
 from prober.schedule.instances import sites_of
-from prober.schedule.probe_loop import Audience, Post
+from prober.schedule.probe_loop import Audience, ProbeInstance
 from prober.sinks.live.snapshot import SiteSnapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
 from prober.sinks.tracing.spans import Tracing
 from prober.slo.counts import Tallies
@@ -61,14 +61,14 @@ class Work:
         broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None)
         status: Any = SimpleNamespace(ended=lambda _site, result, _at, _recorded: self.told.append(result))
         metrics = Metrics()
-        post = Post(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
-        self.name, self.key = site.name, post.shown.key
-        self.board = Board([post.shown], version="1.2.3", instance="me", started_at=0.0)
-        self.roster = Roster(config, self.board)
+        probe_instance = ProbeInstance(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
+        self.name, self.key = site.name, probe_instance.shown.key
+        self.board = LiveState([probe_instance.shown], version="1.2.3", instance="me", started_at=0.0)
+        self.assignments = Assignments(config, self.board)
         tracing = Tracing(known.telemetry, "1.2.3")
-        self.roster.enter(
+        self.assignments.enter(
             target.name,
-            [post],
+            [probe_instance],
             Audience(metrics.watch(target), Tallies(()), metrics.health, self.board, tracing, None, status),
         )
 
@@ -82,13 +82,13 @@ class Work:
         """Carries out a scenario with the schedule at work, which begins a run at once."""
 
         async def whole() -> None:
-            self.roster.take(self.name)
-            self.roster.start()
+            self.assignments.take(self.name)
+            self.assignments.start()
             try:
                 await asyncio.wait_for(scenario, PATIENCE_S)
             finally:
                 self.admin.may_go_on.set()
-                await self.roster.stop()
+                await self.assignments.stop()
 
         asyncio.run(whole())
 

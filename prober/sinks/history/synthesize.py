@@ -106,7 +106,7 @@ class _Day:
             t = self._midnight_t + begin_s
             run = self._output.context(self._run_id(ORDERING), ORDERING, t)
             subscription = self._target.subscription(ORDERING)
-            events = experiments.events_of(experiments.Place(subscription, run.run_id, t), breach)
+            events = experiments.events_of(experiments.Resources(subscription, run.run_id, t), breach)
             batches += EventEncoder(run, self._output.origin).batches(1, events)
             stood_still = any(one.covers(begin_s) for one in self._windows if one.trouble is Trouble.PROBER_STOOD_STILL)
             outcome = _judged(events, subscription, trusted=not stood_still)

@@ -41,7 +41,7 @@ MISSED_INTERVALS_MAX: Final = 3
 """A site is overdue when no run ended for so many intervals and the time of its longest run."""
 
 
-class Board:
+class LiveState:
     """Told by the service, asked by the API. KeyError for a site that is not watched, and for a target or objective that never was."""
 
     def __init__(

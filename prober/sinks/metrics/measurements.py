@@ -133,9 +133,9 @@ class Measurements:
 
     def _invoked(self, event: PublishInvoked) -> None:
         if event.generation == 0:
-            place, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
+            resources, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
             self._published_up_to[event.key] = event.seq
-            self._unconfirmed[place] = self._undelivered[place] = intended_t
+            self._unconfirmed[resources] = self._undelivered[resources] = intended_t
 
     def _published(self, event: Published) -> None:
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)

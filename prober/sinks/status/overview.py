@@ -66,8 +66,8 @@ class Overview:
         own = {site.site.key: site for site in live.sites}
         closed = self._closed()
         counts = self._queries.failing_counts()
-        place = {key: number for number, key in enumerate(own)}  # in the order of the configuration, those of others behind
-        told.sort(key=lambda standing: (place.get(standing.site.key, len(place)), standing.site.key, standing.instance))
+        resources = {key: number for number, key in enumerate(own)}  # in the order of the configuration, those of others behind
+        told.sort(key=lambda standing: (resources.get(standing.site.key, len(resources)), standing.site.key, standing.instance))
         for key, standings in groupby(told, key=lambda standing: standing.site.key):
             yield self._site(key, _Told(tuple(standings), reporting), own.get(key), closed.get(key, ()), counts.get(key, 0))
 

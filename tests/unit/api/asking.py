@@ -21,7 +21,7 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Site, SiteKey, Snapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
@@ -75,7 +75,7 @@ def nothing_kept() -> Archive:
 class StubView:
     """A real board and an archive, and readiness and metrics that a test sets."""
 
-    board: Board
+    board: LiveState
     archive: Archive = field(default_factory=nothing_kept)
     settings: Api = field(default_factory=Api)
     now: float = NOON
@@ -115,7 +115,7 @@ class StubView:
 def view(*sites: Site) -> StubView:
     """A service that watches these sites and has just started."""
     objectives = load(None, {}).objectives
-    return StubView(Board(sites, objectives, version="0.1.0", instance="prober-0", started_at=NOON - 60.0))
+    return StubView(LiveState(sites, objectives, version="0.1.0", instance="prober-0", started_at=NOON - 60.0))
 
 
 def end(

@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from prober.core.docket import FILTER_CHANGE, SEEK
+from prober.core.collector import FILTER_CHANGE, SEEK
 from prober.core.order import SOUGHT
 from prober.core.rules import Rules
 from prober.core.skips import SOUGHT as PASSED_OVER

@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from prober.core.docket import WITNESSES_MAX
+from prober.core.collector import WITNESSES_MAX
 from prober.core.events import Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier

@@ -12,7 +12,7 @@ import pytest
 from prober.brokers.base import Confirmed, Flow, Outgoing, Received
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.probes.context import Decide, Place, Stage
+from prober.probes.context import Decide, ProbeContext, Resources
 from prober.probes.payload import Stamp
 from prober.runs.recorder import Recording
 
@@ -58,9 +58,9 @@ def recording() -> Recording:
     return Recording({SUBSCRIPTION: Rules()}, lambda: 1.0)
 
 
-def stage_on(recorded: Recording, region: str = "") -> Stage:
+def stage_on(recorded: Recording, region: str = "") -> ProbeContext:
     broker: Any = Topic()
-    return Stage(broker, Place("projects/p/topics/t", SUBSCRIPTION, 10, 1.0, region), recorded, "e", seed=0)
+    return ProbeContext(broker, Resources("projects/p/topics/t", SUBSCRIPTION, 10, 1.0, region), recorded, "e", seed=0)
 
 
 def acknowledge(delivery: Any) -> None:

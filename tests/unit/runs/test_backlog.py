@@ -9,23 +9,23 @@ import pytest
 
 from prober.core.events import Acked, Delivered, Event, Published, PublishInvoked
 from prober.runs import backlog as ledger_module
-from prober.runs.backlog import Backlog, Ledger
+from prober.runs.backlog import Backlog, BacklogTracker
 from tests.notation import history
 
 STALLED_AFTER_S = 10.0
 
 
-def after(*lines: str, key: str = "k") -> Ledger:
+def after(*lines: str, key: str = "k") -> BacklogTracker:
     """The ledger after these histories, one run after the other."""
-    ledger = Ledger(STALLED_AFTER_S)
+    backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     for line in lines:
         epochs = set()
         for event in history(line, key=key):
-            ledger.listen(event)
+            backlog_tracker.listen(event)
             epochs |= {event.epoch} if isinstance(event, PublishInvoked) else set()
         for epoch in epochs:
-            ledger.settle(epoch)
-    return ledger
+            backlog_tracker.settle(epoch)
+    return backlog_tracker
 
 
 def intended(event: Event, t: float) -> Event:
@@ -63,21 +63,21 @@ def test_what_waits(line: str, now: float, expected: Backlog) -> None:
 
 
 def test_a_message_is_as_old_as_it_should_be() -> None:
-    ledger = Ledger(STALLED_AFTER_S)
+    backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     for event in history("P1@3 ok1=m1@3.1"):
-        ledger.listen(intended(event, 1.0))
-    assert ledger.backlog(4.0).oldest_unacked_age_s == 3.0
+        backlog_tracker.listen(intended(event, 1.0))
+    assert backlog_tracker.backlog(4.0).oldest_unacked_age_s == 3.0
 
 
 def test_keys_are_told_apart() -> None:
-    ledger = Ledger(STALLED_AFTER_S)
+    backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     for key in ("a", "b"):
         for event in history("P1,2 A<1,2@1", key=key):
-            ledger.listen(event)
+            backlog_tracker.listen(event)
     for event in history("P1,2 A<1,2@1 A ack 1,2@2", key="a")[-2:]:
-        ledger.listen(event)
-    assert ledger.backlog(20.0).undelivered == 2
-    assert ledger.backlog(20.0).stalled_keys == 1
+        backlog_tracker.listen(event)
+    assert backlog_tracker.backlog(20.0).undelivered == 2
+    assert backlog_tracker.backlog(20.0).stalled_keys == 1
 
 
 def test_what_is_missing_was_confirmed_and_not_delivered() -> None:
@@ -101,35 +101,35 @@ def test_while_a_key_stands_still_nothing_is_written_off() -> None:
 
 
 def test_a_subscription_made_anew_owes_nothing() -> None:
-    ledger = after("P1,2 P3@5")
-    ledger.clear()
-    assert ledger.backlog(9.0) == Backlog(0.0, 0, 0)
-    assert ledger.written_off == 3
+    backlog_tracker = after("P1,2 P3@5")
+    backlog_tracker.clear()
+    assert backlog_tracker.backlog(9.0) == Backlog(0.0, 0, 0)
+    assert backlog_tracker.written_off == 3
 
 
 def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "WAITING_MAX", 2)
-    ledger = after("P1,2,3")
-    assert ledger.backlog(9.0).undelivered == 2
-    assert [ledger.take_dropped(), ledger.take_dropped()] == [1, 0]
+    backlog_tracker = after("P1,2,3")
+    assert backlog_tracker.backlog(9.0).undelivered == 2
+    assert [backlog_tracker.take_dropped(), backlog_tracker.take_dropped()] == [1, 0]
 
 
 def test_early_deliveries_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "EARLY_KEPT_MAX", 1)
-    ledger = after("P1@0 P2@0.1 A<1@1 A ack 1@1.1 A<2@1.2 A ack 2@1.3 ok1=m1@2 ok2=m2@2.1")
-    assert ledger.backlog(9.0).undelivered == 1
+    backlog_tracker = after("P1@0 P2@0.1 A<1@1 A ack 1@1.1 A<2@1.2 A ack 2@1.3 ok1=m1@2 ok2=m2@2.1")
+    assert backlog_tracker.backlog(9.0).undelivered == 1
 
 
 def test_what_came_again_is_not_remembered_after_the_run() -> None:
-    ledger = Ledger(STALLED_AFTER_S)
+    backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     line = history("P1 A<1@1 A ack 1@1.1 A<1@2 A ack 1@2.1")
     tracemalloc.start()
     try:
         for number in range(2000):
             for event in line:
                 named = replace(event, message_id=f"m{number}") if isinstance(event, Published | Delivered | Acked) else event
-                ledger.listen(named)
-            ledger.settle("e1")
+                backlog_tracker.listen(named)
+            backlog_tracker.settle("e1")
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ import pytest
 from prober.brokers.base import Operation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable, NotOurs
-from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Ground, sweep
+from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Provisioner, sweep
 from prober.runs.target import Target
 from tests.notation import history
 
@@ -63,7 +63,7 @@ class World:
         self.now = 1_700_000_000.0
         self.service = Service()
         self.timed: list[Operation] = []
-        self.ground = Ground(
+        self.provisioner = Provisioner(
             TARGET, "me-here", lasting=lasting, administered=lambda operation, _: self.timed.append(operation), now=lambda: self.now
         )
 
@@ -72,22 +72,22 @@ class World:
         self.service.calls.clear()
 
         async def run() -> None:
-            async with self.ground.prepared(self.service):
+            async with self.provisioner.prepared(self.service):
                 for event in history(line):
-                    self.ground.ledger.listen(event)
+                    self.provisioner.backlog_tracker.listen(event)
 
         asyncio.run(run())
-        self.ground.run_ended(passed=passed)
+        self.provisioner.run_ended(passed=passed)
         return [call.split()[0] for call in self.service.calls]
 
 
 def test_a_place_is_made_once_and_used_again() -> None:
     world = World()
-    place = world.ground.place
+    resources = world.provisioner.resources
     assert world.run() == ["create", "create"]
     assert world.run() == []
-    assert world.ground.place == place
-    assert world.service.there == {place.topic: OURS, place.subscription: OURS}
+    assert world.provisioner.resources == resources
+    assert world.service.there == {resources.topic: OURS, resources.subscription: OURS}
     assert world.timed == [Operation.CREATE_TOPIC, Operation.CREATE_SUBSCRIPTION]
 
 
@@ -97,11 +97,11 @@ def test_a_subscription_is_made_as_the_bounds_say() -> None:
     (made,) = world.service.made
     assert (made.ordering, made.ack_deadline_s, made.message_retention_s) == (True, 10, 86_400.0)
     assert (made.exactly_once, made.dead_letter_topic, made.retry_maximum_backoff_s) == (False, "", None)
-    assert world.ground.place.region == "europe-west1"
+    assert world.provisioner.resources.region == "europe-west1"
 
 
 def test_two_grounds_of_one_name_are_two_places() -> None:
-    assert World().ground.place != World().ground.place
+    assert World().provisioner.resources != World().provisioner.resources
 
 
 def test_after_a_run_that_did_not_pass_it_is_looked_at_again() -> None:
@@ -127,42 +127,42 @@ def test_what_does_not_last_is_deleted_after_the_run() -> None:
 )
 def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: bool, line: str, moves: bool) -> None:
     world = World()
-    old = world.ground.place
+    old = world.provisioner.resources
     world.now += age_s
     world.run(passed=passed, line=line)
-    assert (world.ground.place != old) is moves
+    assert (world.provisioner.resources != old) is moves
     if moves:
         assert world.run() == ["create", "create", "delete", "delete"]
-        assert set(world.service.there) == {world.ground.place.topic, world.ground.place.subscription}
+        assert set(world.service.there) == {world.provisioner.resources.topic, world.provisioner.resources.subscription}
 
 
 def test_what_is_not_ours_is_left_for_another_name() -> None:
     world = World()
-    place = world.ground.place
+    resources = world.provisioner.resources
     world.service.error = NotOurs("taken")
     with pytest.raises(NotOurs):
         world.run()
-    assert world.ground.place != place
+    assert world.provisioner.resources != resources
 
 
 def test_leaving_gives_up_when_nobody_answers() -> None:
     world = World()
     world.run()
     world.service.error = BrokerUnavailable("gone")
-    asyncio.run(world.ground.leave(world.service))
+    asyncio.run(world.provisioner.leave(world.service))
 
 
 def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
     world = World()
     world.run()
-    place, service = world.ground.place, world.service
+    resources, service = world.provisioner.resources, world.service
     service.there |= {
         "projects/p/topics/okp-somebody-else": OURS,
         "projects/p/topics/orders": OURS,
         "projects/p/topics/okp-x-00000001-abcdef": {"managed-by": "terraform"},
         "projects/q/topics/okp-x-00000001-abcdef": OURS,
     }
-    others = set(service.there) - {place.topic, place.subscription}
+    others = set(service.there) - {resources.topic, resources.subscription}
     assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == 0
     assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == 2
     assert set(service.there) == others

@@ -50,9 +50,9 @@ class TestMaintenance:
         async def scenario() -> None:
             await work.first_run()
             work.maintenance = "moving house"
-            assert work.roster.run_now(work.key) == RunOrdered(None, "under maintenance: moving house")
+            assert work.assignments.run_now(work.key) == RunOrdered(None, "under maintenance: moving house")
             work.maintenance = ""
-            assert work.roster.run_now(work.key) == RunOrdered(None, "under maintenance")
+            assert work.assignments.run_now(work.key) == RunOrdered(None, "under maintenance")
             assert len(work.admin.asked) == 1
 
         work.run(scenario())
@@ -64,8 +64,8 @@ class TestRunNow:
 
         async def scenario() -> None:
             await work.first_run()
-            ordered = work.roster.run_now(work.key)
-            assert work.roster.run_now(work.key) == RunOrdered(None, UNDER_WAY)
+            ordered = work.assignments.run_now(work.key)
+            assert work.assignments.run_now(work.key) == RunOrdered(None, UNDER_WAY)
             work.admin.may_go_on.set()
             await until(lambda: len(work.told) == 2)
             assert (ordered.run_id, ordered.reason) == (work.told[1].run_id, "")
@@ -75,5 +75,5 @@ class TestRunNow:
 
     def test_none_begins_before_the_schedule(self) -> None:
         work = Work()
-        work.roster.take(work.name)
-        assert work.roster.run_now(work.key) == RunOrdered(None, NO_MORE)
+        work.assignments.take(work.name)
+        assert work.assignments.run_now(work.key) == RunOrdered(None, NO_MORE)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import ColumnElement, Double, literal
 
-from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, Sharing, shares
+from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, Sharding, shares
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.leases import Leases
 from prober.sinks.status.store import StatusStore
@@ -76,7 +76,7 @@ class Member:
     def __post_init__(self) -> None:
         self.busy.set()
         self.leases = Cut(self.database, "group", self.name, LEASE_S, self.time.now)
-        self.sharing = Sharing(
+        self.sharding = Sharding(
             SITES, self.leases, self.name, self.working.add, self.give, self.faults.append, clock=lambda: self.time.at
         )
 
@@ -93,12 +93,12 @@ def members(tmp_path: Path) -> Iterator[Callable[[str], Member]]:
     database.close()
 
 
-async def rounds(*members: Member, count: int = 3) -> None:
+async def probe_loop(*members: Member, count: int = 3) -> None:
     """Each asks so often, a second apart; never do two of them work at one site."""
     for _ in range(count):
         for member in members:
-            await member.sharing.tick()
-            while member.sharing._giving and member.busy.is_set():
+            await member.sharding.tick()
+            while member.sharding._giving and member.busy.is_set():
                 await asyncio.sleep(0)
             working = [site for one in members for site in one.working]
             assert len(working) == len(set(working))
@@ -109,7 +109,7 @@ class TestSharing:
     def test_one_alone_does_everything(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             one = members("a")
-            await rounds(one, count=1)
+            await probe_loop(one, count=1)
             assert one.working == set(SITES)
 
         asyncio.run(scenario())
@@ -117,12 +117,12 @@ class TestSharing:
     def test_one_that_comes_gets_its_share_and_one_that_leaves_gives_it_back(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b, c = members("a"), members("b"), members("c")
-            await rounds(a)
-            await rounds(a, b, c)
+            await probe_loop(a)
+            await probe_loop(a, b, c)
             assert sorted(len(one.working) for one in (a, b, c)) == [4, 4, 4]
-            await b.sharing.leave()
+            await b.sharding.leave()
             b.working.clear()
-            await rounds(a, c)
+            await probe_loop(a, c)
             assert a.working | c.working == set(SITES)
 
         asyncio.run(scenario())
@@ -130,11 +130,11 @@ class TestSharing:
     def test_one_that_is_killed_is_replaced_when_its_leases_have_ended(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
-            await rounds(a, b)
+            await probe_loop(a, b)
             killed = set(b.working)
-            await rounds(a, count=int(LEASE_S) - 1)
+            await probe_loop(a, count=int(LEASE_S) - 1)
             assert not a.working & killed
-            await rounds(a)
+            await probe_loop(a)
             assert a.working == set(SITES)
 
         asyncio.run(scenario())
@@ -142,13 +142,13 @@ class TestSharing:
     def test_a_site_is_handed_over_when_its_run_has_ended(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
-            await rounds(a)
+            await probe_loop(a)
             a.busy.clear()
-            await rounds(a, b, count=30)
+            await probe_loop(a, b, count=30)
             assert (a.working, b.working) == (set(SITES), set())
             a.busy.set()
             await asyncio.sleep(0)
-            await rounds(a, b)
+            await probe_loop(a, b)
             assert len(a.working) == len(b.working) == len(SITES) // 2
 
         asyncio.run(scenario())
@@ -156,31 +156,31 @@ class TestSharing:
     def test_while_the_store_is_out_of_reach_everybody_goes_on(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
-            await rounds(a, b)
+            await probe_loop(a, b)
             before = set(a.working), set(b.working)
             a.leases.out_of_reach = b.leases.out_of_reach = True
-            await rounds(a, b, count=100)
+            await probe_loop(a, b, count=100)
             assert (a.working, b.working) == before
-            assert a.sharing.error == "nobody answers"
+            assert a.sharding.error == "nobody answers"
             a.leases.out_of_reach = b.leases.out_of_reach = False
-            await rounds(a, b)
-            assert (a.working, b.working, a.sharing.error) == (*before, "")
+            await probe_loop(a, b)
+            assert (a.working, b.working, a.sharding.error) == (*before, "")
 
         asyncio.run(scenario())
 
     def test_one_that_was_cut_off_gives_up_what_others_have_taken(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
-            await rounds(a, b)
+            await probe_loop(a, b)
             lost = set(b.working)
             b.leases.out_of_reach = True
-            await rounds(a, count=2 * int(LEASE_S))
+            await probe_loop(a, count=2 * int(LEASE_S))
             assert a.working == set(SITES)
             assert b.working == lost
             b.leases.out_of_reach = False
-            await b.sharing.tick()
+            await b.sharding.tick()
             await asyncio.sleep(0)
-            await rounds(a, b)
+            await probe_loop(a, b)
             assert len(a.working) == len(b.working) == len(SITES) // 2
 
         asyncio.run(scenario())
@@ -189,9 +189,9 @@ class TestSharing:
         async def scenario() -> None:
             one = members("a")
             one.leases.out_of_reach = True
-            await rounds(one, count=int(ALONE_AFTER_S))
+            await probe_loop(one, count=int(ALONE_AFTER_S))
             assert one.working == set()
-            await rounds(one, count=1)
+            await probe_loop(one, count=1)
             assert one.working == set(SITES)
 
         asyncio.run(scenario())

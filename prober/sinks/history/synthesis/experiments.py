@@ -27,7 +27,7 @@ Found = frozenset[tuple[Kind, Status]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Resources:
     """What the events of one run are about; `t` is when it begins."""
 
     subscription: str
@@ -35,56 +35,56 @@ class Place:
     t: float
 
 
-def _delivered(place: Place, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Delivered:
-    session = f"{place.epoch}-{stream}"
-    return Delivered(place.t + at, place.subscription, key, session, place.epoch, seq, _id(place, key, seq))
+def _delivered(resources: Resources, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Delivered:
+    session = f"{resources.epoch}-{stream}"
+    return Delivered(resources.t + at, resources.subscription, key, session, resources.epoch, seq, _id(resources, key, seq))
 
 
-def _acked(place: Place, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Acked:
-    return Acked(place.t + at, place.subscription, key, f"{place.epoch}-{stream}", _id(place, key, seq))
+def _acked(resources: Resources, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Acked:
+    return Acked(resources.t + at, resources.subscription, key, f"{resources.epoch}-{stream}", _id(resources, key, seq))
 
 
-def _id(place: Place, key: str, seq: int) -> str:
-    return f"{place.epoch}-{key}-{seq}"
+def _id(resources: Resources, key: str, seq: int) -> str:
+    return f"{resources.epoch}-{key}-{seq}"
 
 
-def _received(place: Place, order: Sequence[int], stream: str = "a", begin: float = 1.0) -> Iterator[Event]:
+def _received(resources: Resources, order: Sequence[int], stream: str = "a", begin: float = 1.0) -> Iterator[Event]:
     """Messages received one after the other and acknowledged at once."""
     for step, seq in enumerate(order):
-        yield _delivered(place, begin + 0.1 * step, stream, seq)
-        yield _acked(place, begin + 0.1 * step + 0.05, stream, seq)
+        yield _delivered(resources, begin + 0.1 * step, stream, seq)
+        yield _acked(resources, begin + 0.1 * step + 0.05, stream, seq)
 
 
-def _third_before_second(place: Place) -> Iterator[Event]:
-    yield from _received(place, (1, 3, 2, 4, 5))
+def _third_before_second(resources: Resources) -> Iterator[Event]:
+    yield from _received(resources, (1, 3, 2, 4, 5))
 
 
-def _third_passed_over(place: Place) -> Iterator[Event]:
-    yield from (_delivered(place, 1.0 + 0.1 * seq, "a", seq) for seq in (1, 2, 3))
-    yield from (_acked(place, 1.4 + 0.01 * seq, "a", seq) for seq in (1, 3))
-    yield Nacked(place.t + 1.5, place.subscription, PLANTED_KEY, f"{place.epoch}-a", _id(place, PLANTED_KEY, 2))
-    yield from _received(place, (2, 4, 5), begin=2.0)
+def _third_passed_over(resources: Resources) -> Iterator[Event]:
+    yield from (_delivered(resources, 1.0 + 0.1 * seq, "a", seq) for seq in (1, 2, 3))
+    yield from (_acked(resources, 1.4 + 0.01 * seq, "a", seq) for seq in (1, 3))
+    yield Nacked(resources.t + 1.5, resources.subscription, PLANTED_KEY, f"{resources.epoch}-a", _id(resources, PLANTED_KEY, 2))
+    yield from _received(resources, (2, 4, 5), begin=2.0)
 
 
-def _never_published(place: Place) -> Iterator[Event]:
-    yield from _received(place, (1, 2, 3, 4, 5))
-    yield from _received(place, (77,), begin=2.0)
+def _never_published(resources: Resources) -> Iterator[Event]:
+    yield from _received(resources, (1, 2, 3, 4, 5))
+    yield from _received(resources, (77,), begin=2.0)
 
 
-def _damaged(place: Place) -> Iterator[Event]:
-    for event in _received(place, (1, 2, 3, 4, 5)):
+def _damaged(resources: Resources) -> Iterator[Event]:
+    for event in _received(resources, (1, 2, 3, 4, 5)):
         yield replace(event, defect="checksum") if isinstance(event, Delivered) and event.seq == 3 else event
 
 
-def _elsewhere_while_held(place: Place) -> Iterator[Event]:
-    yield from _received(place, (1,))
-    yield _delivered(place, 1.1, "a", 2)
-    yield from _received(place, (3, 4, 5), "b", 2.0)
-    yield _acked(place, 3.0, "a", 2)
+def _elsewhere_while_held(resources: Resources) -> Iterator[Event]:
+    yield from _received(resources, (1,))
+    yield _delivered(resources, 1.1, "a", 2)
+    yield from _received(resources, (3, 4, 5), "b", 2.0)
+    yield _acked(resources, 3.0, "a", 2)
 
 
-def _last_never_delivered(place: Place) -> Iterator[Event]:
-    yield from _received(place, (1, 2, 3, 4))
+def _last_never_delivered(resources: Resources) -> Iterator[Event]:
+    yield from _received(resources, (1, 2, 3, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Breach:
     """A broken promise: what happens to the planted key, and what has to be found."""
 
     name: str
-    events: Callable[[Place], Iterator[Event]]
+    events: Callable[[Resources], Iterator[Event]]
     found: Found
 
 
-def _breach(name: str, events: Callable[[Place], Iterator[Event]], *kinds: Kind, status: Status = Status.VIOLATION) -> Breach:
+def _breach(name: str, events: Callable[[Resources], Iterator[Event]], *kinds: Kind, status: Status = Status.VIOLATION) -> Breach:
     return Breach(name, events, frozenset((kind, status) for kind in kinds))
 
 
@@ -113,23 +113,23 @@ BREACHES: Final[Mapping[float, Breach]] = MappingProxyType(
 """The single breaches of a day: that of the first run from that second of the day on."""
 
 
-def events_of(place: Place, breach: Breach | None = None) -> list[Event]:
+def events_of(resources: Resources, breach: Breach | None = None) -> list[Event]:
     """The events of one run in recorder order."""
     events: list[Event] = [
-        Opened(place.t, place.subscription, f"{place.epoch}-{name}", f"{place.epoch}-{name}") for name in _STREAMS
+        Opened(resources.t, resources.subscription, f"{resources.epoch}-{name}", f"{resources.epoch}-{name}") for name in _STREAMS
     ]
     for number in range(KEYS):
         key, stream = f"key-{number}", _STREAMS[number % len(_STREAMS)]
         for seq in range(1, MESSAGES + 1):
-            at = place.t + 0.1 * seq
-            events.append(PublishInvoked(at, key, place.epoch, seq, size=64))
-            events.append(Published(at + 0.05, key, place.epoch, seq, _id(place, key, seq)))
+            at = resources.t + 0.1 * seq
+            events.append(PublishInvoked(at, key, resources.epoch, seq, size=64))
+            events.append(Published(at + 0.05, key, resources.epoch, seq, _id(resources, key, seq)))
             if breach is None or key != PLANTED_KEY:
-                events.append(_delivered(place, 1.0 + 0.1 * seq, stream, seq, key))
-                events.append(_acked(place, 1.0 + 0.1 * seq + 0.05, stream, seq, key))
+                events.append(_delivered(resources, 1.0 + 0.1 * seq, stream, seq, key))
+                events.append(_acked(resources, 1.0 + 0.1 * seq + 0.05, stream, seq, key))
     if breach is not None:
-        events += breach.events(place)
-    events.append(Ended(place.t + duration_s(breach), drained=True))
+        events += breach.events(resources)
+    events.append(Ended(resources.t + duration_s(breach), drained=True))
     return sorted(events, key=attrgetter("t"))
 
 

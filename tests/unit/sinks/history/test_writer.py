@@ -71,11 +71,11 @@ def test_every_kind_of_event_comes_back_however_it_was_flushed(
     recorder = Recorder(tmp_path_factory.mktemp("history"))
     events = [replace(event, t=event.t / 1e6) for event in drawn]
     log = recorder.begin()
-    for place, event in enumerate(events):
+    for resources, event in enumerate(events):
         log.record(event)
-        if place in cuts:
+        if resources in cuts:
             assert recorder.writer.flush()
-        if place * 2 in cuts:
+        if resources * 2 in cuts:
             recorder.writer.end_segment()
     log.release()
     recorder.save()

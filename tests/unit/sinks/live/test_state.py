@@ -9,7 +9,7 @@ from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.live.snapshot import FindingCount, Site, SiteSnapshot, SkippedRun
-from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, Board
+from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, Tally
@@ -26,12 +26,12 @@ REDELIVERY = Objective("redelivery", Indicator.REDELIVERY, 0.99, 30 * DAY_S)
 FAST = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
 
 
-def board(*sites: Site, objectives: tuple[Objective, ...] = ()) -> Board:
-    return Board(sites or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
+def board(*sites: Site, objectives: tuple[Objective, ...] = ()) -> LiveState:
+    return LiveState(sites or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
 
 
 def end(
-    told: Board, verdict: Verdict, at: float, site: Site = WIRE, *, made: tuple[Made, ...] = (), name: str = "", **more: object
+    told: LiveState, verdict: Verdict, at: float, site: Site = WIRE, *, made: tuple[Made, ...] = (), name: str = "", **more: object
 ) -> RunResult:
     """A run of two seconds ends."""
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
@@ -46,12 +46,12 @@ def finding(seq: int, status: Status = Status.LIVENESS) -> Made:
     return Made(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
 
 
-def only(told: Board, now: float) -> SiteSnapshot:
+def only(told: LiveState, now: float) -> SiteSnapshot:
     (site,) = told.snapshot(now).sites
     return site
 
 
-def slo(told: Board) -> SloSnapshot:
+def slo(told: LiveState) -> SloSnapshot:
     (found,) = told.snapshot(START).slos
     return found
 
@@ -84,7 +84,7 @@ class TestVerdict:
         assert told.snapshot(START + 6).verdict is overall
 
     def test_of_nothing_nothing_is_known(self) -> None:
-        told = Board((), version="1", instance="i", started_at=START)
+        told = LiveState((), version="1", instance="i", started_at=START)
         assert told.snapshot(START).verdict is UNKNOWN
 
     def test_the_newest_run_counts_and_since_is_when_the_verdict_changed(self) -> None:

@@ -12,7 +12,7 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.live.snapshot import Site, SiteKey, Snapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Prober
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, Recorded, RunRecord
@@ -128,7 +128,7 @@ def _finding(run: RunRecord, number: int, made: Made, site: Site) -> FindingReco
 
 def snapshot(total: Tally = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
     """How everything stands on one site, where so much was counted."""
-    board = Board([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
+    board = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
     for run in runs:
         board.ended(SITE, run, run.started_at + run.duration_s)
     shown = board.snapshot(at)

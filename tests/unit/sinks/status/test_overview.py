@@ -9,7 +9,7 @@ import pytest
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.sinks.live.snapshot import SiteSnapshot, Snapshot
-from prober.sinks.live.state import Board
+from prober.sinks.live.state import LiveState
 from prober.sinks.status.overview import SILENT_AFTER_S, Overview
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord, Slice
@@ -23,7 +23,7 @@ NOW = START + 50.0
 
 def onlooker(at: float = NOW) -> Snapshot:
     """What a process knows that does not probe."""
-    return replace(Board((), (), version="1.2.3", instance="api-0", started_at=START).snapshot(at), probers=())
+    return replace(LiveState((), (), version="1.2.3", instance="api-0", started_at=START).snapshot(at), probers=())
 
 
 @pytest.fixture

@@ -223,13 +223,13 @@ def test_spans_have_a_few_names_whatever_topics_and_runs_are_called() -> None:
     names = set()
     for number in range(20):
         events = later("P1@1 ok1=m1@1.1 A<1@2 end @9")
-        place = f"okp-me-production-ordering-wire-{0x6B02DF00 + number:08x}-{number:06x}"
+        resources = f"okp-me-production-ordering-wire-{0x6B02DF00 + number:08x}-{number:06x}"
         run_id = f"ordering-{number:012x}"
-        topic, subscription = f"projects/p/topics/{place}", f"projects/p/subscriptions/{place}"
+        topic, subscription = f"projects/p/topics/{resources}", f"projects/p/subscriptions/{resources}"
         spans = spans_of(judged(events, run_id=run_id, topic=topic, subscription=subscription), events)
         names |= {span.name for span in spans}
         assert {attributes(span)["prober.run_id"] for span in spans} == {run_id}
-        assert [attributes(span)[messaging_attributes.MESSAGING_DESTINATION_NAME] for span in spans[1:]] == [place] * 2
+        assert [attributes(span)[messaging_attributes.MESSAGING_DESTINATION_NAME] for span in spans[1:]] == [resources] * 2
     assert names == {"run ordering", "publish", "process"}
 
 

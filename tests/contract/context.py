@@ -133,7 +133,7 @@ class Notebook:
 
 
 @dataclass
-class Stage:
+class ProbeContext:
     """A broker on a running service, with a topic and a subscription of this test alone."""
 
     broker: Broker
@@ -168,7 +168,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def standing_stage(address: str, vantage: Vantage) -> AsyncIterator[Stage]:
+async def standing_stage(address: str, vantage: Vantage) -> AsyncIterator[ProbeContext]:
     """Sets the stage, and looks behind it afterwards: no task and no thread of a closed broker goes on."""
     number = next(_NUMBERS)
     tasks_before, threads_before = asyncio.all_tasks(), set(threading.enumerate())
@@ -179,7 +179,7 @@ async def standing_stage(address: str, vantage: Vantage) -> AsyncIterator[Stage]
         await broker.admin.create_topic(topic, TopicSettings(LABELS))
         subscription = f"{PROJECT}/subscriptions/subscription-{number}"
         await broker.admin.create_subscription(subscription, settings)
-        yield Stage(broker, address, topic, subscription, settings)
+        yield ProbeContext(broker, address, topic, subscription, settings)
         await broker.admin.delete(subscription, LABELS)
         await broker.admin.delete(topic, LABELS)
     finally:

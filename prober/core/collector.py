@@ -1,8 +1,8 @@
 """Where the checks of one key put what they find.
 
-Every check states its finding with the status that the evidence gives it. The docket adds what all findings of the key share, and
-turns certainty into doubt where a control operation (seek, purge, filter change, a hole in the record) may explain the facts: an
-amnesty hides nothing, it only makes a violation indeterminate.
+Every check states its finding with the status that the evidence gives it. The collector adds what all findings of the key share, and
+turns certainty into doubt where a control operation (seek, purge, filter change, a hole in the record) may explain the facts: a
+grace period hides nothing, it only makes a violation indeterminate.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NOTHING: Final[Mapping[str, float]] = {}
 INFO: Final = Status.INFO
 
 
-class Docket:
+class FindingsCollector:
     """Collects the findings of one key on one subscription.
 
-    amnesty_until_t     when the last control operation has settled, and `amnesty_cause` which that was.
+    grace_until_t       when the last control operation has settled, and `grace_cause` which that was.
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
     epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
     """
@@ -39,10 +39,10 @@ class Docket:
     __slots__ = (
         "_assumptions",
         "_file",
-        "amnesty_cause",
-        "amnesty_until_t",
         "counts",
         "epochs",
+        "grace_cause",
+        "grace_until_t",
         "ids_alone",
         "key",
         "rules",
@@ -57,22 +57,22 @@ class Docket:
         self.rules: Rules = assumptions.rules
         self._assumptions = assumptions
         self.counts = counts
-        self.amnesty_until_t = LONG_AGO
-        self.amnesty_cause = ""
+        self.grace_until_t = LONG_AGO
+        self.grace_cause = ""
         self.ids_alone = True
         self.epochs = 0
         self._file = file
 
     def excuse(self, until_t: float, cause: str) -> None:
         """A control operation: until it has settled nothing is certain. Of several the one that lasts longest counts."""
-        if until_t > self.amnesty_until_t:
-            self.amnesty_until_t = until_t
-            self.amnesty_cause = cause
+        if until_t > self.grace_until_t:
+            self.grace_until_t = until_t
+            self.grace_cause = cause
 
     def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
-        """Files a definite finding; a `doubt` makes it indeterminate, and so does an amnesty at `t`."""
-        if not doubt and t <= self.amnesty_until_t:
-            doubt = f"{self.amnesty_cause} may explain it"
+        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`."""
+        if not doubt and t <= self.grace_until_t:
+            doubt = f"{self.grace_cause} may explain it"
         self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
 
     def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
