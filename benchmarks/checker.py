@@ -34,7 +34,7 @@ from prober.cli.gc_tuning import collect_rarely
 from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.sinks.history import trace_codec
+from prober.traces import codec as trace_codec
 from prober.traces.header import TraceHeader
 from prober.traces.trace import read_trace, write_trace
 
