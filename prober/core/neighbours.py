@@ -11,7 +11,7 @@ and the latest end, as if they were one. That can make a delay look longer than 
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.events import LONG_AGO
 from prober.core.rules import Rules
@@ -22,13 +22,24 @@ ENDS_KEPT: Final = 2 * ENDS_PER_DEADLINE
 """Such parts remembered; the oldest are forgotten beyond that."""
 
 
-class Held(NamedTuple):
+class Held:
     """A key was held from one moment to another, perhaps, and leased until a third; `key` is empty if it was several."""
 
-    begun_t: float
-    over_t: float
-    key: str
-    leased_until_t: float
+    __slots__ = ("begun_t", "key", "leased_until_t", "over_t")
+
+    def __init__(self, begun_t: float, over_t: float, key: str) -> None:
+        self.begun_t = begun_t
+        self.over_t = over_t
+        self.key = key
+        self.leased_until_t = over_t
+
+    def join(self, other: Held) -> None:
+        """Becomes one with another that was over at about the same time."""
+        self.begun_t = min(self.begun_t, other.begun_t)
+        self.over_t = max(self.over_t, other.over_t)
+        self.leased_until_t = max(self.leased_until_t, other.leased_until_t)
+        if self.key != other.key:
+            self.key = ""
 
 
 class Neighbours:
@@ -50,17 +61,18 @@ class Neighbours:
         before = self._held.get(key)
         if before is not None and before.over_t >= t:
             if until_t > before.over_t:
-                self._held[key] = before._replace(over_t=until_t, leased_until_t=until_t)
+                before.over_t = before.leased_until_t = until_t
             return
         if before is not None:
             self._end(before)
-        self._held[key] = Held(t - self._sent_before_s, until_t, key, until_t)
+        self._held[key] = Held(t - self._sent_before_s, until_t, key)
 
     def freed(self, key: str, t: float) -> None:
         """Everything of a key is acknowledged, which takes a while to be applied."""
         before = self._held.get(key)
         if before is not None:
-            self._end(before._replace(over_t=min(before.over_t, t + self._ack_settled_s)))
+            before.over_t = min(before.over_t, t + self._ack_settled_s)
+            self._end(before)
 
     def forget(self, key: str) -> None:
         """A control operation ended whatever was held of a key."""
@@ -94,9 +106,10 @@ class Neighbours:
         if not 0 < self._step_s < inf or one.over_t == inf:
             return  # nothing waits so long, or nobody knows when it was over
         part = int(one.over_t / self._step_s)
-        other = self._ended.pop(part, one)
-        key = one.key if one.key == other.key else ""
-        leased_until_t = max(one.leased_until_t, other.leased_until_t)
-        self._ended[part] = Held(min(one.begun_t, other.begun_t), max(one.over_t, other.over_t), key, leased_until_t)
+        other = self._ended.get(part)
+        if other is not None:
+            other.join(one)
+            return
+        self._ended[part] = one
         if len(self._ended) > ENDS_KEPT:
             del self._ended[min(self._ended)]
