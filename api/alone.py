@@ -18,7 +18,8 @@ from api.server import serve_until, stop_signals
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.runs.site import SiteKey
+from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries

@@ -12,7 +12,8 @@ from api.lanes.lettering import clean
 from api.words import counted, duration, number, share
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import FailingFinding, Site, SiteKey, SiteSnapshot, Snapshot
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, Snapshot
 from prober.slo.budgets import Burn, SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import Objective, State, Tally

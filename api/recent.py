@@ -11,8 +11,9 @@ from api.charts import RUNS_MAX, Chart, charts
 from prober.clock import monotonic_s
 from prober.reports.reader import HOT_KEYS
 from prober.reports.values import HotKeysReport
+from prober.runs.site import Site, SiteKey
 from prober.sinks.history.store import HistoryError
-from prober.sinks.live.snapshot import Site, SiteKey, Snapshot
+from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.records import RunFilter
 from prober.slo.objectives import HOUR_S

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.runs.site import SiteKey
+from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 
 
 class View(Protocol):

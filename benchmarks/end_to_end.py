@@ -25,9 +25,9 @@ from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
-from prober.schedule.instances import Site
+from prober.schedule.instances import PlannedSite
 from prober.sinks.metrics import Metrics, exemplar_of
-from prober.sinks.metrics.measurements import Measurements
+from prober.sinks.metrics.measurements import MetricsSink
 from prober.slo.counts import Tallies
 
 KEYS = 100
@@ -39,7 +39,7 @@ class Bench:
     def __init__(self, vantage: Vantage, endpoint: Endpoint, messages: int, together: int) -> None:
         config = load(None, {})
         target = config.targets[0]
-        self.site = Site(target, ProbeName.ORDERING, target.probes[ProbeName.ORDERING], vantage)
+        self.site = PlannedSite(target, ProbeName.ORDERING, target.probes[ProbeName.ORDERING], vantage)
         bursts = messages // KEYS // together
         self.workload = replace(
             self.site.workload, keys=KEYS, bursts=bursts, burst_messages=together, rate=0.0, sizes=(256,), subscribers=2
@@ -48,8 +48,7 @@ class Bench:
         self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
         self.provisioner = Provisioner(self.target, self.site.resource_name("bench"), lasting=True)
         metrics = Metrics(config.objectives).watch(target)
-        self.topic, self.subscription = metrics.topic("t"), metrics.subscription("s")
-        self.tallies = Tallies(config.objectives)
+        self.sink = MetricsSink(metrics, "s", Tallies(config.objectives), Metrics().health, exemplar_of)
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> tuple[float, float]:
         """The best CPU microseconds per message, and the messages per second of that round."""
@@ -64,10 +63,8 @@ class Bench:
         """A whole run."""
         cpu, wall = process_time(), perf_counter()
         run = Run(self.site.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
-        measurements = Measurements(self.topic, self.subscription, self.tallies, run.run_id, exemplar_of(run.run_id))
-        run.listen(measurements.listen)
+        run.begin(PlannedSite(self.target.name, self.site.probe, self.site.vantage, 0.0), [self.sink])
         result = await run.carry_out()
-        measurements.ended(result)
         assert result.verdict is Verdict.PASS, result.reason
         assert result.counters["deliveries_first"] == self.messages
         return (process_time() - cpu) / self.messages * 1e6, self.messages / (perf_counter() - wall)

@@ -13,7 +13,7 @@ from sqlalchemy import Table
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
-from prober.sinks.live.snapshot import Site, SiteKey
+from prober.runs.site import Site, SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, Standing

@@ -140,11 +140,11 @@ def long(messages: int = 20_000, streams: int = 2_000) -> Iterator[Event]:
         first = unacked
 
 
-def alternating(probe_loop: int = 10, held: int = 1_000) -> Iterator[Event]:
+def alternating(rounds: int = 10, held: int = 1_000) -> Iterator[Event]:
     """A subscriber that holds many messages refuses the first; while more of them still reach it, the other one gets them all again."""
     for name in ("a", "b"):
         yield Opened(0.0, "s", name, name)
-    for turn in range(probe_loop):
+    for turn in range(rounds):
         t = 100.0 * turn
         own, other = ("a", "b") if turn % 2 == 0 else ("b", "a")
         first = 2 * held * turn + 1

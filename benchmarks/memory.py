@@ -34,15 +34,17 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
 
-def probe(keys: int, probe_loop: int = 1) -> Recording:
+def probe(keys: int, rounds: int = 1) -> Recording:
     """One run over so many keys, each of which has its turn in each round."""
     config = load(None, {})
     metrics = Metrics(config.objectives).watch(config.targets[0])
-    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), Tallies(config.objectives), "e", {})
+    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), Tallies(config.objectives), {})
+    backlog_tracker = BacklogTracker(60.0)
     clock = count()
-    recording = Recording({"s": Rules()}, lambda: next(clock) / 1e5, [BacklogTracker(60.0).listen, measurements.listen])
+    listeners = [lambda seen: backlog_tracker.listen(seen.event), measurements.event]
+    recording = Recording({"s": Rules()}, lambda: next(clock) / 1e5, listeners, epoch="e")
     recording.record(Opened(recording.now(), "s", "stream", "client"))
-    for seq, number in product(range(1, probe_loop + 1), range(keys)):
+    for seq, number in product(range(1, rounds + 1), range(keys)):
         key, message_id = f"key-{number:09}", f"{seq:04}{number:012}"
         recording.record(PublishInvoked(recording.now(), key, "e", seq, size=256))
         recording.record(Published(recording.now(), key, "e", seq, message_id))
@@ -64,7 +66,7 @@ def main() -> None:
     bare = resident_bytes() - before
     del plain
     before, began_t = resident_bytes(), perf_counter()
-    recording = probe(keys, options.probe_loop)
+    recording = probe(keys, options.rounds)
     used = resident_bytes() - before
     recording.finish()
     assert not recording.tally.failed, recording.tally.counts

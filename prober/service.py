@@ -29,14 +29,18 @@ from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError, ConfigError
 from prober.reports.nightly import NightlyReports
 from prober.runs.resources import RENEWED_AFTER_S, sweep
+from prober.runs.sink import RunSink
+from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import is_embedded, sites_of
-from prober.schedule.probe_loop import Audience, ProbeInstance
+from prober.schedule.probe_loop import ProbeInstance, Surroundings
 from prober.schedule.sharding import LEASE_S, Sharding
+from prober.sinks.history.sink import HistorySink
 from prober.sinks.history.writer import HistoryWriter
-from prober.sinks.live.snapshot import Readiness, RunOrdered, SiteKey, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Health, Metrics, Scrapes
+from prober.sinks.metrics import Component, Exemplar, Health, Metrics, Scrapes, exemplar_of
+from prober.sinks.metrics.measurements import MetricsSink
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.dossiers import Prober
 from prober.sinks.status.leases import Leases
@@ -44,7 +48,8 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.retention import Keeping
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
-from prober.sinks.tracing.spans import Tracing
+from prober.sinks.tracing.sink import TracingSink
+from prober.sinks.tracing.spans import Tracing, trace_id_of
 from prober.slo.counts import Tallies
 from prober.slo.indicators import SLICE_S
 
@@ -65,7 +70,7 @@ class Service:
         self._metrics = Metrics(config.objectives, version)
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
-        self._tracing = Tracing(config.telemetry, version)
+        self._tracing = TracingSink(Tracing(config.telemetry, version))
         self._resources = AsyncExitStack()
         self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
         self._nightly = NightlyReports(config, self._metrics.health)
@@ -94,8 +99,8 @@ class Service:
         self._assignments.plan()
         for target, tallies in self._tallies.items():
             for objective, total in tallies.totals.items():
-                self._board.counted(target, objective, total)
-        return self._board.snapshot(wall_s(), self._troubles())
+                self._live.counted(target, objective, total)
+        return self._live.snapshot(wall_s(), self._troubles())
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape with this Accept header gets: content type and body."""
@@ -152,7 +157,7 @@ class Service:
     # --- putting it together -------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        self._resources.push_async_callback(asyncio.to_thread, self._tracing.shutdown)
+        self._resources.push_async_callback(asyncio.to_thread, self._tracing.close)
         if self._history is not None:
             await asyncio.to_thread(self._history.start)
             self._resources.push_async_callback(asyncio.to_thread, self._history.close)
@@ -161,14 +166,14 @@ class Service:
         await self._prepare_store()
         self._status.start()
         posts = [probe_instance for target in self._config.targets for probe_instance in await self._posts(target)]
-        self._board = LiveState(
+        self._live = LiveState(
             (probe_instance.shown for probe_instance in posts),
             self._config.objectives,
             version=self._version,
             instance=self._instance,
             started_at=wall_s(),
         )
-        self._assignments = Assignments(self._config, self._board)
+        self._assignments = Assignments(self._config, self._live, self._metrics.health)
         for target in self._config.targets:
             self._watch_target(target, (probe_instance for probe_instance in posts if probe_instance.site.target is target))
         self._resources.push_async_callback(self._assignments.leave)
@@ -230,8 +235,14 @@ class Service:
     def _watch_target(self, target: TargetSettings, posts: Iterable[ProbeInstance]) -> None:
         metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.name))
         tallies, health = self._tallies[target.name], self._metrics.health
-        audience = Audience(metrics, tallies, health, self._board, self._tracing, self._history, self._status)
-        self._assignments.enter(target.name, posts, audience)
+        shared: list[RunSink] = [self._live, self._status, self._tracing]
+        if self._history is not None:
+            shared.append(HistorySink(self._history))
+
+        def sinks(_site: Site, name: str) -> list[RunSink]:
+            return [MetricsSink(metrics, name, tallies, health, _exemplar_of), *shared]
+
+        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks), tallies)
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -287,6 +298,10 @@ class Service:
     def _tell(self) -> None:
         self._status.tell(self.snapshot())
         self._metrics.health.status_answers(not self._status.state().error)
+
+
+def _exemplar_of(run_id: str) -> Exemplar:
+    return exemplar_of(run_id, trace_id_of(run_id))
 
 
 class _Regular:

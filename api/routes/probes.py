@@ -18,7 +18,8 @@ from api.standing import Standing
 from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
-from prober.sinks.live.snapshot import RunOrdered, SiteKey, SiteSnapshot, Snapshot
+from prober.runs.site import SiteKey
+from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, Snapshot
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
 REASONS_SHOWN_MAX: Final = 10

@@ -8,8 +8,9 @@ from dashboards.boards.subjects import PUBLISH
 from dashboards.limits import ANY_IS_UNKNOWN, NO_JUDGEMENT, Limits
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, SHARE, Column, Look, Panel, Words, graph, number, rows
 from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total
+from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.labels import DeliveryKind, PublishOutcome
+from prober.sinks.metrics.labels import PublishOutcome
 from prober.slo.indicators import Indicator
 
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from prober.cli.check import as_text
 from prober.core.events import Event
 from prober.runs.result import RunResult
-from prober.schedule.instances import Site
+from prober.schedule.instances import PlannedSite
 
 BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
 EVENTS_BETWEEN: Final = 5_000  # two updates of the bar
@@ -43,7 +43,7 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
 
 
 @contextmanager
-def while_probing() -> Iterator[tuple[Callable[[Site, int], None], Callable[[RunResult], None]]]:
+def while_probing() -> Iterator[tuple[Callable[[PlannedSite, int], None], Callable[[RunResult], None]]]:
     """A bar on standard error while probes run, on a terminal, and a way to print results without tearing it."""
     if not sys.stderr.isatty():
         yield lambda _site, _runs: None, lambda result: print(as_text(result), flush=True)
@@ -55,7 +55,7 @@ def while_probing() -> Iterator[tuple[Callable[[Site, int], None], Callable[[Run
         task = bar.add_task("connecting", total=None)
         begun = 0
 
-        def begin(site: Site, runs: int) -> None:
+        def begin(site: PlannedSite, runs: int) -> None:
             nonlocal begun
             bar.update(task, description=f"{site.probe} on {site.target.name} ({site.vantage})", total=runs, completed=begun % runs)
             begun += 1

@@ -25,7 +25,7 @@ from prober.evidence.explain import explain
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.instances import Site, is_embedded
+from prober.schedule.instances import PlannedSite, is_embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ async def check(
     order: Order,
     environ: Mapping[str, str],
     tell: Callable[[RunResult], None],
-    begin: Callable[[Site, int], None] = lambda _site, _runs: None,
+    begin: Callable[[PlannedSite, int], None] = lambda _site, _runs: None,
 ) -> list[RunResult]:
     """Runs what was ordered, one run after the other, and tells each result as it comes.
 
@@ -134,9 +134,9 @@ async def _endpoint(config: Config, settings: TargetSettings, order: Order, envi
         yield resolve_endpoint(settings.endpoint, environ, order.endpoint)
 
 
-def _wanted(settings: TargetSettings, order: Order) -> list[Site]:
+def _wanted(settings: TargetSettings, order: Order) -> list[PlannedSite]:
     return [
-        Site(settings, name, probe, order.vantage)
+        PlannedSite(settings, name, probe, order.vantage)
         for name, probe in settings.probes.items()
         if not order.probes or name in order.probes
     ]

@@ -7,7 +7,6 @@ drill hears of the run: no metric about a service, no objective, no status store
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,17 +19,19 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Probe, ProbeName, Schedule, TargetSettings
-from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.drills.plans import Plan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
+from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.instances import Site
+from prober.runs.sink import RunBegun, RunEnded
+from prober.runs.site import Site
+from prober.schedule.instances import PlannedSite
 from prober.sinks.metrics import DrillMetrics
-from prober.traces.judgement import FAILING, Sort
+from prober.traces.judgement import FAILING
 
 PLACE: Final = "drill"
 _ONCE: Final = Schedule(interval=timedelta(days=1))
@@ -60,7 +61,6 @@ class Exercise:
         self.astray: set[str] = set()
         self.internal_error = False
         self._plan, self._seed, self._metrics = plan, seed, metrics
-        self._told: Counter[Sort] = Counter()
         self._ledger = Ledger()
         # The server's clock is the wall's, for the ids that it gives out, and runs evenly with ours.
         self._offset_s = wall_s() - monotonic_s()
@@ -79,10 +79,8 @@ class Exercise:
                 site = self._site()
                 target = site.at(endpoint)
                 run = Run(site.experiment, broker, target, Provisioner(target, PLACE, lasting=False), site.workload, self._seed)
-                run.listen(self._hear)
-                result = await run.carry_out()
-                self._settle(result)
-                return result
+                run.begin(Site(PLACE, site.probe, site.vantage, 0.0), [self])
+                return await run.carry_out()
         finally:
             self.noticed.set()
 
@@ -97,24 +95,28 @@ class Exercise:
         struck = self._ledger.latest
         return struck[0].t - self._offset_s if struck else None
 
-    def _site(self) -> Site:
+    def _site(self) -> PlannedSite:
         settings = _SETTINGS[self._plan.probe]
         target = TargetSettings(name=PLACE, probes={self._plan.probe: settings})
-        return Site(target, self._plan.probe, settings, Vantage.WIRE)
+        return PlannedSite(target, self._plan.probe, settings, Vantage.WIRE)
 
-    def _hear(self, _event: Event, findings: Iterable[Finding]) -> None:
+    def begin(self, run: RunBegun) -> Exercise:
+        """Its run begins, of which it hears itself."""
+        return self
+
+    def event(self, seen: Observation) -> None:
+        """Takes in what was found with an event."""
+        self._take_in(seen.findings)
+
+    def ended(self, end: RunEnded) -> None:
+        """Takes in what only the end of the run has decided."""
+        self.internal_error = end.result.internal_error
+        self._take_in(end.findings)
+
+    def _take_in(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self._told[finding.kind, finding.status] += 1
             self._metrics.found(self._plan.name, finding.kind, finding.status)
             self._weigh(finding)
-
-    def _settle(self, result: RunResult) -> None:
-        """Takes in what only the end of the run has decided."""
-        self.internal_error = result.internal_error
-        for (kind, status), count in result.counts.items():
-            self._metrics.found(self._plan.name, kind, status, count - self._told[kind, status])
-        for made in result.findings:
-            self._weigh(made.finding)
 
     def _weigh(self, finding: Finding) -> None:
         if finding.status not in FAILING:

@@ -12,6 +12,7 @@ import random
 from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from enum import StrEnum
 from math import ceil
 from typing import Protocol
 
@@ -38,12 +39,21 @@ GENERATIONS_MAX = 5
 """How often a message is published in all before an unknown outcome is given up."""
 
 IDS_KEPT_MAX = 1_000_000
-"""Message ids remembered per run; beyond that the oldest are forgotten, and what comes again then is taken to be new."""
+"""Message ids whose keys are remembered per run; beyond that the oldest are forgotten."""
+
+
+class DeliveryKind(StrEnum):
+    """Whether a message came before. FOREIGN: not published by the run that received it."""
+
+    FIRST = "first"
+    REDELIVERY = "redelivery"
+    PUBLISHER_DUPLICATE = "publisher_duplicate"
+    FOREIGN = "foreign"
 
 
 @dataclass(slots=True)
 class Delivery:
-    """One probe message as a subscriber of this run received it; `again` says that its id was received before."""
+    """One probe message as a subscriber of this run received it; `again`: it is a redelivery."""
 
     key: str
     seq: int
@@ -97,8 +107,8 @@ class Recorder(Protocol):
     def now(self) -> float:
         """The time to stamp an event with, in seconds of the monotonic clock."""
 
-    def record(self, event: Event) -> None:
-        """Takes the next event."""
+    def record(self, event: Event) -> DeliveryKind | None:
+        """Takes the next event; says of a delivery what kind it is, if that is still known."""
 
 
 class ProbeContext:
@@ -267,9 +277,8 @@ class ProbeContext:
             session.ack(received)
             return
         stamp, attempt = message.stamp, received.delivery_attempt
-        again = message_id in self._key_of
         subscription = self.resources.subscription
-        self._record(
+        kind = self._record(
             Delivered(
                 self.now(),
                 subscription,
@@ -287,7 +296,7 @@ class ProbeContext:
         self._key_of[message_id] = key
         if len(self._key_of) > IDS_KEPT_MAX:
             del self._key_of[next(iter(self._key_of))]
-        delivery = Delivery(key, stamp.seq, again, session, received, self)
+        delivery = Delivery(key, stamp.seq, kind is DeliveryKind.REDELIVERY, session, received, self)
         if stamp.epoch == self._epoch:
             decide(delivery)
         else:

@@ -23,6 +23,9 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.probes.context import DeliveryKind
+from prober.runs.classification import Classifier, Observation
+from prober.runs.timings import Timings
 from prober.traces.judgement import Made, Tally
 
 EVENTS_KEPT_MAX = 200_000
@@ -38,14 +41,16 @@ ANSWER_MAX_S = 2.0
 """How long an answer may take. What comes over the same connection was sent after the question before the last answer, so it was under
 way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
-Listener = Callable[[Event, Iterable[Finding]], None]
+Listener = Callable[[Observation], None]
 
 
 class Recording:
     """The events of one run, judged as they come."""
 
-    def __init__(self, rules: Mapping[str, Rules], clock: Callable[[], float], listeners: Iterable[Listener] = ()) -> None:
-        """`rules`: the subscriptions of the run, each with its bounds and settings."""
+    def __init__(
+        self, rules: Mapping[str, Rules], clock: Callable[[], float], listeners: Iterable[Listener] = (), epoch: str = ""
+    ) -> None:
+        """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known."""
         default = next(iter(rules.values()))
         self.verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
         self.tally = Tally()
@@ -60,6 +65,10 @@ class Recording:
         self._finished = False
         self._beat_t: float | None = None
         self._clock = clock
+        self.timings = Timings()
+        self.late: Sequence[Finding] = ()
+        """What only the end decided."""
+        self._classifier = Classifier(epoch)
         self._listeners = list(listeners)
         self._silence_ends_t = inf
         self._answer_due_t = inf
@@ -86,21 +95,29 @@ class Recording:
         self._notice_silence(now, self.count)
         self._answer_due_t = now + SOUNDING_S + ANSWER_MAX_S
 
-    def record(self, event: Event) -> None:
-        """Judges an event, tells the listeners, and keeps it as long as there is room. After `finish` it does nothing."""
+    def record(self, event: Event) -> DeliveryKind | None:
+        """Judges and classifies an event, tells the listeners, and keeps it as long as there is room; returns what kind of delivery it is.
+
+        After `finish` it does nothing.
+        """
         if self._finished:
-            return
+            return None
         self.count += 1
         self._notice_silence(event.t, self.count - 1)
         findings = () if self.unjudged_because else self._judge(event)
         if self.count <= EVENTS_KEPT_MAX:
             self.events.append(event)
+        kind, latency = self._classifier.classify(event)
+        if latency is not None:
+            self.timings.took(latency)
+        seen = Observation(event, kind, latency, findings)
         for listener in self._listeners:
             try:
-                listener(event, findings)
+                listener(seen)
             except Exception as fault:
                 self.faults.append(fault)
                 self._listeners = [other for other in self._listeners if other is not listener]
+        return kind
 
     def finish(self) -> Iterable[Made]:
         """Ends the history, settles what is on hold and returns the findings that were kept.
@@ -111,8 +128,13 @@ class Recording:
         if not self._finished:
             self._finished = True
             if not self.unjudged_because:
-                self._judge(None)
+                self.late = self._judge(None)
         return self.tally.kept
+
+    @property
+    def untold(self) -> int:
+        """Deliveries of which it is not known any more whether they came before."""
+        return self._classifier.untold
 
     @property
     def counters(self) -> Counter[str]:

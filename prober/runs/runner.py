@@ -27,16 +27,22 @@ from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload
 from prober.probes.context import ProbeContext
+from prober.runs.classification import Latency
 from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
+from prober.runs.sink import Recorded, RunBegun, RunEnded, RunListener, RunSink
+from prober.runs.site import Site
 from prober.runs.target import Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
+from prober.slo.indicators import Indicator
 from prober.traces.judgement import FAILING
 
 TICK_S = 0.05
 TICK_SHARE = 0.1
 """Looking whether something is owed takes longer with more keys; it gets no more than this share of the time."""
+
+CANCELLED = "the prober was stopped before the run had ended"
 
 _log = logging.getLogger(__name__)
 
@@ -62,14 +68,34 @@ class Run:
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
         self._resources = provisioner.resources
-        self.recording = Recording({self._resources.subscription: target.rules}, monotonic_s, [provisioner.backlog_tracker.listen])
+        backlog_tracker = provisioner.backlog_tracker
+        self.recording = Recording(
+            {self._resources.subscription: target.rules},
+            monotonic_s,
+            [lambda seen: backlog_tracker.listen(seen.event)],
+            epoch=self.run_id,
+        )
+        self._listeners: list[RunListener] = []
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
         self.recording.listen(listener)
 
-    async def carry_out(self, lagged: Callable[[float], None] = lambda _late_s: None) -> RunResult:
-        """Runs. Raises nothing but cancellation: what goes wrong is part of the result. `lagged` is told how late each beat was."""
+    def begin(self, site: Site, sinks: Iterable[RunSink]) -> None:
+        """Tells sinks that the run begins; each hears its events and its end."""
+        begun = RunBegun(self.run_id, site, {self._resources.subscription: self._target.rules}, wall_s(), self._seed)
+        for sink in sinks:
+            listener = sink.begin(begun)
+            self._listeners.append(listener)
+            self.recording.listen(listener.event)
+
+    async def carry_out(
+        self, lagged: Callable[[float], None] = lambda _late_s: None, counts: Callable[[], bool] = lambda: True
+    ) -> RunResult:
+        """Runs. Raises nothing but cancellation: what goes wrong is part of the result.
+
+        `lagged` is told how late each beat was. `counts` is asked at the end whether the run counts; the sinks are told.
+        """
         started_at, started_t = wall_s(), monotonic_s()
         beating = asyncio.create_task(self._beat(lagged), name=f"{self.run_id} beat")
         fault: Exception | None = None
@@ -80,6 +106,10 @@ class Run:
             reason = f"the experiment did not end within {self._target.act_timeout_s:g} s"
         except BrokerError as error:
             reason = str(error)
+        except asyncio.CancelledError:
+            self.recording.finish()
+            self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True)
+            raise
         except Exception as error:
             fault = error
         finally:
@@ -88,7 +118,20 @@ class Run:
         result = self._result(reason, fault, started_at, started_t)
         self._provisioner.backlog_tracker.settle(self.run_id)
         self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
+        self._end(result, counts=counts())
         return result
+
+    def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
+        recording = self.recording
+        rules = {self._resources.subscription: self._target.rules}
+        recorded = Recorded(recording.events, rules, recording.count, recording.judged, recording.unjudged_because)
+        unfollowed = self._provisioner.backlog_tracker.take_dropped()
+        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed)
+        for listener in self._listeners:
+            try:
+                listener.ended(end)
+            except Exception:
+                _log.exception("internal error: the end of run %s could not be told", self.run_id)
 
     async def _experiment(self) -> None:
         context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed)
@@ -145,6 +188,8 @@ class Run:
         verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
+        age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
+        recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
         completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
         trusted = fault is None and not recording.unjudged_because
         return RunResult(
@@ -163,6 +208,7 @@ class Run:
             counts=dict(recording.tally.counts),
             counters=dict(counters),
             checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
+            durations=recording.timings.durations(self._probe.name),
             internal_error=bool(faults),
             part=self._target.part,
             clock_offset_s=started_at - started_t,

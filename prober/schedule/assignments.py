@@ -14,11 +14,13 @@ from prober.clock import wall_s
 from prober.config.models import Config
 from prober.runs.backlog import Backlog
 from prober.runs.runner import new_run_id
-from prober.schedule.probe_loop import Audience, ProbeInstance, ProbeLoop
+from prober.runs.site import SiteKey
+from prober.schedule.probe_loop import ProbeInstance, ProbeLoop, Surroundings
 from prober.schedule.scheduler import Scheduler
-from prober.sinks.live.snapshot import RunOrdered, SiteKey
+from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Skip
+from prober.sinks.metrics import Component, Health, Skip
+from prober.slo.counts import Tallies
 from prober.slo.indicators import Indicator
 
 STOP_GRACE_S: Final = 5.0
@@ -34,44 +36,45 @@ _log = logging.getLogger(__name__)
 class Assignments:
     """Takes up sites, and gives them up again. On the event loop. KeyError for a site that is not in the configuration."""
 
-    def __init__(self, config: Config, board: LiveState) -> None:
-        self._config, self._board = config, board
+    def __init__(self, config: Config, live: LiveState, health: Health) -> None:
+        self._config, self._live, self._health = config, live, health
         self._scheduler = Scheduler(self)
-        self._posts: dict[str, ProbeInstance] = {}
+        self._instances: dict[str, ProbeInstance] = {}
         self._names: dict[SiteKey, str] = {}
-        self._audiences: dict[str, Audience] = {}
-        self._probe_loop: dict[str, ProbeLoop] = {}
+        self._surroundings: dict[str, Surroundings] = {}
+        self._tallies: dict[str, Tallies] = {}
+        self._loops: dict[str, ProbeLoop] = {}
 
-    def enter(self, target: str, posts: Iterable[ProbeInstance], audience: Audience) -> None:
-        """These sites are on a target, and this is who hears of the runs there. None of them is taken up yet."""
-        self._audiences[target] = audience
-        for probe_instance in posts:
-            self._posts[probe_instance.site.name] = probe_instance
-            self._board.left(probe_instance.shown)
+    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings, tallies: Tallies) -> None:
+        """These sites are on a target, with what they share and what is counted there. None of them is taken up yet."""
+        self._surroundings[target], self._tallies[target] = around, tallies
+        for probe_instance in instances:
+            self._instances[probe_instance.site.name] = probe_instance
+            self._live.left(probe_instance.shown)
             self._names[probe_instance.shown.key] = probe_instance.site.name
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The names of all sites, taken up or not."""
-        return tuple(self._posts)
+        return tuple(self._instances)
 
     # --- sites come and go ---------------------------------------------------------------------------------------------------
 
     def take(self, name: str) -> None:
         """Begins to work at a site: its runs are scheduled from now on."""
-        probe_instance = self._posts[name]
-        probe_loop = self._probe_loop[name] = ProbeLoop(
-            self._config, probe_instance, self._audiences[probe_instance.site.target.name]
+        probe_instance = self._instances[name]
+        probe_loop = self._loops[name] = ProbeLoop(
+            self._config, probe_instance, self._surroundings[probe_instance.site.target.name]
         )
-        self._board.watched(probe_loop.shown, wall_s())
+        self._live.watched(probe_loop.shown, wall_s())
         settings = probe_instance.site.settings
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), probe_loop.go)
 
     async def give(self, name: str) -> None:
         """Works no more at a site, once its run has ended; deletes what was made there."""
         await self._scheduler.drop(name)
-        probe_loop = self._probe_loop.pop(name)
-        self._board.left(probe_loop.probe_instance.shown)
+        probe_loop = self._loops.pop(name)
+        self._live.left(probe_loop.probe_instance.shown)
         await probe_loop.leave()
 
     def start(self) -> None:
@@ -86,7 +89,7 @@ class Assignments:
         """Deletes what was made at the targets, as far as they answer soon."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await asyncio.gather(*(probe_loop.leave() for probe_loop in self._probe_loop.values()))
+                await asyncio.gather(*(probe_loop.leave() for probe_loop in self._loops.values()))
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
@@ -94,7 +97,7 @@ class Assignments:
         KeyError: this prober does not work there.
         """
         name = self._names[site]
-        probe_loop = self._probe_loop[name]
+        probe_loop = self._loops[name]
         maintenance = probe_loop.maintenance()
         if maintenance is not None:
             return RunOrdered(None, f"under maintenance: {maintenance}" if maintenance else "under maintenance")
@@ -109,34 +112,34 @@ class Assignments:
         """What does not go on although it should, one line each."""
         if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
             yield "the scheduler is stuck"
-        yield from (f"the run of {name} is stuck" for name, probe_loop in self._probe_loop.items() if probe_loop.stuck())
+        yield from (f"the run of {name} is stuck" for name, probe_loop in self._loops.items() if probe_loop.stuck())
 
     def backlogs(self, target: str) -> Mapping[str, Backlog]:
         """What is owed on a target, by subscription."""
-        here = [probe_loop for probe_loop in self._probe_loop.values() if probe_loop.probe_instance.site.target.name == target]
+        here = [probe_loop for probe_loop in self._loops.values() if probe_loop.probe_instance.site.target.name == target]
         return {probe_loop.name: probe_loop.backlog() for probe_loop in here}
 
     def plan(self) -> None:
-        """Tells the board when the next runs are to begin."""
-        for name, probe_loop in self._probe_loop.items():
-            self._board.planned(probe_loop.probe_instance.shown, self._scheduler.next_run_at(name))
+        """Tells the live state when the next runs are to begin."""
+        for name, probe_loop in self._loops.items():
+            self._live.planned(probe_loop.probe_instance.shown, self._scheduler.next_run_at(name))
 
     def age(self) -> None:
         """Notes how old the oldest messages are, and which targets are under maintenance; to be called once a second."""
         now = datetime.fromtimestamp(wall_s(), UTC)
-        for probe_loop in self._probe_loop.values():
+        for probe_loop in self._loops.values():
             probe_loop.age()
         for target in self._config.targets:
-            self._audiences[target.name].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
+            self._surroundings[target.name].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
 
     def count_slice(self) -> None:
         """Counts a slice of time for the objectives that are about time."""
         now = datetime.fromtimestamp(wall_s(), UTC)
-        for probe_loop in self._probe_loop.values():
+        for probe_loop in self._loops.values():
             site, backlog = probe_loop.probe_instance.site, probe_loop.backlog()
             if self._config.maintenance_of(site.target, now) is not None:
                 continue
-            tallies = self._audiences[site.target.name].tallies
+            tallies = self._tallies[site.target.name]
             tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
             tallies.ended(Indicator.STALLED_KEYS, good=max(0, site.keys - backlog.stalled_keys), bad=backlog.stalled_keys)
 
@@ -144,18 +147,18 @@ class Assignments:
 
     def expected(self, name: str) -> None:
         """The schedule asked for a run."""
-        probe_instance = self._posts[name]
-        self._audiences[probe_instance.site.target.name].metrics.expected(probe_instance.site.probe)
-        self._board.expected(probe_instance.shown)
+        probe_instance = self._instances[name]
+        self._surroundings[probe_instance.site.target.name].metrics.expected(probe_instance.site.probe)
+        self._live.expected(probe_instance.shown)
 
     def skipped(self, name: str, reason: Skip) -> None:
         """A run that the schedule asked for does not start."""
-        probe_instance = self._posts[name]
-        self._audiences[probe_instance.site.target.name].metrics.skipped(probe_instance.site.probe, reason)
-        self._board.skipped(probe_instance.shown, reason, wall_s())
+        probe_instance = self._instances[name]
+        self._surroundings[probe_instance.site.target.name].metrics.skipped(probe_instance.site.probe, reason)
+        self._live.skipped(probe_instance.shown, reason, wall_s())
         _log.warning("%s: a run was skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
         """Probe loops ended by a mistake of ours."""
-        self._audiences[self._posts[name].site.target.name].health.internal_error(Component.SCHEDULER)
+        self._health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)

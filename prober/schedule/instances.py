@@ -39,7 +39,7 @@ It is made without a retry policy and without a dead-letter topic: the rules `re
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class PlannedSite:
     """One probe on one target from one vantage, or one of the parts that its keys are divided into."""
 
     target: TargetSettings
@@ -118,10 +118,10 @@ class Site:
         return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"
 
 
-def sites_of(target: TargetSettings) -> Iterable[Site]:
+def sites_of(target: TargetSettings) -> Iterable[PlannedSite]:
     """All sites of a target, in the order of its configuration."""
     return tuple(
-        Site(target, name, settings, vantage, part)
+        PlannedSite(target, name, settings, vantage, part)
         for name, settings in target.probes.items()
         for vantage in settings.vantages
         for part in range(settings.parts)

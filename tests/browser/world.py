@@ -26,12 +26,13 @@ from prober.core.events import Event
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
 from prober.runs.result import Durations, RunResult
-from prober.sinks.live.snapshot import Site
+from prober.runs.sink import Recorded
+from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Ended, Prober, entry_of
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, ProberRecord, Recorded, Slice
+from prober.sinks.status.records import Entry, ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator

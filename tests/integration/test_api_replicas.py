@@ -20,7 +20,7 @@ from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import Site
+from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ from prober.cli.check import Order, check
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.events import Closed, Delivered, Event, Opened
-from prober.core.findings import Finding, Status
+from prober.core.findings import Status
 from prober.core.rules import Mode
 from prober.core.verdict import Verdict
 from prober.embedded.fault_catalogue import CATALOGUE
@@ -31,10 +30,11 @@ from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload
 from prober.probes.context import Delivery, ProbeContext
+from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.instances import Site
+from prober.schedule.instances import PlannedSite
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -84,8 +84,8 @@ class Pulled:
         self._all_acked = asyncio.Event()
         self._wanted = 0
 
-    def record(self, event: Event, _findings: Iterable[Finding]) -> None:
-        self.events.append(event)
+    def record(self, seen: Observation) -> None:
+        self.events.append(seen.event)
 
     async def act(self, broker: Broker, context: ProbeContext, workload: Workload) -> None:
         self._wanted = workload.keys * workload.bursts * workload.burst_messages
@@ -133,7 +133,7 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
     settings = load(None, {}).targets[0]
     async with EmbeddedServer(faults=map(parse_fault, faults)) as server:
         endpoint = parse_endpoint(server.address)
-        site = Site(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage)
+        site = PlannedSite(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage)
         target = site.at(endpoint)
         target = replace(target, rules=replace(target.rules, mode=Mode.PULL))
         broker = await connect(endpoint, vantage)

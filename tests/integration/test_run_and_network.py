@@ -13,13 +13,14 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.config.loading import load
-from prober.core.events import Delivered, Event
+from prober.core.events import Delivered
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
+from prober.runs.classification import Observation
 from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
-from prober.schedule.instances import Site, sites_of
+from prober.schedule.instances import PlannedSite, sites_of
 
 
 class Network:
@@ -60,7 +61,7 @@ async def network(address: str) -> AsyncIterator[tuple[Network, str]]:
 @asynccontextmanager
 async def run_at(address: str) -> AsyncIterator[Run]:
     """A run of `ordering`, at the wire."""
-    site: Site = next(iter(sites_of(load(None, {}).targets[0])))
+    site: PlannedSite = next(iter(sites_of(load(None, {}).targets[0])))
     endpoint = Endpoint(address, secure=False)
     target = site.at(endpoint)
     broker = await connect(endpoint, Vantage.WIRE)
@@ -77,9 +78,9 @@ def test_a_network_that_stands_still_is_not_held_against_the_target() -> None:
         async with EmbeddedServer(0) as server, network(server.address) as (between, address), run_at(address) as run:
             seen = 0
 
-            def stand_still(event: Event, _findings: object) -> None:
+            def stand_still(observed: Observation) -> None:
                 nonlocal seen
-                seen += isinstance(event, Delivered)
+                seen += isinstance(observed.event, Delivered)
                 if seen == 20:
                     between.passing.clear()
                     asyncio.get_running_loop().call_later(SOUNDING_S + ANSWER_MAX_S + 1.0, between.passing.set)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from prober.core.verdict import Verdict
+from prober.runs.site import SiteKey
 from prober.schedule.sharding import LEASE_S, TICK_S
 from prober.sinks.history.reader import HistoryReader
-from prober.sinks.live.snapshot import SiteKey
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import RunFilter, RunRecord

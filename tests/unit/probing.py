@@ -11,13 +11,14 @@ from prober.brokers.base import SubscriptionSettings, TopicSettings
 from prober.brokers.endpoint import Endpoint
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable
+from prober.runs.classification import Observation
+from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import sites_of
-from prober.schedule.probe_loop import Audience, ProbeInstance
+from prober.schedule.probe_loop import ProbeInstance, Surroundings
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
-from prober.sinks.tracing.spans import Tracing
 from prober.slo.counts import Tallies
 
 PATIENCE_S = 10.0
@@ -45,6 +46,23 @@ class Admin:
         return True
 
 
+class Told:
+    """A sink that keeps the results of the runs that count."""
+
+    def __init__(self, results: list[Any]) -> None:
+        self._results = results
+
+    def begin(self, run: RunBegun) -> Told:
+        return self
+
+    def event(self, seen: Observation) -> None:
+        pass
+
+    def ended(self, end: RunEnded) -> None:
+        if end.counts:
+            self._results.append(end.result)
+
+
 class Work:
     """One prober with one site, in the state that a test brings it into."""
 
@@ -59,17 +77,16 @@ class Work:
         site = next(iter(sites_of(target)))
         config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
         broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None)
-        status: Any = SimpleNamespace(ended=lambda _site, result, _at, _recorded: self.told.append(result))
         metrics = Metrics()
         probe_instance = ProbeInstance(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
         self.name, self.key = site.name, probe_instance.shown.key
         self.board = LiveState([probe_instance.shown], version="1.2.3", instance="me", started_at=0.0)
-        self.assignments = Assignments(config, self.board)
-        tracing = Tracing(known.telemetry, "1.2.3")
+        self.assignments = Assignments(config, self.board, metrics.health)
         self.assignments.enter(
             target.name,
             [probe_instance],
-            Audience(metrics.watch(target), Tallies(()), metrics.health, self.board, tracing, None, status),
+            Surroundings(metrics.watch(target), self.board, lambda _site, _name: [self.board, Told(self.told)]),
+            Tallies(()),
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -72,7 +72,6 @@ class RunLog:
         self._count = 0
         self._dropped = 0
         self._interrupted = False
-        self._latest: tuple[int, tuple[Finding, ...]] = (0, ())
         self._over = False
         # Between the loop and the thread.
         self._events: list[Event] = []
@@ -97,17 +96,12 @@ class RunLog:
         if findings:
             self._keep(tuple(findings))
 
-    def ended(self, result: RunResult, judged_events: int | None = None) -> None:
-        """The run is over. Of the result's findings, those that were made at its end are new here.
+    def ended(self, result: RunResult, late: Sequence[Finding] = (), judged_events: int | None = None) -> None:
+        """The run is over; `late` are the findings that only its end decided.
 
         `judged_events`: after so many events the recorder stopped judging; None if it judged all.
         """
-        number, known = self._latest
-        late = [
-            made for made in result.findings if made.after == self._count and not (number == made.after and made.finding in known)
-        ]
-        self._meter.took += len(late)
-        self._findings.extend(late)
+        self._keep(late)
         counts = Counts(self._count, self._dropped, judged_events)
         self._rows.append(ending_row(self.run, self._origin, self._clock(), result, counts))
         self.release()
@@ -116,8 +110,7 @@ class RunLog:
         """Nothing more will be recorded. Without `ended` before, the run counts as cut short."""
         self._over = True
 
-    def _keep(self, findings: tuple[Finding, ...]) -> None:
-        self._latest = (self._count, findings)
+    def _keep(self, findings: Sequence[Finding]) -> None:
         self._meter.took += len(findings)
         self._findings.extend(Made(finding, self._count) for finding in findings)
 

@@ -6,53 +6,14 @@ A *site* is one probe on one target, seen from one vantage. Times are seconds si
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
+from prober.runs.site import Site
 from prober.slo.budgets import SloSnapshot
-
-
-class SiteKey(NamedTuple):
-    """What tells sites apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
-
-    target: str
-    probe: str
-    vantage: str
-    part: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """One probe on one target from one vantage, as it is configured.
-
-    endpoint       where the target is, as text.
-    promise        the promise under test, in one sentence.
-    topic, subscription   full names of what its runs use.
-    schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
-    part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
-    """
-
-    target: str
-    probe: str
-    vantage: str
-    interval_s: float
-    schedule: str = ""
-    environment: str = ""
-    region: str = ""
-    endpoint: str = ""
-    promise: str = ""
-    topic: str = ""
-    subscription: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    part: str = ""
-
-    @property
-    def key(self) -> SiteKey:
-        """What tells it apart from other sites."""
-        return SiteKey(self.target, self.probe, self.vantage, self.part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,11 @@ from typing import Final
 from prober.config.rates import FEEDS
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
+from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
-from prober.sinks.live.snapshot import (
-    FailingFinding,
-    LastRun,
-    ProberSnapshot,
-    RunSummary,
-    Site,
-    SiteKey,
-    SiteSnapshot,
-    SkippedRun,
-    Snapshot,
-)
+from prober.runs.sink import RunBegun, RunEnded
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, SkippedRun, Snapshot
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, Tally
@@ -39,6 +32,22 @@ RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
 MISSED_INTERVALS_MAX: Final = 3
 """A site is overdue when no run ended for so many intervals and the time of its longest run."""
+
+
+class LiveRun:
+    """Listens to one run: that it is under way is all there is to show of it before its end."""
+
+    def __init__(self, state: LiveState, site: Site) -> None:
+        self._state, self._site = state, site
+
+    def event(self, seen: Observation) -> None:
+        """Nothing of it is shown."""
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over; what came of it is shown if it counts."""
+        self._state.over(self._site)
+        if end.counts:
+            self._state.ended(self._site, end.result, end.ended_at)
 
 
 class LiveState:
@@ -78,14 +87,21 @@ class LiveState:
         """A run that the schedule asked for did not start."""
         self._records[site.key].skip(SkippedRun(reason, at))
 
+    def begin(self, run: RunBegun) -> LiveRun:
+        """A run begins, on the topic and subscription that its site names."""
+        self.started(run.site, run.started_at)
+        return LiveRun(self, run.site)
+
     def started(self, site: Site, at: float) -> None:
-        """A run began, on the topic and subscription that the site names."""
+        """A run is under way at a site."""
         record = self._records[site.key]
         record.site, record.running_since = site, at
 
     def over(self, site: Site) -> None:
         """No run is under way any more. What came of it, if it counts, is told by `ended`."""
-        self._records[site.key].running_since = None
+        record = self._records.get(site.key)
+        if record is not None:  # else the site is somebody else's by now
+            record.running_since = None
 
     def ended(self, site: Site, result: RunResult, at: float) -> None:
         """A run ended. Its checks count for the objectives of its target."""

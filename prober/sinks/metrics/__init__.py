@@ -3,7 +3,7 @@
 from prober.sinks.metrics.backlog import Snapshot
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.labels import Check, Component, DeliveryKind, Job, Outstanding, Result, Skip
+from prober.sinks.metrics.labels import Check, Component, Job, Outstanding, Result, Skip
 from prober.sinks.metrics.scrapes import Scrapes
 from prober.sinks.metrics.service import Metrics
 from prober.sinks.metrics.store import Exemplar, exemplar_of
@@ -12,7 +12,6 @@ from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, Top
 __all__ = [
     "Check",
     "Component",
-    "DeliveryKind",
     "DrillMetrics",
     "Exemplar",
     "Health",

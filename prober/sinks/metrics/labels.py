@@ -13,15 +13,6 @@ class PublishOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class DeliveryKind(StrEnum):
-    """Whether a message came before. FOREIGN: not published by the run that received it."""
-
-    FIRST = "first"
-    REDELIVERY = "redelivery"
-    PUBLISHER_DUPLICATE = "publisher_duplicate"
-    FOREIGN = "foreign"
-
-
 class Check(StrEnum):
     """What is judged, one thing at a time."""
 

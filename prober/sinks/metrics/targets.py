@@ -12,9 +12,10 @@ from prober.brokers.base import Confirmed, Operation, Outcome, Rejected
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.labels import Check, DeliveryKind, Duration, Outstanding, PublishOutcome, Result, Skip
+from prober.sinks.metrics.labels import Check, Duration, Outstanding, PublishOutcome, Result, Skip
 from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target

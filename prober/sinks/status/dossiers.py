@@ -22,8 +22,9 @@ from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, minimise
 from prober.runs.result import RunResult, finding_id_of
-from prober.sinks.live.snapshot import Site, SiteKey
-from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, Recorded, RunRecord
+from prober.runs.sink import Recorded
+from prober.runs.site import Site, SiteKey
+from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import Made
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace

@@ -15,7 +15,8 @@ from typing import Final
 
 from prober.config.values import write_duration
 from prober.core.verdict import Verdict, worst
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteKey, SiteSnapshot, Snapshot
+from prober.runs.site import SiteKey
+from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, Snapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FindingFilter, FindingRecord, ProberRecord, Standing
 from prober.sinks.status.slices import Series, begin_of, definition_of, length_for

@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import RunSummary, SiteKey
+from prober.runs.site import SiteKey
+from prober.sinks.live.snapshot import RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database

@@ -5,36 +5,19 @@ All times are seconds since 1970, except those of the events in a trace, which a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Generic, NamedTuple, TypeVar
 
-from prober.core.events import Event
 from prober.core.findings import Finding, Kind, Status
-from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import Site, SiteKey, SiteSnapshot, SkippedRun
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
 from prober.slo.objectives import Tally
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a run's recorder kept, from which the evidence for its findings is made.
-
-    events   the first events of the run, which must not change any more; `count` is how many there were.
-    rules    the bounds that each subscription was judged under.
-    judged   after so many events judging ended, `unjudged_because`; None: it did not end before the run.
-    """
-
-    events: Sequence[Event]
-    rules: Mapping[str, Rules]
-    count: int
-    judged: int | None = None
-    unjudged_because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

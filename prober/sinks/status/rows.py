@@ -18,7 +18,8 @@ from sqlalchemy import RowMapping, Table
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
-from prober.sinks.live.snapshot import RunSummary, Site, SiteKey, SkippedRun
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import RunSummary, SkippedRun
 from prober.sinks.status import tables
 from prober.sinks.status.records import (
     Beginning,

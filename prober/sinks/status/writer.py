@@ -23,11 +23,14 @@ from secrets import token_hex
 from typing import Final
 
 from prober.clock import monotonic_s, wall_s
+from prober.runs.classification import Observation
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import Site, Snapshot
+from prober.runs.sink import Recorded, RunBegun, RunEnded
+from prober.runs.site import Site
+from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.database import NotStorable, StatusError
 from prober.sinks.status.dossiers import Ended, Prober, entry_of
-from prober.sinks.status.records import Entry, ProberRecord, Recorded
+from prober.sinks.status.records import Entry, ProberRecord
 from prober.sinks.status.retention import Keeping
 from prober.sinks.status.slices import Series, Slices, Span, definition_of
 from prober.sinks.status.store import StatusStore
@@ -80,6 +83,21 @@ class _Counts:
     evicted: int = 0
 
 
+class StatusRun:
+    """Listens to one run: what the recorder kept is enough to write it."""
+
+    def __init__(self, writer: StatusWriter, site: Site) -> None:
+        self._writer, self._site = writer, site
+
+    def event(self, seen: Observation) -> None:
+        """The recorder keeps it."""
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        if end.counts:
+            self._writer.ended(self._site, end.result, end.ended_at, end.recorded)
+
+
 class StatusWriter:
     """See the head of this file. `ended` and `tell` never wait and never raise; they are for one thread, the event loop's."""
 
@@ -112,6 +130,10 @@ class StatusWriter:
         self._thread = threading.Thread(target=self._keep_writing, name="status-writer", daemon=True)
 
     # --- the event loop ------------------------------------------------------------------------------------------------------
+
+    def begin(self, run: RunBegun) -> StatusRun:
+        """A run begins; it is written when it has ended, if it counts."""
+        return StatusRun(self, run.site)
 
     def ended(self, site: Site, result: RunResult, ended_at: float, recorded: Recorded | None = None) -> None:
         """A run ended. `recorded` is what the evidence for its findings is made from; its events must not change any more."""

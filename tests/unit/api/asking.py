@@ -20,7 +20,8 @@ from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import Readiness, RunOrdered, Site, SiteKey, Snapshot
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries

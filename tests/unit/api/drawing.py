@@ -12,9 +12,10 @@ from prober.core.findings import Finding
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import Site
+from prober.runs.sink import Recorded
+from prober.runs.site import Site
 from prober.sinks.status.dossiers import Ended, Prober, entry_of
-from prober.sinks.status.records import Beginning, Evidence, FindingRecord, Recorded
+from prober.sinks.status.records import Beginning, Evidence, FindingRecord
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import FIRST_EVENT_LINE, read_trace, write_trace

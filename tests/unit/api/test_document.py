@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from api.app import create_app
 from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, RATE, TARGET_BYTES_MAX
 from prober.config.models import Api, Reads
-from prober.sinks.live.snapshot import Site
+from prober.runs.site import Site
 from prober.sinks.status.queries import PAGE_MAX
 from tests.unit.api.asking import EUROPE, StubView, ask, folder, view
 from tests.unit.api.kept import fill, full_view, real

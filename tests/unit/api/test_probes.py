@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from prober.config.models import Api
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import Site, SiteKey
+from prober.runs.site import Site, SiteKey
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.models.status import StatusAnswer
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import Site
+from prober.runs.site import Site
 from prober.slo.objectives import Tally
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 

@@ -10,6 +10,7 @@ from prober.core.events import Delivered, Ended, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.runs.classification import Observation
 from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from tests.notation import history
@@ -48,7 +49,7 @@ def record(recording: Recording, clock: Clock, line: str, *, beating: bool = Tru
 
 def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> None:
     told: list[tuple[Event, list[Finding]]] = []
-    recording.listen(lambda event, findings: told.append((event, list(findings))))
+    recording.listen(lambda seen: told.append((seen.event, list(seen.findings))))
     record(recording, clock, SKIP)
     assert [event for event, _ in told] == recording.events == history(SKIP)
     assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
@@ -140,7 +141,7 @@ def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
 
 
 def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: Recording, clock: Clock) -> None:
-    def broken(_event: Event, _findings: Iterable[Finding]) -> None:
+    def broken(_seen: Observation) -> None:
         raise KeyError("ours")
 
     recording.listen(broken)

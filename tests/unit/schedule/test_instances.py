@@ -12,7 +12,7 @@ from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.rules import Rules
 from prober.runs.target import Target
-from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S, MESSAGE_RETENTION_S, Site
+from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S, MESSAGE_RETENTION_S, PlannedSite
 
 LOCAL = Endpoint("127.0.0.1:8085", secure=False)
 GOOGLE = parse_endpoint("europe-west1")
@@ -21,7 +21,7 @@ GOOGLE = parse_endpoint("europe-west1")
 def target_at(endpoint: Endpoint, vantage: Vantage = Vantage.WIRE, ack_deadline: str = "10s") -> Target:
     config = load(None, {"ORDERING_PROBER_PROBES__ORDERING__ACK_DEADLINE": ack_deadline})
     (settings,) = config.targets
-    return Site(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage).at(endpoint)
+    return PlannedSite(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage).at(endpoint)
 
 
 @pytest.mark.parametrize(("endpoint", "region"), [(GOOGLE, "europe-west1"), (parse_endpoint("global"), ""), (LOCAL, "")])

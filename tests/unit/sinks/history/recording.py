@@ -73,7 +73,7 @@ class Recorder:
     def record(self, events: Iterable[Event], run_id: str = "run-1", rules: Rules | None = None) -> RunResult:
         """A whole run, judged as it is in the service."""
         log = self.begin(run_id, {SUBSCRIPTION: rules or Rules()})
-        recording = Recording({SUBSCRIPTION: rules or Rules()}, self.clock, [log.record])
+        recording = Recording({SUBSCRIPTION: rules or Rules()}, self.clock, [lambda seen: log.record(seen.event, seen.findings)])
         began_t = self.clock.now
         for event in events:
             self.clock.now = max(self.clock.now, event.t)
@@ -86,7 +86,7 @@ class Recorder:
             counts=dict(recording.tally.counts),
             counters=dict(recording.counters),
         )
-        log.ended(outcome)
+        log.ended(outcome, recording.late)
         return outcome
 
     def kill(self) -> None:

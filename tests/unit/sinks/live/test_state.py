@@ -8,7 +8,8 @@ from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import FindingCount, Site, SiteSnapshot, SkippedRun
+from prober.runs.site import Site
+from prober.sinks.live.snapshot import FindingCount, SiteSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator

@@ -14,8 +14,9 @@ import pytest
 from prober.brokers.base import Confirmed, Operation
 from prober.config import load
 from prober.core.findings import Kind, Status
+from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.sinks.metrics import Check, Component, DeliveryKind, Metrics, Result, exemplar_of
+from prober.sinks.metrics import Check, Component, Metrics, Result, exemplar_of
 from prober.sinks.metrics.families import FAMILIES, HOT_KEYS
 from prober.sinks.metrics.families import Kind as FamilyKind
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES

@@ -10,8 +10,9 @@ from prober.brokers.base import Confirmed, Operation, Rejected, Unknown
 from prober.config import ProbeName, load
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.sinks.metrics import Check, Component, DeliveryKind, Job, Metrics, Outstanding, Result, Skip, TargetMetrics, exemplar_of
+from prober.sinks.metrics import Check, Component, Job, Metrics, Outstanding, Result, Skip, TargetMetrics, exemplar_of
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
 
 PROMETHEUS = ",".join(

@@ -10,11 +10,13 @@ import pytest
 from prober.config import Config
 from prober.config.loading import load
 from prober.core.events import PublishInvoked
-from prober.core.findings import Kind, Status
+from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
+from prober.runs.classification import Classifier, Observation
 from prober.runs.result import RunResult
+from prober.runs.sink import Recorded, RunEnded
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements
 from prober.slo.counts import Tallies
@@ -24,6 +26,7 @@ from tests.notation import history
 from tests.unit.sinks.metrics.scraping import page
 
 CONFIG: Config = load(None, {})
+STUCK = Finding(Kind.STUCK, Status.LIVENESS, "s", "k", 9.0, (1,), {})
 RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 1.0)
 
 
@@ -31,18 +34,18 @@ class Scrape:
     """The numbers of one run of this history."""
 
     def __init__(
-        self, line: str, intended_t: float | None = None, result: RunResult | None = None, probe: str = "ordering"
+        self, line: str, intended_t: float | None = None, result: RunResult | None = None, probe: str = "ordering", late: int = 0
     ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
         self.tallies = Tallies(CONFIG.objectives)
-        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, "e1", {"run_id": "e1"}, probe)
-        verifier = Verifier(Rules(), subscriptions=["s"])
+        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, {"run_id": "e1"}, probe)
+        verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
-            measurements.listen(told, verifier.observe(event))
+            measurements.event(Observation(told, *classifier.classify(told), verifier.observe(event)))
         if result is not None:
-            measurements.ended(result)
+            measurements.ended(RunEnded(result, [STUCK] * late, Recorded((), {}, 0), 0.0))
         self.lines = page(metrics)[1].decode().splitlines()
 
     def __getitem__(self, text: str) -> float:
@@ -96,7 +99,7 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
         counters={"affinity_moves_outstanding_no": 3, "deliveries_unreadable": 4, "early_redeliveries": 2},
         checks={Indicator.ORDER: Tally(5, 1, 2), Indicator.COMPLETENESS: Tally(7, 2, 0)},
     )
-    scrape = Scrape("P1,2,3 A<1@1 A<3@2", result=result)
+    scrape = Scrape("P1,2,3 A<1@1 A<3@2", result=result, late=2)
     assert scrape['findings_total kind="ORDER_GAP" status="violation"'] == 1
     assert scrape['findings_total kind="STUCK"'] == 2
     assert [scrape[f'order_checks_total result="{word}"'] for word in ("good", "bad", "undecided")] == [5, 1, 2]
@@ -120,12 +123,14 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     metrics = Metrics(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
-    measurements = Measurements(target.topic("t"), target.subscription("s"), Tallies(CONFIG.objectives), "e1", {"run_id": "e1"})
+    measurements = Measurements(target.topic("t"), target.subscription("s"), Tallies(CONFIG.objectives), {"run_id": "e1"})
+    classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):
         for event in events:
             own = {"message_id": f"m{number}"} if hasattr(event, "message_id") else {}
-            measurements.listen(replace(event, key=f"key-{number}", **own), ())
+            told = replace(event, key=f"key-{number}", **own)
+            measurements.event(Observation(told, *classifier.classify(told), ()))
     assert names(metrics) == before
     assert sum(1 for _ in names(metrics)) < 1000
 

@@ -12,9 +12,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from prober.config import load
+from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.service import Service
-from prober.sinks.metrics import DeliveryKind, Metrics, Scrapes, scrapes
+from prober.sinks.metrics import Metrics, Scrapes, scrapes
 from prober.sinks.metrics.exposition import content_type_for
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded
 

@@ -11,11 +11,13 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.live.snapshot import Site, SiteKey, Snapshot
+from prober.runs.sink import Recorded
+from prober.runs.site import Site, SiteKey
+from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Prober
-from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, Recorded, RunRecord
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, RunRecord
 from prober.sinks.status.retention import Keeping
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore

@@ -14,8 +14,9 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram import draw
 from prober.runs.result import RunResult
+from prober.runs.sink import Recorded
 from prober.sinks.status.dossiers import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, Ended, entry_of
-from prober.sinks.status.records import Beginning, Entry, Recorded
+from prober.sinks.status.records import Beginning, Entry
 from prober.traces.judgement import Made, judge
 from prober.traces.trace import read_trace
 from tests.notation import history

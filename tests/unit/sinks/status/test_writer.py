@@ -10,11 +10,12 @@ import pytest
 
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
+from prober.runs.sink import Recorded
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Recorded, Slice
+from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter
 from prober.slo.objectives import HOUR_S, Tally

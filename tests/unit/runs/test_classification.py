@@ -1,31 +1,27 @@
-"""What a run remembers for its metrics: nothing of what is settled but message ids, and those within a bound."""
+"""What a run remembers to classify deliveries: nothing of what is settled but message ids, and those within a bound."""
 
 from __future__ import annotations
 
 import pytest
 
-from prober.config.loading import load
-from prober.sinks.metrics import Metrics, measurements
-from prober.sinks.metrics.measurements import Measurements
-from prober.slo.counts import Tallies
+from prober.runs import classification
+from prober.runs.classification import Classifier
 from tests.notation import history
 from tests.unit.sinks.metrics.test_measurements import Scrape
 
 RETRIED = "P1@0 info1@1 A<a1(1)@1.5 P1'gen1@2 ok1'gen1=b1@3 A<b1(1)@4"
 
 
-def listened(line: str) -> Measurements:
-    config = load(None, {})
-    target = Metrics(config.objectives).watch(config.targets[0])
-    one = Measurements(target.topic("t"), target.subscription("s"), Tallies(config.objectives), "e1", {"run_id": "e1"})
+def classified(line: str) -> Classifier:
+    classifier = Classifier("e1")
     for event in history(line):
-        one.listen(event, ())
-    return one
+        classifier.classify(event)
+    return classifier
 
 
 @pytest.mark.parametrize("line", ["P1,2,3 A<1,2,3@1", "P1@0 A<1@1 ok1=m1@2", RETRIED])
 def test_what_is_settled_is_forgotten(line: str) -> None:
-    one = listened(line)
+    one = classified(line)
     assert not one._unconfirmed
     assert not one._undelivered
 
@@ -54,9 +50,9 @@ def test_what_was_never_published_is_no_duplicate() -> None:
 
 
 def test_a_delivery_of_which_the_kind_is_forgotten_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measurements, "RECEIVED_KEPT_MAX", 2)
+    monkeypatch.setattr(classification, "RECEIVED_KEPT_MAX", 2)
     line = "P1,2,3 A<1,2,3@1 A<1@5 A<3@5.1"
-    assert listened(line).untold == 1
+    assert classified(line).untold == 1
     scrape = Scrape(line)
     assert scrape['deliveries_total kind="first"'] == 3
     assert scrape['deliveries_total kind="redelivery"'] == 1

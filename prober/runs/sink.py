@@ -1,0 +1,89 @@
+"""The one way out of a run: whoever wants to hear of runs is a sink, and hears the beginning, every event and the end.
+
+Both ends are always told: the findings that only the end decides come with `ended`, and a run that is cut short ends too. All of it
+happens on the event loop; whoever has more to do than to note what was told does it in a thread of his own. What a listener raises is a
+mistake of ours: it is logged and counted, hears no more of the events, and harms neither the run nor the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from prober.core.events import Event
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.runs.classification import Observation
+from prober.runs.result import RunResult
+from prober.runs.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegun:
+    """What is known of a run when it begins.
+
+    site        with the topic and subscription of this run, by full name.
+    rules       the bounds of each subscription of the run, by full name; the first is the run's own.
+    started_at  seconds since 1970.
+    """
+
+    run_id: str
+    site: Site
+    rules: Mapping[str, Rules]
+    started_at: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a run's recorder kept, from which the evidence for its findings is made.
+
+    events   the first events of the run, which must not change any more; `count` is how many there were.
+    rules    the bounds that each subscription was judged under.
+    judged   after so many events judging ended, `unjudged_because`; None: it did not end before the run.
+    """
+
+    events: Sequence[Event]
+    rules: Mapping[str, Rules]
+    count: int
+    judged: int | None = None
+    unjudged_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """How a run ended.
+
+    findings    those that only the end decided; those before came with their events.
+    recorded    what the recorder kept.
+    ended_at    seconds since 1970.
+    counts      whether it counts; it does not if it was cut short or ended under maintenance.
+    cut_short   it was cancelled: `result` says what was found until then.
+    unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
+    """
+
+    result: RunResult
+    findings: Sequence[Finding]
+    recorded: Recorded
+    ended_at: float
+    counts: bool = True
+    cut_short: bool = False
+    unfollowed: int = 0
+
+
+class RunListener(Protocol):
+    """Hears of one run; `event` for each event in order, and last `ended`, once."""
+
+    def event(self, seen: Observation) -> None:
+        """The next event of the run. Must be quick: it delays what is measured."""
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+
+
+class RunSink(Protocol):
+    """Wants to hear of runs."""
+
+    def begin(self, run: RunBegun) -> RunListener:
+        """A run begins; returns who hears of it."""

@@ -1,0 +1,47 @@
+"""A site: one probe on one target, seen from one vantage, as everybody who shows runs knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class SiteKey(NamedTuple):
+    """What tells sites apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+
+    target: str
+    probe: str
+    vantage: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One probe on one target from one vantage, as it is configured.
+
+    endpoint       where the target is, as text.
+    promise        the promise under test, in one sentence.
+    topic, subscription   full names of what its runs use.
+    schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
+    part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
+    """
+
+    target: str
+    probe: str
+    vantage: str
+    interval_s: float
+    schedule: str = ""
+    environment: str = ""
+    region: str = ""
+    endpoint: str = ""
+    promise: str = ""
+    topic: str = ""
+    subscription: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    part: str = ""
+
+    @property
+    def key(self) -> SiteKey:
+        """What tells it apart from other sites."""
+        return SiteKey(self.target, self.probe, self.vantage, self.part)

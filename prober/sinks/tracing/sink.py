@@ -1,0 +1,68 @@
+"""Traces as a sink of runs: made in a thread of their own when a run has ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from prober.core.events import Event
+from prober.runs.classification import Observation
+from prober.runs.result import RunResult
+from prober.runs.sink import RunBegun, RunEnded
+from prober.sinks.tracing.spans import Tracing
+
+WAITING_MAX: Final = 32
+"""Traces that wait to be made; what comes beyond is given up, and that is logged."""
+
+_log = logging.getLogger(__name__)
+
+
+class TracingSink:
+    """Traces the runs that count. On the event loop, but for `close`."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracing")
+        self._waiting = 0
+
+    def begin(self, run: RunBegun) -> TracedRun:
+        """A run begins; its trace is made when it has ended."""
+        return TracedRun(self)
+
+    def trace(self, result: RunResult, events: Sequence[Event]) -> None:
+        """Makes the trace of a run soon; never waits. Its events must not change any more."""
+        if self._waiting >= WAITING_MAX:
+            _log.warning("run %s is not traced: %d others wait for their trace", result.run_id, self._waiting)
+            return
+        self._waiting += 1
+        self._thread.submit(self._trace, result, events)
+
+    def close(self) -> None:
+        """Makes what waits, and sends what is left. Blocks."""
+        self._thread.shutdown()
+        self._tracing.shutdown()
+
+    def _trace(self, result: RunResult, events: Sequence[Event]) -> None:
+        try:
+            self._tracing.told(result, events)
+        except Exception:
+            _log.exception("internal error: run %s could not be traced", result.run_id)
+        finally:
+            self._waiting -= 1
+
+
+class TracedRun:
+    """Listens to one run: what the recorder keeps is enough to trace it."""
+
+    def __init__(self, sink: TracingSink) -> None:
+        self._sink = sink
+
+    def event(self, seen: Observation) -> None:
+        """The recorder keeps it."""
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        if end.counts:
+            self._sink.trace(end.result, end.recorded.events)
