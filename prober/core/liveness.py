@@ -225,7 +225,9 @@ class LivenessCheck:
     def _due_t(self, now: float, since_t: float, seconds: float) -> float:
         """The same; but a key that was held since before that moment, and is not any more, may have kept this one back until then."""
         deadline_t = self._deadline(since_t, seconds)
-        kept_t = self._subscription.kept_until_t(self._collector.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
+        kept_t = (
+            self._subscription.neighbours.kept_until_t(self._collector.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
+        )
         return max(deadline_t, self._deadline(kept_t, seconds)) if LONG_AGO < kept_t < deadline_t else deadline_t
 
     def _advance(self, run: Run, reached: int, target: int) -> None:
@@ -269,13 +271,9 @@ class LivenessCheck:
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
-    def _is_held_elsewhere(self, since_t: float, deadline_t: float) -> bool:
-        """Whether another key was held all the time between two moments."""
-        return self._subscription.kept_until_t(self._collector.key, since_t, deadline_t) == deadline_t
-
     def _excuse(self, since_t: float, deadline_t: float) -> str:
         """Why a deadline that passed may have been missed legally, empty if it may not."""
-        if self._is_held_elsewhere(since_t, deadline_t):
+        if self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):
             self._restarted_t = deadline_t
             return HELD_ELSEWHERE
         return ""
@@ -338,7 +336,7 @@ class LivenessCheck:
             deadline_t = self._due_t(now, since_t, deadline_s)
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
-            elif self._is_held_elsewhere(since_t, deadline_t):
+            elif self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):
                 coming_t = min(coming_t, now + deadline_s)
             elif not self._has_expired(position, deadline_t) and position in self.owed:
                 self._file_unacked([position], since_t, deadline_t, "")

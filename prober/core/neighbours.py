@@ -81,11 +81,8 @@ class Neighbours:
     def kept_until_t(self, key: str, since_t: float, until_t: float) -> float:
         """Until when, up to `until_t`, another key that was held since before `since_t` was held; long ago if there is none.
 
-        If the acknowledgement of a key was lost, it is held until its lease is over, so another one may begin as late as that. What is
-        over by then is not looked at one by one again.
+        What is over by then is not looked at one by one again.
         """
-        leased = (one.leased_until_t for one in self._ended.values() if one.begun_t <= since_t and one.key != key)
-        since_t = max(since_t, min(max(leased, default=LONG_AGO), since_t + self._lease_s))
         kept_t, over = LONG_AGO, []
         for one in self._held.values():
             if one.begun_t > since_t:
@@ -100,6 +97,11 @@ class Neighbours:
                 self._end(one)
         others = (one.over_t for one in self._ended.values() if one.begun_t <= since_t and one.key != key)
         return max(kept_t, min(max(others, default=LONG_AGO), until_t))
+
+    def leased_until_t(self, key: str, since_t: float) -> float:
+        """Until when other keys are held that were let go after `since_t`, if that was lost: `since_t`, or until a lease is over."""
+        leased = (one.leased_until_t for one in self._ended.values() if one.begun_t <= since_t and one.key != key)
+        return max(since_t, min(max(leased, default=LONG_AGO), since_t + self._lease_s))
 
     def _end(self, one: Held) -> None:
         del self._held[one.key]

@@ -305,14 +305,16 @@ class Subscription:
         eps = self.rules.clock_error_s
         return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
 
-    def kept_until_t(self, key: str, since_t: float, until_t: float) -> float:
-        """Until when, up to `until_t`, other keys that were held since before `since_t` kept a key back; long ago if none did.
+    def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
+        """Whether other keys were held all the time between two moments, by all that is known.
 
-        What may have been sent and lost meanwhile was to be sent again only when its lease was over: others count that were held by then.
+        What may have been sent and lost meanwhile was to be sent again only when its lease was over, and a key whose acknowledgement
+        was lost is held until then: so others count that were held by that time.
         """
         lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
         over = (over_t + lease_s for _, over_t in self._losses if since_t <= over_t + self.rules.clock_error_s)
-        return self.neighbours.kept_until_t(key, max([since_t, *(t for t in over if t < until_t)]), until_t)
+        begun_t = max([since_t, *(t for t in over if t < until_t)])
+        return self.neighbours.kept_until_t(key, self.neighbours.leased_until_t(key, begun_t), until_t) == until_t
 
     def may_yet_have_lost(self, since_t: float, until_t: float) -> bool:
         """The same, by what may yet turn out: the answer of a pull may have been lost, and of a lost push request nobody ever hears."""

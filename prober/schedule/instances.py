@@ -100,7 +100,9 @@ class PlannedSite:
             attempts_observed=True,
             message_retention_s=MESSAGE_RETENTION_S,
         )
-        longest_s = max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.ack_deadline_s + rules.unacked_deadline_s)
+        # A key may wait for another one that is acknowledged already, until that has certainly been applied.
+        begun_s = max(rules.ack_settled_s, rules.ack_deadline_s)
+        longest_s = begun_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         return Target(
             self.target.name,
             self.target.project,

@@ -56,8 +56,9 @@ def test_where_an_acknowledgement_was_lost_another_key_counts_that_was_held_befo
     neighbours.held("one", 10.0, 70.0)
     neighbours.freed("one", 11.0)
     neighbours.held("other", 50.0, 500.0)
-    assert [neighbours.kept_until_t("k", t, 300.0) for t in (9.0, 10.0, 20.0)] == [LONG_AGO, 300.0, 300.0]
-    assert neighbours.kept_until_t("one", 20.0, 300.0) == LONG_AGO  # its own acknowledgement delays nobody else
+    assert [neighbours.leased_until_t("k", t) for t in (9.0, 10.0, 20.0)] == [9.0, 70.0, 70.0]
+    assert neighbours.kept_until_t("k", 70.0, 300.0) == 300.0
+    assert neighbours.leased_until_t("one", 20.0) == 20.0  # its own acknowledgement delays nobody else
 
 
 def test_it_was_sent_before_it_came_and_an_acknowledgement_takes_its_time() -> None:
