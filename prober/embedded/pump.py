@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Lost, Push, Send
 from prober.embedded.errors import Code, ServiceError
-from prober.embedded.messages import Delivery
+from prober.embedded.messages import AnswerPull, CancelPush, Confirm, DeadLettered, Delivery, Effect, EndStream, Lost, Push, Send
 from prober.embedded.state import State
 
 _OUTLET_MAX: Final = 10_000  # responses waiting for a client that does not read

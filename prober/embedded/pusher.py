@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from prober.embedded.clock_text import rfc3339
-from prober.embedded.effects import CancelPush, Push
+from prober.embedded.messages import CancelPush, Push, rfc3339
 
 ACCEPTED: Final = frozenset({102, 200, 201, 202, 204})
 _CONNECTIONS_MAX: Final = 100

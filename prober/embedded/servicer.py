@@ -17,8 +17,8 @@ from google.protobuf import any_pb2
 from google.pubsub_v1 import types
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from prober.embedded import encoding, errors, resources, translation
-from prober.embedded.effects import Send
+from prober.embedded import errors, protobuf, resources
+from prober.embedded.messages import Send
 from prober.embedded.pump import Outlet, Pump
 from prober.embedded.state import PULL_WAIT_S, StreamAnswers, StreamRequest
 
@@ -50,7 +50,7 @@ class Servicer:
         subscriber["Pull"] = _handler(self._pull, types.PullRequest.pb())
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
             self._streaming_pull,
-            request_deserializer=encoding.StreamingPullRequest.FromString,
+            request_deserializer=protobuf.StreamingPullRequest.FromString,
         )
         health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Check": grpc.unary_unary_rpc_method_handler(_healthy)}
         return (
@@ -84,17 +84,17 @@ class Servicer:
     # --- Publisher --------------------------------------------------------------------------------------------------------------
 
     def _publish(self, request: Any) -> bytes:
-        return encoding.publish_response(self._state.publish(request.topic, encoding.drafts(request), self._pump.now()))
+        return protobuf.publish_response(self._state.publish(request.topic, protobuf.drafts(request), self._pump.now()))
 
     def _create_topic(self, request: Any) -> Any:
-        return translation.topic_to(self._admin.create_topic(translation.topic_from(request)))
+        return protobuf.topic_to(self._admin.create_topic(protobuf.topic_from(request)))
 
     def _get_topic(self, request: Any) -> Any:
-        return translation.topic_to(self._admin.topic(request.topic).settings)
+        return protobuf.topic_to(self._admin.topic(request.topic).settings)
 
     def _update_topic(self, request: Any) -> Any:
-        wanted = translation.topic_from(request.topic)
-        return translation.topic_to(self._admin.update_topic(wanted, request.update_mask.paths))
+        wanted = protobuf.topic_from(request.topic)
+        return protobuf.topic_to(self._admin.update_topic(wanted, request.update_mask.paths))
 
     def _delete_topic(self, request: Any) -> bytes:
         self._admin.delete_topic(request.topic)
@@ -103,7 +103,7 @@ class Servicer:
     def _list_topics(self, request: Any) -> Any:
         names = self._admin.in_project(self._admin.topics, request.project)
         page, token = self._admin.page(names, request.page_size, request.page_token)
-        topics = [translation.topic_to(self._admin.topics[name].settings) for name in page]
+        topics = [protobuf.topic_to(self._admin.topics[name].settings) for name in page]
         return types.ListTopicsResponse.pb()(topics=topics, next_page_token=token)
 
     def _list_topic_subscriptions(self, request: Any) -> Any:
@@ -121,19 +121,19 @@ class Servicer:
     # --- Subscriber: resources --------------------------------------------------------------------------------------------------
 
     def _create_subscription(self, request: Any) -> Any:
-        settings = translation.subscription_from(request)
+        settings = protobuf.subscription_from(request)
         return self._shown(self._admin.create_subscription(settings, self._pump.now()))
 
     def _get_subscription(self, request: Any) -> Any:
         return self._shown(self._admin.feed(request.subscription).settings)
 
     def _update_subscription(self, request: Any) -> Any:
-        wanted = translation.subscription_from(request.subscription)
+        wanted = protobuf.subscription_from(request.subscription)
         return self._shown(self._admin.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
 
     def _modify_push_config(self, request: Any) -> bytes:
         feed = self._admin.feed(request.subscription)
-        config = translation.push_config_from(request.push_config)
+        config = protobuf.push_config_from(request.push_config)
         wanted = resources.Subscription(feed.name, feed.settings.topic, push_config=config)
         self._admin.update_subscription(wanted, ["push_config"], self._pump.now())
         return _EMPTY
@@ -149,20 +149,21 @@ class Servicer:
         return types.ListSubscriptionsResponse.pb()(subscriptions=found, next_page_token=token)
 
     def _shown(self, settings: resources.Subscription) -> Any:
-        return translation.subscription_to(settings, self._admin.topics.get(settings.topic))
+        topic = self._admin.topics.get(settings.topic)
+        return protobuf.subscription_to(settings, topic.settings if topic is not None else None)
 
     # --- Subscriber: snapshots --------------------------------------------------------------------------------------------------
 
     def _create_snapshot(self, request: Any) -> Any:
         made = self._admin.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
-        return translation.snapshot_to(made)
+        return protobuf.snapshot_to(made)
 
     def _get_snapshot(self, request: Any) -> Any:
-        return translation.snapshot_to(self._admin.snapshot(request.snapshot).description)
+        return protobuf.snapshot_to(self._admin.snapshot(request.snapshot).description)
 
     def _update_snapshot(self, request: Any) -> Any:
-        wanted = translation.snapshot_from(request.snapshot)
-        return translation.snapshot_to(self._admin.update_snapshot(wanted, request.update_mask.paths))
+        wanted = protobuf.snapshot_from(request.snapshot)
+        return protobuf.snapshot_to(self._admin.update_snapshot(wanted, request.update_mask.paths))
 
     def _delete_snapshot(self, request: Any) -> bytes:
         self._admin.delete_snapshot(request.snapshot)
@@ -171,14 +172,14 @@ class Servicer:
     def _list_snapshots(self, request: Any) -> Any:
         names = self._admin.in_project(self._admin.snapshots, request.project)
         page, token = self._admin.page(names, request.page_size, request.page_token)
-        found = [translation.snapshot_to(self._admin.snapshots[name].description) for name in page]
+        found = [protobuf.snapshot_to(self._admin.snapshots[name].description) for name in page]
         return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
 
     def _seek(self, request: Any) -> bytes:
         if request.WhichOneof("target") == "snapshot":
             self._admin.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
         else:
-            self._admin.seek_to_time(request.subscription, translation.timestamp(request.time), self._pump.now())
+            self._admin.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
         return _EMPTY
 
     # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class Servicer:
         try:
             self._state.pull(pull, request.subscription, request.max_messages, self._pump.now(), wait_s=wait_s)
             self._pump.ask()
-            return encoding.received(await answer)
+            return protobuf.received(await answer)
         except errors.ServiceError as error:
             await _abort(context, error)
         finally:
@@ -272,13 +273,13 @@ class Servicer:
         feed = self._admin.feed(first.subscription)
         idle_s = _KEEPALIVE_S if first.protocol_version > 0 else None
         async for effect in outlet.take(idle_s):
-            properties = encoding.properties(
+            properties = protobuf.properties(
                 exactly_once=feed.settings.enable_exactly_once_delivery, ordering=feed.settings.enable_message_ordering
             )
             if effect is None:
                 body = _EMPTY
             else:
-                body = encoding.received(effect.deliveries) if isinstance(effect, Send) else encoding.confirmation(effect)
+                body = protobuf.received(effect.deliveries) if isinstance(effect, Send) else protobuf.confirmation(effect)
             await context.write(body + properties)
 
 

@@ -20,19 +20,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from prober.embedded import answers, dispatch, errors, limits
-from prober.embedded.administration import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Administration
-from prober.embedded.conduct import Conduct
-from prober.embedded.deadletter import dead_letter
-from prober.embedded.effects import Confirm, DeadLettered, Effect
-from prober.embedded.engine import Engine, Timed
-from prober.embedded.feed import Feed
-from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Draft, Message
-from prober.embedded.subscribers import Client, LateAnswer, PullCall, Stream
+from prober.embedded import delivery, errors, resources
+from prober.embedded.behaviour import Conduct
+from prober.embedded.key_queues import Client, Entry, Lane, LateAnswer, PullCall, Stream
+from prober.embedded.messages import Confirm, DeadLettered, Draft, Effect, Message, check_drafts, rfc3339
+from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Administration
+from prober.embedded.subscription_queue import Engine, Feed, Timed
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
 _HOUSEKEEPING_S: Final = 60.0
+_DEAD_LETTER_PREFIX: Final = "CloudPubSubDeadLetterSource"
 _REPEATED_AFTER_S: Final = 0.001  # between two records of one message, at least
 
 
@@ -83,7 +80,7 @@ class State:
         keys are mixed; then nothing is stored.
         """
         self.admin.topic(topic)
-        limits.check_drafts(drafts)
+        check_drafts(drafts)
         admission = self.conduct.admit(topic, drafts, now)
         ids = self._store(topic, drafts[: admission.stored], now) if admission.stored else []
         if admission.error is not None:
@@ -115,7 +112,7 @@ class State:
         policy = feed.settings.dead_letter_policy
         if policy is None or policy.dead_letter_topic not in self.admin.topics:
             return False
-        (copy_id,) = self._store(policy.dead_letter_topic, [dead_letter(feed, entry)], now)
+        (copy_id,) = self._store(policy.dead_letter_topic, [_dead_letter(feed, entry)], now)
         self._engine.effects.append(DeadLettered(feed.name, entry.message, policy.dead_letter_topic, copy_id))
         return True
 
@@ -124,7 +121,7 @@ class State:
     def open_stream(self, stream: str, request: StreamRequest, now: float) -> None:
         """Start a stream under a new id; its messages come as `Send`. NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION."""
         feed = self._pulled(request.subscription)
-        limits.check_ack_deadline(request.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+        resources.check_ack_deadline(request.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
         client_id = request.client_id or f"stream {stream}"
         client = feed.clients.get(client_id) or Client(client_id)
         opened = Stream(stream, client, float(request.ack_deadline_s), request.messages_max, request.bytes_max)
@@ -142,13 +139,13 @@ class State:
         if len(said.modify_ack_ids) != len(said.modify_seconds):
             raise errors.invalid("modify_deadline_seconds")
         if said.ack_deadline_s:
-            limits.check_ack_deadline(said.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+            resources.check_ack_deadline(said.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
             opened.deadline_s = float(said.ack_deadline_s)
-        failed = answers.acknowledge(feed, said.ack_ids, now) if said.ack_ids else {}
+        failed = delivery.acknowledge(feed, said.ack_ids, now) if said.ack_ids else {}
         modify_failed: dict[str, str] = {}
         for seconds in dict.fromkeys(said.modify_seconds):
             ids = [ack_id for ack_id, own in zip(said.modify_ack_ids, said.modify_seconds, strict=True) if own == seconds]
-            modify_failed.update(answers.modify(feed, ids, seconds, now))
+            modify_failed.update(delivery.modify(feed, ids, seconds, now))
         feed.active_at = now
         if feed.settings.enable_exactly_once_delivery and (said.ack_ids or said.modify_ack_ids):
             self._confirm(stream, said, failed, modify_failed)
@@ -171,7 +168,7 @@ class State:
         feed = self._pulled(subscription)
         if messages_max <= 0:
             raise errors.invalid("max_messages")
-        call = PullCall(pull, min(messages_max, limits.PULL_MESSAGES_MAX), now + wait_s)
+        call = PullCall(pull, min(messages_max, resources.PULL_MESSAGES_MAX), now + wait_s)
         self._pulls[pull] = (feed, call)
         feed.pulls.append(call)
         feed.active_at = now
@@ -188,7 +185,7 @@ class State:
     def acknowledge(self, subscription: str, ack_ids: Sequence[str], now: float) -> None:
         """Unary acknowledgement; with exactly-once delivery it raises for ids that failed, with the reasons."""
         feed = self.admin.feed(subscription)
-        failed = answers.acknowledge(feed, ack_ids, now)
+        failed = delivery.acknowledge(feed, ack_ids, now)
         feed.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
@@ -196,7 +193,7 @@ class State:
     def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
         """Unary change of deadlines; 0 refuses the messages. Errors as for `acknowledge`."""
         feed = self.admin.feed(subscription)
-        failed = answers.modify(feed, ack_ids, seconds, now)
+        failed = delivery.modify(feed, ack_ids, seconds, now)
         feed.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
@@ -205,7 +202,7 @@ class State:
         """An endpoint has answered a `Push`, or could not be reached (not accepted). Late answers have no effect."""
         feed = self.admin.feeds.get(subscription)
         if feed is not None:
-            answers.push_answered(feed, push, accepted=accepted, now=now)
+            delivery.push_answered(feed, push, accepted=accepted, now=now)
             feed.active_at = now
 
     def _pulled(self, subscription: str) -> Feed:
@@ -230,7 +227,7 @@ class State:
             while engine.dirty:
                 feeds, engine.dirty = engine.dirty, {}
                 for feed in feeds:
-                    dispatch.dispatch(feed, now)
+                    delivery.dispatch(feed, now)
         effects, engine.effects = engine.effects, []
         return effects
 
@@ -269,12 +266,12 @@ class State:
             case PullCall():
                 self._pulls.pop(what.id, None)
                 if self._silent_until <= now:
-                    dispatch.dispatch(feed, now)  # a pull that does not want to wait gets what there is
-                dispatch.answer_late_pull(feed, what)
+                    delivery.dispatch(feed, now)  # a pull that does not want to wait gets what there is
+                delivery.answer_late_pull(feed, what)
             case Stream():
-                dispatch.break_breaking(feed, what, now)
+                delivery.break_breaking(feed, what, now)
             case LateAnswer():
-                answers.take_effect(feed, what, now)
+                delivery.take_effect(feed, what, now)
 
     def _keep_house(self, now: float) -> None:
         """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""
@@ -291,3 +288,19 @@ class State:
                 feed.active_at = now
             elif ttl is not None and feed.active_at + ttl <= now:
                 self.admin.delete_subscription(name, now)
+
+
+def _dead_letter(feed: Feed, entry: Entry) -> Draft:
+    """The copy that is published on the dead-letter topic, with attributes that say where it comes from.
+
+    See the documentation, "Handle message failures". Data, attributes and ordering key stay.
+    """
+    _, project, _, subscription = feed.name.split("/")
+    attributes = {
+        **entry.message.attributes,
+        f"{_DEAD_LETTER_PREFIX}DeliveryCount": str(entry.failures),
+        f"{_DEAD_LETTER_PREFIX}Subscription": subscription,
+        f"{_DEAD_LETTER_PREFIX}SubscriptionProject": project,
+        f"{_DEAD_LETTER_PREFIX}TopicPublishTime": rfc3339(entry.message.publish_time),
+    }
+    return Draft(entry.message.data, attributes, entry.message.ordering_key)

@@ -9,14 +9,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from prober.embedded.conduct import Admission
+from prober.embedded.behaviour import Admission, FaultyConduct
 from prober.embedded.errors import ServiceError
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, Faults
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.lanes import Entry, Lane
+from prober.embedded.faults import CATALOGUE, Fault, Faults
+from prober.embedded.key_queues import Entry, Lane, Stream
 from prober.embedded.messages import Delivery, Draft, Message
-from prober.embedded.subscribers import Stream
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings)

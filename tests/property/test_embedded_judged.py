@@ -19,12 +19,10 @@ from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from prober.embedded import resources
-from prober.embedded.effects import AnswerPull, CancelPush, Effect, EndStream, Push, Send
+from prober.embedded.behaviour import FaultyConduct
 from prober.embedded.errors import ServiceError
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, Faults
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.messages import Delivery, Draft
+from prober.embedded.faults import CATALOGUE, Fault, Faults
+from prober.embedded.messages import AnswerPull, CancelPush, Delivery, Draft, Effect, EndStream, Push, Send
 from prober.embedded.state import State, StreamRequest
 
 TOPIC = "projects/p/topics/top"

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prober.embedded import resources
-from prober.embedded.conduct import Conduct
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, EndStream, Lost, Push, Send
+from prober.embedded.behaviour import Conduct
 from prober.embedded.errors import ServiceError
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.messages import AnswerPull, CancelPush, Confirm, Delivery, Draft, EndStream, Lost, Message, Push, Send
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"

@@ -15,9 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from prober.embedded import resources
-from prober.embedded.conduct import Conduct
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Push, Send
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.behaviour import Conduct
+from prober.embedded.messages import (
+    AnswerPull,
+    CancelPush,
+    Confirm,
+    DeadLettered,
+    Delivery,
+    Draft,
+    Effect,
+    EndStream,
+    Message,
+    Push,
+    Send,
+)
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"

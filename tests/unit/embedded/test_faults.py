@@ -7,11 +7,9 @@ import math
 import pytest
 
 from prober.embedded import errors, resources
-from prober.embedded.effects import Lost, Send
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, FaultError, Faults, parse_fault
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.messages import Draft
+from prober.embedded.behaviour import FaultyConduct
+from prober.embedded.faults import CATALOGUE, Fault, FaultError, Faults, parse_fault
+from prober.embedded.messages import Draft, Lost, Send
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, name_of, ordered, pushed
 
 

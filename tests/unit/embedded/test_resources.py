@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prober.embedded import errors, limits, resources
-from prober.embedded.messages import Draft
+from prober.embedded import errors, resources
+from prober.embedded.messages import Draft, check_drafts
 from prober.embedded.state import State
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, ordered
 
@@ -14,13 +14,13 @@ SNAPSHOT = "projects/p/snapshots/snap"
 
 def refused(draft: Draft) -> str:
     with pytest.raises(errors.ServiceError) as caught:
-        limits.check_drafts([draft])
+        check_drafts([draft])
     return str(caught.value)
 
 
 def test_the_limits_of_a_message() -> None:
     fits = Draft(b"x", {"k" * 256: "v" * 1024, **{f"a{n}": "" for n in range(99)}}, "k" * 1024)
-    limits.check_drafts([fits])
+    check_drafts([fits])
     assert "ordering_key_size" in refused(Draft(b"x", {}, "k" * 1025))
     assert "ordering_key_size" in refused(Draft(b"x", {}, "é" * 513))
     assert "num_attributes" in refused(Draft(b"x", {f"a{n}": "" for n in range(101)}))
@@ -30,21 +30,21 @@ def test_the_limits_of_a_message() -> None:
     assert "must be non-empty" in refused(Draft(b"x", {"": "v"}))
     assert "message_size" in refused(Draft(b"x" * 10_000_001))
     assert "is empty" in refused(Draft(b"", {}, "k"))
-    limits.check_drafts([Draft(b"", {"a": ""})])
+    check_drafts([Draft(b"", {"a": ""})])
 
 
 def test_the_limits_of_a_request() -> None:
-    limits.check_drafts([Draft(b"x")] * 1000)
+    check_drafts([Draft(b"x")] * 1000)
     with pytest.raises(errors.ServiceError, match="You passed 1001 in the request, but the maximum value is 1000"):
-        limits.check_drafts([Draft(b"x")] * 1001)
+        check_drafts([Draft(b"x")] * 1001)
     with pytest.raises(errors.ServiceError, match="You passed 0 in the request, but the minimum value is 1"):
-        limits.check_drafts([])
+        check_drafts([])
     with pytest.raises(errors.ServiceError, match="request_size"):
-        limits.check_drafts([Draft(b"x" * 6_000_000)] * 2)
+        check_drafts([Draft(b"x" * 6_000_000)] * 2)
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION: In a single publish request"):
-        limits.check_drafts([Draft(b"x", {}, "a"), Draft(b"x", {}, "b")])
+        check_drafts([Draft(b"x", {}, "a"), Draft(b"x", {}, "b")])
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION"):
-        limits.check_drafts([Draft(b"x", {}, "a"), Draft(b"x")])
+        check_drafts([Draft(b"x", {}, "a"), Draft(b"x")])
 
 
 @pytest.mark.parametrize(

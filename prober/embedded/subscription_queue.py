@@ -1,30 +1,73 @@
 """A subscription at work: its lanes, what is outstanding, and what happens when a delivery is answered or not.
 
 Who may get what of a lane is decided by `held`, the number of its outstanding messages:
-    nothing held    the lane waits in `ready` for any subscriber (`subscribers.route` says which).
+    nothing held    the lane waits in `ready` for any subscriber (`delivery` says which).
     held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push nobody gets
                     more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
 
 from prober.embedded import resources
-from prober.embedded.effects import CancelPush
-from prober.embedded.engine import Engine
+from prober.embedded.behaviour import Conduct
 from prober.embedded.filters import Predicate
-from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Delivery, Message
-from prober.embedded.subscribers import Client, PullCall, Stream, bind
+from prober.embedded.key_queues import Client, Entry, Lane, LateAnswer, LeaseClock, PullCall, Stream, bind
+from prober.embedded.messages import CancelPush, Delivery, Effect, Message
 
 _LANES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
 _CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
 _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
 _PUSH_BACKOFF_MAX_S: Final = 60.0
+
+Timed: TypeAlias = Lane | PullCall | Stream | LateAnswer
+Forward: TypeAlias = "Callable[[Feed, Entry, float], bool]"
+
+
+class Engine:
+    """What all subscriptions of a server share: deadlines, timers, serial numbers, the conduct, and the list of effects.
+
+    effects  what the state wants done since somebody last took it.
+    dirty    feeds that may have something to send, in the order in which that became known.
+    forward  sends a message to its dead-letter topic; False when that does not exist.
+    """
+
+    __slots__ = ("_timers", "conduct", "dirty", "effects", "forward", "leases", "serial")
+
+    def __init__(self, conduct: Conduct, first_serial: int, forward: Forward) -> None:
+        self.conduct = conduct
+        self.leases: LeaseClock[Feed] = LeaseClock()
+        self.effects: list[Effect] = []
+        self.dirty: dict[Feed, None] = {}
+        self.forward = forward
+        self.serial = first_serial
+        self._timers: list[tuple[float, int, Feed, Timed]] = []
+
+    def next_serial(self) -> int:
+        """A number that was never given out before."""
+        self.serial += 1
+        return self.serial
+
+    def set_timer(self, at: float, feed: Feed, what: Timed) -> None:
+        """Have something looked at again at this time."""
+        heapq.heappush(self._timers, (at, self.next_serial(), feed, what))
+
+    def take_timers(self, now: float) -> list[tuple[Feed, Timed]]:
+        """What has to be looked at again by now."""
+        due = []
+        while self._timers and self._timers[0][0] <= now:
+            _, _, feed, what = heapq.heappop(self._timers)
+            due.append((feed, what))
+        return due
+
+    def next_timer(self) -> float:
+        """When the next timer is due."""
+        return self._timers[0][0] if self._timers else math.inf
 
 
 class Feed:

@@ -1,17 +1,98 @@
-"""Topics, subscriptions and snapshots: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber)."""
+"""A topic at work: who is subscribed, and the history that it keeps while somebody may ask for it.
+
+History is needed by the topic's own retention, by subscriptions that retain acknowledged messages, and by snapshots, which stand for
+everything published after them too (documentation, "Replay and purge messages"). Without any of these nothing is kept.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from prober.embedded import dispatch, errors, limits, resources
-from prober.embedded.engine import Engine
-from prober.embedded.feed import Feed
+from prober.embedded import delivery, errors, resources
 from prober.embedded.filters import compile_filter
 from prober.embedded.messages import Message
-from prober.embedded.topics import SnapshotState, TopicState, replayable, since_snapshot
+from prober.embedded.subscription_queue import Engine, Feed
+
+
+@dataclass(slots=True, eq=False)
+class SnapshotState:
+    """What a snapshot stands for: these unacknowledged messages, and all that came after message number `frontier`."""
+
+    description: resources.Snapshot
+    unacked: list[Message]
+    frontier: int
+
+
+@dataclass(slots=True, eq=False)
+class TopicState:
+    """A topic, its subscriptions and snapshots by name, and its history, oldest first."""
+
+    settings: resources.Topic
+    feeds: dict[str, Feed] = field(default_factory=dict)
+    snapshots: dict[str, SnapshotState] = field(default_factory=dict)
+    history: deque[Message] = field(default_factory=deque)
+
+    def keep_s(self) -> float:
+        """For how long messages are kept here at least, in seconds."""
+        wanted = [self.settings.message_retention_s or 0.0]
+        wanted += [feed.settings.message_retention_s for feed in self.feeds.values() if feed.settings.retain_acked_messages]
+        if self.snapshots:
+            wanted.append(resources.SNAPSHOT_LIFETIME_S)
+        return max(wanted)
+
+    def remember(self, messages: list[Message], now: float) -> None:
+        """Messages were stored."""
+        keep_s = self.keep_s()
+        if keep_s:
+            self.history.extend(messages)
+        self.forget(now, keep_s)
+
+    def forget(self, now: float, keep_s: float | None = None) -> None:
+        """Drop what nobody may ask for any more."""
+        horizon = now - (self.keep_s() if keep_s is None else keep_s)
+        if horizon == now:
+            horizon = math.inf
+        while self.history and self.history[0].publish_time < horizon:
+            self.history.popleft()
+
+
+def replayable(topic: TopicState | None, feed: Feed, now: float) -> Iterator[Message]:
+    """Every message that a seek of this subscription can bring back, in the order in which they were stored.
+
+    Those are its backlog, what it retains although it was acknowledged, and, with retention on the topic, also what was published
+    before the subscription existed.
+    """
+    known = {entry.message.sequence: entry.message for entry in feed.entries()}
+    if topic is not None:
+        retained_s = feed.settings.message_retention_s if feed.settings.retain_acked_messages else -1.0
+        topic_s = topic.settings.message_retention_s or -1.0
+        for message in topic.history:
+            age = now - message.publish_time
+            if age <= topic_s or (age <= retained_s and message.sequence > feed.born):
+                _accept(feed, message, known)
+    yield from (known[sequence] for sequence in sorted(known))
+
+
+def since_snapshot(topic: TopicState | None, feed: Feed, snapshot: SnapshotState) -> Iterator[Message]:
+    """What a seek to a snapshot brings back: what was unacknowledged then, and everything published since."""
+    known: dict[int, Message] = {}
+    for message in snapshot.unacked:
+        _accept(feed, message, known)
+    for message in topic.history if topic is not None else ():
+        if message.sequence > snapshot.frontier:
+            _accept(feed, message, known)
+    yield from (known[sequence] for sequence in sorted(known))
+
+
+def _accept(feed: Feed, message: Message, known: dict[int, Message]) -> None:
+    if feed.accepts is None or feed.accepts(message.attributes):
+        known[message.sequence] = message
+
 
 _PAGE_DEFAULT: Final = 100
 _PAGE_MAX: Final = 1_000
@@ -48,7 +129,7 @@ class Administration:
 
     def create_topic(self, topic: resources.Topic) -> resources.Topic:
         """ALREADY_EXISTS if there is one of that name, INVALID_ARGUMENT if a setting is not acceptable."""
-        limits.check_topic(topic)
+        resources.check_topic(topic)
         if topic.name in self.topics:
             raise errors.already_exists(topic.name)
         self.topics[topic.name] = TopicState(topic)
@@ -58,7 +139,7 @@ class Administration:
         """The topic; NOT_FOUND if there is none."""
         found = self.topics.get(name)
         if found is None:
-            limits.check_name(name, "topics")
+            resources.check_name(name, "topics")
             raise errors.not_found(name)
         return found
 
@@ -66,7 +147,7 @@ class Administration:
         """Take the masked fields from `wanted`."""
         topic = self.topic(wanted.name)
         updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
-        limits.check_topic(updated)
+        resources.check_topic(updated)
         topic.settings = updated
         return updated
 
@@ -83,7 +164,7 @@ class Administration:
 
     def create_subscription(self, subscription: resources.Subscription, now: float) -> resources.Subscription:
         """It gets every message that is published from now on. Errors as for topics; NOT_FOUND if the topic is missing."""
-        limits.check_subscription(subscription)
+        resources.check_subscription(subscription)
         if subscription.name in self.feeds:
             raise errors.already_exists(subscription.name)
         topic = self.topic(subscription.topic)
@@ -96,7 +177,7 @@ class Administration:
         """The subscription; NOT_FOUND if there is none."""
         found = self.feeds.get(name)
         if found is None:
-            limits.check_name(name, "subscriptions")
+            resources.check_name(name, "subscriptions")
             raise errors.not_found(name)
         return found
 
@@ -105,12 +186,12 @@ class Administration:
         feed = self.feed(wanted.name)
         changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
         updated = dataclasses.replace(feed.settings, **changes)
-        limits.check_subscription(updated)
+        resources.check_subscription(updated)
         self._check_dead_letter_topic(updated)
         becomes_push = bool(updated.push_config.push_endpoint) != bool(feed.settings.push_config.push_endpoint)
         feed.settings = updated
         if becomes_push:
-            dispatch.end_all(feed, errors.precondition(UNSUPPORTED_MESSAGE), now)
+            delivery.end_all(feed, errors.precondition(UNSUPPORTED_MESSAGE), now)
         self._engine.dirty[feed] = None
         return updated
 
@@ -121,7 +202,7 @@ class Administration:
         topic = self.topics.get(feed.settings.topic)
         if topic is not None:
             topic.feeds.pop(name, None)
-        dispatch.end_all(feed, errors.not_found(name), now)
+        delivery.end_all(feed, errors.not_found(name), now)
         feed.reset((), now)
         self._engine.dirty.pop(feed, None)
 
@@ -132,7 +213,7 @@ class Administration:
         topic = self.topics.get(feed.settings.topic)
         if topic is not None:
             topic.feeds.pop(name, None)
-        dispatch.end_all(feed, errors.precondition(DETACHED_MESSAGE), now)
+        delivery.end_all(feed, errors.precondition(DETACHED_MESSAGE), now)
         feed.reset((), now)
 
     def _check_dead_letter_topic(self, subscription: resources.Subscription) -> None:
@@ -144,8 +225,8 @@ class Administration:
 
     def create_snapshot(self, name: str, subscription: str, labels: Mapping[str, str], now: float) -> resources.Snapshot:
         """It lives 7 days less the age of the oldest unacknowledged message, and is refused below 1 hour (proto, Snapshot)."""
-        limits.check_name(name, "snapshots")
-        limits.check_labels(labels)
+        resources.check_name(name, "snapshots")
+        resources.check_labels(labels)
         if name in self.snapshots:
             raise errors.already_exists(name)
         feed = self.feed(subscription)
@@ -167,7 +248,7 @@ class Administration:
         """The snapshot; NOT_FOUND if there is none."""
         found = self.snapshots.get(name)
         if found is None:
-            limits.check_name(name, "snapshots")
+            resources.check_name(name, "snapshots")
             raise errors.not_found(name)
         return found
 
@@ -175,7 +256,7 @@ class Administration:
         """Take the masked fields from `wanted`."""
         snapshot = self.snapshot(wanted.name)
         updated = dataclasses.replace(snapshot.description, **_changes(wanted, mask, _SNAPSHOT_FIELDS, "Snapshot"))
-        limits.check_labels(updated.labels)
+        resources.check_labels(updated.labels)
         snapshot.description = updated
         return updated
 
@@ -213,7 +294,7 @@ class Administration:
 
     def in_project(self, names: Iterable[str], project: str) -> list[str]:
         """Those that belong to `projects/P`."""
-        limits.check_project(project)
+        resources.check_project(project)
         return [name for name in names if name.startswith(f"{project}/")]
 
 
