@@ -1,6 +1,6 @@
 """Where the service may misbehave: the points at which it decides something that a promise is about.
 
-`Conduct` is the honest service. `FaultyConduct` overrides it point by point, so what a fault does stands in one place and the state
+`Behaviour` is the honest service. `FaultyBehaviour` overrides it point by point, so what a fault does stands in one place and the state
 machine reads as if there were none. Each point is asked with the time and with what it is about, never with more than it may change; a
 fault is only asked for where it would make a difference. A new fault is a description in `faults` and a few lines here.
 """
@@ -14,12 +14,12 @@ from typing import Final
 
 from prober.embedded.errors import ServiceError, unavailable
 from prober.embedded.faults import Armed, Faults
-from prober.embedded.key_queues import Entry, Lane, Stream
+from prober.embedded.key_queues import Entry, KeyQueue, Stream
 from prober.embedded.messages import Delivery, Draft, Message
 
-SLOW_S: Final = 2.0
-JITTER_MAX_S: Final = 0.5
-LATE_MAX_S: Final = 2.0
+_SLOW_S: Final = 2.0
+_JITTER_MAX_S: Final = 0.5
+_LATE_MAX_S: Final = 2.0
 _LATE_MIN_S: Final = 0.1
 _PLACES_MAX: Final = 100_000  # topics with a key of which something is remembered
 
@@ -33,18 +33,18 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Redelivery:
     """How a message is redelivered.
 
     again       these positions are sent, and the cursor stays where it is; None: the honest rewind.
-    halt_until  the lane is silent after the first message of the run, until this time; 0: it is not.
+    halt_until  the key queue is silent after the first message of the redelivery, until this time; 0: it is not.
     """
 
     again: tuple[int, ...] | None = None
     halt_until: float = 0.0
 
 
-HONEST_RUN = Run()
+HONEST_REDELIVERY = Redelivery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LostAnswer:
     error: ServiceError | None = None
 
 
-class Conduct:
+class Behaviour:
     """The honest service."""
 
     def admit(self, topic: str, drafts: Sequence[Draft], now: float) -> Admission:
@@ -73,27 +73,27 @@ class Conduct:
         """A stored message passed a subscription's filter: whether the subscription ever gets to see it."""
         return True
 
-    def redeliver(self, subscription: str, entry: Entry, now: float) -> Run:
+    def redeliver(self, subscription: str, entry: Entry, now: float) -> Redelivery:
         """A sent message was refused or its deadline passed."""
-        return HONEST_RUN
+        return HONEST_REDELIVERY
 
-    def postpone(self, subscription: str, lane: Lane, now: float) -> float:
-        """A lane has something to send: the time before which it is silent (infinity: for good), or 0."""
+    def postpone(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
+        """A key queue has something to send: the time before which it is silent (infinity: for good), or 0."""
         return 0.0
 
-    def stray(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
-        """A lane whose messages are outstanding at its stream gets more: another stream to send it to, or None."""
+    def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
+        """A key queue whose messages are outstanding at its stream gets more: another stream to send it to, or None."""
         return None
 
-    def lose_track(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
-        """As for `stray`: a stream on which the lane starts again, from the lowest outstanding message on, or None."""
+    def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
+        """As for `stray`: a stream on which the key queue starts again, from the lowest outstanding message on, or None."""
         return None
 
-    def breaks(self, subscription: str, lane: Lane, now: float) -> bool:
-        """A stream is about to get messages of this lane: whether it breaks instead."""
+    def breaks(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
+        """A stream is about to get messages of this key queue: whether it breaks instead."""
         return False
 
-    def lose_tail(self, subscription: str, lane: Lane, now: float) -> bool:
+    def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
         """What follows in a redelivery had all been acknowledged before: whether it is sent into a stream that is about to break."""
         return False
 
@@ -114,7 +114,7 @@ class Conduct:
         return 0.0
 
 
-class FaultyConduct(Conduct):
+class FaultyBehaviour(Behaviour):
     """The service with faults. Without any armed it is honest."""
 
     def __init__(self, faults: Faults) -> None:
@@ -182,61 +182,63 @@ class FaultyConduct(Conduct):
         """Drop."""
         return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)
 
-    def redeliver(self, subscription: str, entry: Entry, now: float) -> Run:
+    def redeliver(self, subscription: str, entry: Entry, now: float) -> Redelivery:
         """never_redeliver, stall_run, redeliver_single, redeliver_unacked_only; the latter three only if something was sent after it."""
-        lane, message = entry.lane, entry.message
-        if self.faults.strike("never_redeliver", subscription, lane.key, now, message.id):
-            return Run(again=())
-        later = lane.sent_after(entry.position)
+        key_queue, message = entry.key_queue, entry.message
+        if self.faults.strike("never_redeliver", subscription, key_queue.key, now, message.id):
+            return Redelivery(again=())
+        later = key_queue.sent_after(entry.position)
         if not later:
-            return HONEST_RUN
-        if armed := self.faults.strike("stall_run", subscription, lane.key, now, message.id):
-            return Run(halt_until=armed.ends)
-        if self.faults.strike("redeliver_single", subscription, lane.key, now, message.id):
-            return Run(again=(entry.position,))
+            return HONEST_REDELIVERY
+        if armed := self.faults.strike("stall_run", subscription, key_queue.key, now, message.id):
+            return Redelivery(halt_until=armed.ends)
+        if self.faults.strike("redeliver_single", subscription, key_queue.key, now, message.id):
+            return Redelivery(again=(entry.position,))
         acknowledged = any(other.settled for other in later)
-        if acknowledged and self.faults.strike("redeliver_unacked_only", subscription, lane.key, now, message.id):
-            return Run(again=(entry.position, *(other.position for other in later if not other.settled)))
-        return HONEST_RUN
+        if acknowledged and self.faults.strike("redeliver_unacked_only", subscription, key_queue.key, now, message.id):
+            return Redelivery(again=(entry.position, *(other.position for other in later if not other.settled)))
+        return HONEST_REDELIVERY
 
-    def postpone(self, subscription: str, lane: Lane, now: float) -> float:
-        """stall_key, slow_delivery, jitter: once for each message that is new in the lane."""
-        if lane.decided >= lane.end:
+    def postpone(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
+        """stall_key, slow_delivery, jitter: once for each message that is new in the key queue."""
+        if key_queue.decided >= key_queue.end:
             return 0.0
-        lane.decided = lane.end
-        if lane.key and (armed := self.faults.strike("stall_key", subscription, lane.key, now)):
+        key_queue.decided = key_queue.end
+        if key_queue.key and (armed := self.faults.strike("stall_key", subscription, key_queue.key, now)):
             return armed.ends
-        if self.faults.strike("slow_delivery", subscription, lane.key, now):
-            return now + SLOW_S
-        if armed := self.faults.strike("jitter", subscription, lane.key, now):
-            return now + armed.dice.uniform(0.0, JITTER_MAX_S)
+        if self.faults.strike("slow_delivery", subscription, key_queue.key, now):
+            return now + _SLOW_S
+        if armed := self.faults.strike("jitter", subscription, key_queue.key, now):
+            return now + armed.dice.uniform(0.0, _JITTER_MAX_S)
         return 0.0
 
-    def stray(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
+    def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
         """split_holder, if there is another subscriber that has room."""
         if not self.faults.has("split_holder"):
             return None
-        others = [stream for stream in streams if stream.open and stream.client is not lane.client and stream.has_room]
-        entry = lane.peek() if others else None
-        armed = self.faults.strike("split_holder", subscription, lane.key, now, entry.message.id) if entry else None
+        others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
+        entry = key_queue.peek() if others else None
+        armed = self.faults.strike("split_holder", subscription, key_queue.key, now, entry.message.id) if entry else None
         return armed.dice.choice(others) if armed else None
 
-    def lose_track(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
+    def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
         """early_redelivery, if there is another subscriber that has room, and not of what is only being sent."""
-        if not self.faults.has("early_redelivery") or lane.stream is None or lane.stream.outbox:
+        if not self.faults.has("early_redelivery") or key_queue.stream is None or key_queue.stream.outbox:
             return None
-        others = [stream for stream in streams if stream.open and stream.client is not lane.client and stream.has_room]
-        lowest = lane.at(lane.lowest_held).message
-        armed = self.faults.strike("early_redelivery", subscription, lane.key, now, lowest.id) if others else None
+        others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
+        lowest = key_queue.at(key_queue.lowest_held).message
+        armed = self.faults.strike("early_redelivery", subscription, key_queue.key, now, lowest.id) if others else None
         return armed.dice.choice(others) if armed else None
 
-    def breaks(self, subscription: str, lane: Lane, now: float) -> bool:
+    def breaks(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
         """stream_break."""
-        return bool(self.faults.strike("stream_break", subscription, lane.key, now))
+        return bool(self.faults.strike("stream_break", subscription, key_queue.key, now))
 
-    def lose_tail(self, subscription: str, lane: Lane, now: float) -> bool:
+    def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
         """lost_tail."""
-        return bool(self.faults.strike("lost_tail", subscription, lane.key, now, lane.at(lane.acked_from).message.id))
+        return bool(
+            self.faults.strike("lost_tail", subscription, key_queue.key, now, key_queue.at(key_queue.acked_from).message.id)
+        )
 
     def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
         """lost_pull_answer: half of the time the client gets an error."""
@@ -248,12 +250,12 @@ class FaultyConduct(Conduct):
 
     def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
         """slow_ack_extension."""
-        armed = self.faults.strike("slow_ack_extension", subscription, entry.lane.key, now, entry.message.id)
-        return armed.dice.uniform(_LATE_MIN_S, LATE_MAX_S) if armed else 0.0
+        armed = self.faults.strike("slow_ack_extension", subscription, entry.key_queue.key, now, entry.message.id)
+        return armed.dice.uniform(_LATE_MIN_S, _LATE_MAX_S) if armed else 0.0
 
     def lose_ack(self, subscription: str, entry: Entry, now: float) -> bool:
         """ack_lost."""
-        return bool(self.faults.strike("ack_lost", subscription, entry.lane.key, now, entry.message.id))
+        return bool(self.faults.strike("ack_lost", subscription, entry.key_queue.key, now, entry.message.id))
 
     def silent_until(self, now: float) -> float:
         """stall_all."""

@@ -1,7 +1,7 @@
 """Key queues: the messages of one ordering key on one subscription, in order, how far they were sent, and who receives them.
 
 The promise (documentation, "Order messages") is kept by one rule: what is sent next is the next position, or a position further back,
-never one further on. Positions count the messages of the lane; the cursor is the next one to send.
+never one further on. Positions count the messages of the key queue; the cursor is the next one to send.
 
     sent and acknowledged | sent, not yet acknowledged ... | not sent yet ...
                           ^ floor                          ^ cursor             ^ end
@@ -9,10 +9,10 @@ never one further on. Positions count the messages of the lane; the cursor is th
 A message that has to come again moves the cursor back to it. That rewind takes back everything from there on: holds that subscribers
 have on later messages end, and acknowledgements of later messages are forgotten, because "redeliveries of a message trigger redelivery
 of all subsequent messages for that key, even acknowledged ones". What lies below the floor is settled and given up. A message without
-a key, or on a subscription without ordering, has a lane of its own, so the same rules hold trivially.
+a key, or on a subscription without ordering, has a key queue of its own, so the same rules hold trivially.
 
 Streams with the same `client_id` are one subscriber (proto, StreamingPullRequest.client_id). Messages and subscribers refer to each other:
-an outstanding message knows its stream, a stream the lanes that have something to send on it.
+an outstanding message knows its stream, a stream the key queues that have something to send on it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEAD_ENTRIES_MAX: Final = 64  # settled entries kept before the list is cut, so
 class Entry:
     """One message on one subscription.
 
-    settled   acknowledged, or taken out of the lane for good.
+    settled   acknowledged, or taken out of the key queue for good.
     removed   taken out: dead-lettered, expired or lost. Skipped silently, also by a rewind.
     failures  how often it was refused or its deadline passed.
     ack_id    names the delivery that is outstanding; empty when none is.
@@ -45,7 +45,7 @@ class Entry:
     """
 
     message: Message
-    lane: Lane
+    key_queue: KeyQueue
     position: int
     settled: bool = False
     removed: bool = False
@@ -56,7 +56,7 @@ class Entry:
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class KeyQueue:
     """The messages of one key.
 
     key      the ordering key, empty for a message that has no order to keep.
@@ -66,10 +66,10 @@ class Lane:
     held     how many messages are outstanding; while there are any, only their holder gets more.
     again    positions to send before the cursor's: only a fault puts any here.
     client, stream  who got the last message; `shunned` is who let a deadline pass since.
-    queued   it waits in a queue of lanes that have something to send.
+    queued   it waits in a queue of key queues that have something to send.
     wake_at  nothing is sent before this time: back-off, or a fault.
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
-    halt_at  a fault stops the lane before this position until `halt_until`.
+    halt_at  a fault stops the key queue before this position until `halt_until`.
     acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
 
@@ -206,7 +206,7 @@ class Stream:
 
     messages_max, bytes_max  flow control: as long as it is reached nothing more is sent; 0 means no limit.
     deadline_s               how long each message sent on it may stay unanswered.
-    ready                    lanes with something to send that are bound to this stream.
+    ready                    key queues with something to send that are bound to this stream.
     outbox                   what this round of dispatching sends.
     breaking                 a fault will end it soon, and what would be sent on it meanwhile would be lost: nothing is.
     """
@@ -219,7 +219,7 @@ class Stream:
     open: bool = True
     messages: int = 0
     bytes: int = 0
-    ready: deque[Lane] = field(default_factory=deque)
+    ready: deque[KeyQueue] = field(default_factory=deque)
     outbox: list[Delivery] = field(default_factory=list)
     breaking: bool = False
 
@@ -260,18 +260,18 @@ def roomiest(streams: Iterable[Stream]) -> Stream | None:
     return best
 
 
-def bind(lane: Lane, stream: Stream | None) -> None:
-    """The lane's messages go to this stream from now on; None: to nobody in particular."""
+def bind(key_queue: KeyQueue, stream: Stream | None) -> None:
+    """The key queue's messages go to this stream from now on; None: to nobody in particular."""
     client = stream.client if stream is not None else None
-    lane.stream = stream
-    lane.shunned = None
-    if lane.client is client:
+    key_queue.stream = stream
+    key_queue.shunned = None
+    if key_queue.client is client:
         return
-    if lane.client is not None:
-        lane.client.keys -= 1
+    if key_queue.client is not None:
+        key_queue.client.keys -= 1
     if client is not None:
         client.keys += 1
-    lane.client = client
+    key_queue.client = client
 
 
 class LeaseClock(Generic[Owner]):

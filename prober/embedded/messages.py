@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from prober.embedded import errors
-from prober.embedded.errors import ServiceError
 from prober.embedded.resources import PushConfig
 
 ORDERING_KEY_BYTES_MAX: Final = 1_024
@@ -80,7 +79,7 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
     key = drafts[0].ordering_key
     total = 0
     for draft in drafts:
-        total += check_draft(draft)
+        total += _check_draft(draft)
         if draft.ordering_key != key:
             raise errors.precondition(
                 "In a single publish request, all messages must have no ordering key or they must all have the same ordering key."
@@ -89,7 +88,7 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
         raise errors.too_large("request_size", total, REQUEST_BYTES_MAX)
 
 
-def check_draft(draft: Draft) -> int:
+def _check_draft(draft: Draft) -> int:
     """Check one message; its size in bytes. Raises INVALID_ARGUMENT."""
     if not draft.data and not draft.attributes:
         raise errors.ServiceError(
@@ -167,7 +166,7 @@ class EndStream:
     """End a stream with an error; the state has forgotten it already."""
 
     stream: str
-    error: ServiceError
+    error: errors.ServiceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class AnswerPull:
 
     pull: str
     deliveries: list[Delivery]
-    error: ServiceError | None = None
+    error: errors.ServiceError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +209,6 @@ class DeadLettered:
 
     subscription: str
     message: Message
-    topic: str
-    copy_id: str
 
 
 Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | Lost | DeadLettered

@@ -16,7 +16,7 @@ import grpc.aio
 
 from prober.clock import wall_s
 from prober.embedded.admin import AdminEndpoint
-from prober.embedded.behaviour import FaultyConduct
+from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.faults import Armed, Fault, Faults
 from prober.embedded.messages import Push
 from prober.embedded.pump import Pump
@@ -72,7 +72,7 @@ class EmbeddedServer:
         """Listen; raises OSError if the port is taken."""
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
-        self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyConduct(self.faults))
+        self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
         self._pusher = Pusher(self._pushed)
         self._pump = Pump(self.state, now, self._pusher.handle)
         self._server = grpc.aio.server(options=_OPTIONS)

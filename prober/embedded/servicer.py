@@ -40,7 +40,7 @@ class Servicer:
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
         self._state = pump.state
-        self._admin = pump.state.admin
+        self._registry = pump.state.registry
         self._numbers = count(1)
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
@@ -87,99 +87,99 @@ class Servicer:
         return protobuf.publish_response(self._state.publish(request.topic, protobuf.drafts(request), self._pump.now()))
 
     def _create_topic(self, request: Any) -> Any:
-        return protobuf.topic_to(self._admin.create_topic(protobuf.topic_from(request)))
+        return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
 
     def _get_topic(self, request: Any) -> Any:
-        return protobuf.topic_to(self._admin.topic(request.topic).settings)
+        return protobuf.topic_to(self._registry.topic(request.topic).settings)
 
     def _update_topic(self, request: Any) -> Any:
         wanted = protobuf.topic_from(request.topic)
-        return protobuf.topic_to(self._admin.update_topic(wanted, request.update_mask.paths))
+        return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 
     def _delete_topic(self, request: Any) -> bytes:
-        self._admin.delete_topic(request.topic)
+        self._registry.delete_topic(request.topic)
         return _EMPTY
 
     def _list_topics(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.topics, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        topics = [protobuf.topic_to(self._admin.topics[name].settings) for name in page]
+        names = self._registry.in_project(self._registry.topics, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        topics = [protobuf.topic_to(self._registry.topics[name].settings) for name in page]
         return types.ListTopicsResponse.pb()(topics=topics, next_page_token=token)
 
     def _list_topic_subscriptions(self, request: Any) -> Any:
-        page, token = self._admin.page(self._admin.topic(request.topic).feeds, request.page_size, request.page_token)
+        page, token = self._registry.page(self._registry.topic(request.topic).subscriptions, request.page_size, request.page_token)
         return types.ListTopicSubscriptionsResponse.pb()(subscriptions=page, next_page_token=token)
 
     def _list_topic_snapshots(self, request: Any) -> Any:
-        page, token = self._admin.page(self._admin.topic(request.topic).snapshots, request.page_size, request.page_token)
+        page, token = self._registry.page(self._registry.topic(request.topic).snapshots, request.page_size, request.page_token)
         return types.ListTopicSnapshotsResponse.pb()(snapshots=page, next_page_token=token)
 
     def _detach_subscription(self, request: Any) -> bytes:
-        self._admin.detach_subscription(request.subscription, self._pump.now())
+        self._registry.detach_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
     # --- Subscriber: resources --------------------------------------------------------------------------------------------------
 
     def _create_subscription(self, request: Any) -> Any:
         settings = protobuf.subscription_from(request)
-        return self._shown(self._admin.create_subscription(settings, self._pump.now()))
+        return self._shown(self._registry.create_subscription(settings, self._pump.now()))
 
     def _get_subscription(self, request: Any) -> Any:
-        return self._shown(self._admin.feed(request.subscription).settings)
+        return self._shown(self._registry.subscription(request.subscription).settings)
 
     def _update_subscription(self, request: Any) -> Any:
         wanted = protobuf.subscription_from(request.subscription)
-        return self._shown(self._admin.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
+        return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
 
     def _modify_push_config(self, request: Any) -> bytes:
-        feed = self._admin.feed(request.subscription)
+        queue = self._registry.subscription(request.subscription)
         config = protobuf.push_config_from(request.push_config)
-        wanted = resources.Subscription(feed.name, feed.settings.topic, push_config=config)
-        self._admin.update_subscription(wanted, ["push_config"], self._pump.now())
+        wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
+        self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
         return _EMPTY
 
     def _delete_subscription(self, request: Any) -> bytes:
-        self._admin.delete_subscription(request.subscription, self._pump.now())
+        self._registry.delete_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
     def _list_subscriptions(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.feeds, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        found = [self._shown(self._admin.feeds[name].settings) for name in page]
+        names = self._registry.in_project(self._registry.subscriptions, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [self._shown(self._registry.subscriptions[name].settings) for name in page]
         return types.ListSubscriptionsResponse.pb()(subscriptions=found, next_page_token=token)
 
     def _shown(self, settings: resources.Subscription) -> Any:
-        topic = self._admin.topics.get(settings.topic)
+        topic = self._registry.topics.get(settings.topic)
         return protobuf.subscription_to(settings, topic.settings if topic is not None else None)
 
     # --- Subscriber: snapshots --------------------------------------------------------------------------------------------------
 
     def _create_snapshot(self, request: Any) -> Any:
-        made = self._admin.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
+        made = self._registry.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
         return protobuf.snapshot_to(made)
 
     def _get_snapshot(self, request: Any) -> Any:
-        return protobuf.snapshot_to(self._admin.snapshot(request.snapshot).description)
+        return protobuf.snapshot_to(self._registry.snapshot(request.snapshot).description)
 
     def _update_snapshot(self, request: Any) -> Any:
         wanted = protobuf.snapshot_from(request.snapshot)
-        return protobuf.snapshot_to(self._admin.update_snapshot(wanted, request.update_mask.paths))
+        return protobuf.snapshot_to(self._registry.update_snapshot(wanted, request.update_mask.paths))
 
     def _delete_snapshot(self, request: Any) -> bytes:
-        self._admin.delete_snapshot(request.snapshot)
+        self._registry.delete_snapshot(request.snapshot)
         return _EMPTY
 
     def _list_snapshots(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.snapshots, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        found = [protobuf.snapshot_to(self._admin.snapshots[name].description) for name in page]
+        names = self._registry.in_project(self._registry.snapshots, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [protobuf.snapshot_to(self._registry.snapshots[name].description) for name in page]
         return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
 
     def _seek(self, request: Any) -> bytes:
         if request.WhichOneof("target") == "snapshot":
-            self._admin.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
+            self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
         else:
-            self._admin.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
+            self._registry.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
         return _EMPTY
 
     # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
@@ -270,11 +270,11 @@ class Servicer:
 
     async def _write(self, context: Context, first: Any, outlet: Outlet) -> None:
         """Write what comes until the stream ends; a client that knows of keep-alives gets one when nothing else came."""
-        feed = self._admin.feed(first.subscription)
+        queue = self._registry.subscription(first.subscription)
         idle_s = _KEEPALIVE_S if first.protocol_version > 0 else None
         async for effect in outlet.take(idle_s):
             properties = protobuf.properties(
-                exactly_once=feed.settings.enable_exactly_once_delivery, ordering=feed.settings.enable_message_ordering
+                exactly_once=queue.settings.enable_exactly_once_delivery, ordering=queue.settings.enable_message_ordering
             )
             if effect is None:
                 body = _EMPTY
