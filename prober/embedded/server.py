@@ -18,9 +18,7 @@ from prober.clock import wall_s
 from prober.embedded.admin import AdminEndpoint
 from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.faults import Armed, Fault, Faults
-from prober.embedded.messages import Push
 from prober.embedded.pump import Pump
-from prober.embedded.pusher import Pusher
 from prober.embedded.servicer import Servicer
 from prober.embedded.state import State
 
@@ -73,8 +71,7 @@ class EmbeddedServer:
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
         self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
-        self._pusher = Pusher(self._pushed)
-        self._pump = Pump(self.state, now, self._pusher.handle)
+        self._pump = Pump(self.state, now)
         self._server = grpc.aio.server(options=_OPTIONS)
         self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump).handlers()))
         try:
@@ -95,7 +92,7 @@ class EmbeddedServer:
         """Refuse new calls, end the streams, forget everything."""
         self._pump.stop()
         await self._server.stop(_STOP_GRACE_S)
-        await self._pusher.close()
+        await self._pump.close()
         await self._admin.stop()
 
     def arm(self, fault: Fault) -> Armed:
@@ -110,10 +107,6 @@ class EmbeddedServer:
         self.state.reconsider(self._pump.now())
         self._pump.ask()
         return found
-
-    def _pushed(self, push: Push, accepted: bool) -> None:
-        self.state.push_answered(push.subscription, push.push, self._pump.now(), accepted=accepted)
-        self._pump.ask()
 
 
 def _steady_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:

@@ -15,7 +15,7 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
-    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pusher"),
+    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pump"),
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
