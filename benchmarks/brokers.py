@@ -28,7 +28,7 @@ from prober.embedded.server import EmbeddedServer
 async def serve():
     async with EmbeddedServer() as server:
         print(server.address, flush=True)
-        await server.wait()
+        await asyncio.Event().wait()
 
 asyncio.run(serve())
 """

@@ -21,8 +21,8 @@ from prober.cli.verify_history import Question, is_history, verify_history
 from prober.cli.version import own_version
 from prober.config.loading import load, show
 from prober.config.values import duration_s
-from prober.embedded.command import describe_faults, read_faults, serve
-from prober.embedded.faults import FaultError
+from prober.embedded.faults import FaultError, describe_faults, parse_fault
+from prober.embedded.server import serve
 from prober.errors import ConfigError
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
@@ -100,7 +100,7 @@ def embedded(
 ) -> None:
     """Run only the embedded Pub/Sub server, right or wrong on purpose."""
     try:
-        asyncio.run(serve(port, read_faults(fault or ()), admin_port))
+        asyncio.run(serve(port, [parse_fault(text) for text in fault or ()], admin_port))
     except FaultError as error:
         raise ConfigError(str(error)) from error
     except OSError as error:

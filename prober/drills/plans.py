@@ -16,8 +16,7 @@ from typing import Final
 
 from prober.config.drills import CONTROL
 from prober.config.models import ProbeName
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault
+from prober.embedded.faults import CATALOGUE, Fault
 
 
 class Sort(StrEnum):

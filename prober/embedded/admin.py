@@ -20,8 +20,7 @@ from typing import Any, Final, Protocol
 
 from aiohttp import web
 
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Armed, Fault, FaultError, Faults, parse_fault
+from prober.embedded.faults import CATALOGUE, Armed, Fault, FaultError, Faults, parse_fault
 
 _ITEMS_DEFAULT: Final = 100
 

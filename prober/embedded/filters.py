@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from prober.embedded import errors
-from prober.embedded.limits import FILTER_BYTES_MAX
 
 Attributes: TypeAlias = Mapping[str, str]
 Predicate: TypeAlias = Callable[[Attributes], bool]
 
+FILTER_BYTES_MAX: Final = 256
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<string>"(?:[^"\\]|\\.)*") | (?P<word>[A-Za-z_][A-Za-z0-9_-]*) | (?P<mark>!=|[=:.,()-]) )""", re.VERBOSE
 )

@@ -1,9 +1,26 @@
-"""What is published, what is stored, and what is handed to a subscriber."""
+"""Messages on their way through the service, and the effects: what the state wants done with them.
+
+A publisher sends drafts, within the documented limits ("Pub/Sub quotas and limits"); the service stores them as messages; a subscriber
+gets deliveries. Effects are values that the network side, or a simulator, carries out in the order given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from prober.embedded import errors
+from prober.embedded.resources import PushConfig
+
+ORDERING_KEY_BYTES_MAX: Final = 1_024
+MESSAGE_BYTES_MAX: Final = 10_000_000
+REQUEST_BYTES_MAX: Final = 10_000_000
+REQUEST_MESSAGES_MAX: Final = 1_000
+ATTRIBUTES_MAX: Final = 100
+ATTRIBUTE_KEY_BYTES_MAX: Final = 256
+ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +68,147 @@ class Delivery:
     message: Message
     ack_id: str
     delivery_attempt: int
+
+
+def check_drafts(drafts: Sequence[Draft]) -> None:
+    """What one publish request may hold; raises INVALID_ARGUMENT or, for mixed keys, FAILED_PRECONDITION."""
+    if not drafts:
+        raise errors.too_small("message_count", 0, 1)
+    if len(drafts) > REQUEST_MESSAGES_MAX:
+        raise errors.too_large("message_count", len(drafts), REQUEST_MESSAGES_MAX)
+    key = drafts[0].ordering_key
+    total = 0
+    for draft in drafts:
+        total += _check_draft(draft)
+        if draft.ordering_key != key:
+            raise errors.precondition(
+                "In a single publish request, all messages must have no ordering key or they must all have the same ordering key."
+            )
+    if total > REQUEST_BYTES_MAX:
+        raise errors.too_large("request_size", total, REQUEST_BYTES_MAX)
+
+
+def _check_draft(draft: Draft) -> int:
+    """Check one message; its size in bytes. Raises INVALID_ARGUMENT."""
+    if not draft.data and not draft.attributes:
+        raise errors.ServiceError(
+            errors.Code.INVALID_ARGUMENT,
+            "One or more messages in the publish request is empty. "
+            "Each message must contain either non-empty data, or at least one attribute.",
+        )
+    size = draft.size
+    if size > MESSAGE_BYTES_MAX:
+        raise errors.too_large("message_size", size, MESSAGE_BYTES_MAX)
+    # A string of n characters has at most 4 n bytes: short ones need not be encoded to be measured.
+    if len(draft.ordering_key) > ORDERING_KEY_BYTES_MAX // 4:
+        _check_bytes("ordering_key_size", draft.ordering_key, ORDERING_KEY_BYTES_MAX)
+    if draft.attributes:
+        _check_attributes(draft.attributes)
+    return size
+
+
+def _check_attributes(attributes: Mapping[str, str]) -> None:
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise errors.too_large("num_attributes", len(attributes), ATTRIBUTES_MAX)
+    for key, value in attributes.items():
+        if not key or key[:4].lower() == "goog":
+            raise errors.ServiceError(
+                errors.Code.INVALID_ARGUMENT,
+                f"The request contains an attribute key that is not valid (key={key}). "
+                "Attribute keys must be non-empty and must not begin with 'goog' (case-insensitive).",
+            )
+        if len(key) > ATTRIBUTE_KEY_BYTES_MAX // 4:
+            _check_bytes("attribute_key_size", key, ATTRIBUTE_KEY_BYTES_MAX)
+        if len(value) > ATTRIBUTE_VALUE_BYTES_MAX // 4:
+            _check_bytes("attribute_value_size", value, ATTRIBUTE_VALUE_BYTES_MAX)
+
+
+def _check_bytes(what: str, text: str, limit: int) -> None:
+    size = len(text.encode())
+    if size > limit:
+        raise errors.too_large(what, size, limit)
+
+
+def rfc3339(seconds: float) -> str:
+    """`2024-01-31T12:00:00.5Z`: as in the service's JSON, without superfluous zeros."""
+    whole = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    milliseconds = int(seconds * 1000) % 1000
+    return f"{whole}.{milliseconds:03}Z" if milliseconds else f"{whole}Z"
+
+
+# --- effects ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send messages on a stream, in this order, after everything sent on it before."""
+
+    stream: str
+    deliveries: list[Delivery]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Tell a stream what became of its acknowledgements and deadlines (exactly-once delivery only).
+
+    `failed` and `modify_failed` map acknowledgement ids to reasons (`errors.INVALID_ACK_ID` and others).
+    """
+
+    stream: str
+    acked: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    modified: tuple[str, ...] = ()
+    modify_failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EndStream:
+    """End a stream with an error; the state has forgotten it already."""
+
+    stream: str
+    error: errors.ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPull:
+    """Answer a waiting pull, with nothing if its time is up or with an error."""
+
+    pull: str
+    deliveries: list[Delivery]
+    error: errors.ServiceError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """POST a message to an endpoint and report the outcome with `State.push_answered` under the same id."""
+
+    push: str
+    subscription: str
+    config: PushConfig
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPush:
+    """Give a push up: its deadline has passed or its subscription is gone. An answer to it will be ignored."""
+
+    push: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Messages were sent on a stream or in the answer to a pull and never arrive. Nothing is to be done."""
+
+    holder: str
+    messages: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettered:
+    """A message went to the dead-letter topic and will not be delivered on the subscription again. Nothing is to be done."""
+
+    subscription: str
+    message: Message
+
+
+Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | Lost | DeadLettered

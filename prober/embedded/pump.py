@@ -1,26 +1,47 @@
-"""The state machine's heart-beat in an asyncio loop: when something was asked, or the time has come, it advances the state and carries
-out the effects.
+"""Carries out the effects in an asyncio loop: when something was asked, or the time has come, it advances the state, and then sends on
+streams, answers pulls and pushes.
 
 Everything happens in one loop, so the state needs no lock. A request only asks for a beat, and all that arrive within a millisecond
 share it: a response costs as much as the handling of fifty messages, so few big ones are worth the wait.
+
+A push is one POST to the subscription's endpoint (documentation, "Push subscriptions"). The body is `{"message": {...}, "subscription":
+"..."}` with the data in base64, or the bare data when the subscription is unwrapped. Status 102, 200, 201, 202 or 204 is an
+acknowledgement, everything else, no connection included, a refusal. How long to wait, how many requests at a time and when to try again
+is decided by the state.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from typing import Any, Final
 
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Lost, Push, Send
+import aiohttp
+
 from prober.embedded.errors import Code, ServiceError
-from prober.embedded.messages import Delivery
+from prober.embedded.messages import (
+    AnswerPull,
+    CancelPush,
+    Confirm,
+    DeadLettered,
+    Delivery,
+    Effect,
+    EndStream,
+    Lost,
+    Push,
+    Send,
+    rfc3339,
+)
 from prober.embedded.state import State
 
 _OUTLET_MAX: Final = 10_000  # responses waiting for a client that does not read
 _GATHER_S: Final = 0.001
 _SLEEP_MAX_S: Final = 60.0  # a beat at least this often, for what the state does by the way
+_ACCEPTED: Final = frozenset({102, 200, 201, 202, 204})
+_CONNECTIONS_MAX: Final = 100
 
 
 class Outlet:
@@ -63,10 +84,10 @@ class Outlet:
 class Pump:
     """Drives one state. `now` gives seconds since the epoch and never goes back."""
 
-    def __init__(self, state: State, now: Callable[[], float], push: Callable[[Push | CancelPush], None]) -> None:
+    def __init__(self, state: State, now: Callable[[], float]) -> None:
         self.state = state
         self.now = now
-        self._push = push
+        self._pusher = Pusher(self._pushed)
         self._outlets: dict[str, Outlet] = {}
         self._pulls: dict[str, asyncio.Future[list[Delivery]]] = {}
         self._loop = asyncio.get_running_loop()
@@ -108,6 +129,10 @@ class Pump:
         for answer in list(self._pulls.values()):
             answer.cancel()
 
+    async def close(self) -> None:
+        """Give up what is being pushed; to be called after `stop`."""
+        await self._pusher.close()
+
     def _beat(self) -> None:
         self._asked = False
         if self._stopped:
@@ -128,7 +153,7 @@ class Pump:
                 if stream in self._outlets:
                     self._outlets[stream].end(error)
             case Push() | CancelPush():
-                self._push(effect)
+                self._pusher.handle(effect)
             case Lost() | DeadLettered():
                 pass
 
@@ -141,6 +166,10 @@ class Pump:
         else:
             answer.set_exception(error)
 
+    def _pushed(self, push: Push, accepted: bool) -> None:
+        self.state.push_answered(push.subscription, push.push, self.now(), accepted=accepted)
+        self.ask()
+
     def _sleep(self, now: float) -> None:
         at = min(self.state.next_wakeup(now), now + _SLEEP_MAX_S)
         if self._timer is not None:
@@ -149,3 +178,82 @@ class Pump:
             self._timer.cancel()
         self._timer_at = at
         self._timer = self._loop.call_later(max(at - now, 0.0), self.ask)
+
+
+class Pusher:
+    """Carries out pushes and reports each outcome, once, unless the push was cancelled."""
+
+    def __init__(self, report: Callable[[Push, bool], None]) -> None:
+        self._report = report
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    def handle(self, effect: Push | CancelPush) -> None:
+        """Start a push, or give one up."""
+        if isinstance(effect, Push):
+            task = asyncio.create_task(self._push(effect))
+            self._tasks[effect.push] = task
+            task.add_done_callback(lambda _: self._tasks.pop(effect.push, None))
+        elif effect.push in self._tasks:
+            self._tasks[effect.push].cancel()
+
+    async def close(self) -> None:
+        """Give everything up."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _push(self, push: Push) -> None:
+        accepted = False
+        try:
+            body = _bare(push) if push.config.unwrapped else _wrapped(push)
+            async with self._opened().post(push.config.push_endpoint, allow_redirects=False, **body) as response:
+                accepted = response.status in _ACCEPTED
+        except (aiohttp.ClientError, OSError):
+            pass  # could not be delivered: a refusal
+        self._report(push, accepted)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX)
+            timeout = aiohttp.ClientTimeout(total=None)  # the state cancels what takes too long
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        return self._session
+
+
+def _wrapped(push: Push) -> dict[str, Any]:
+    """The JSON body, with the old names of two fields beside the new ones, as the service sends it."""
+    message = push.delivery.message
+    published = rfc3339(message.publish_time)
+    inner: dict[str, Any] = {
+        "data": base64.b64encode(message.data).decode(),
+        "messageId": message.id,
+        "message_id": message.id,
+        "publishTime": published,
+        "publish_time": published,
+    }
+    if message.attributes:
+        inner["attributes"] = dict(message.attributes)
+    if message.ordering_key:
+        inner["orderingKey"] = message.ordering_key
+    document: dict[str, Any] = {"message": inner, "subscription": push.subscription}
+    if push.delivery.delivery_attempt:
+        document["deliveryAttempt"] = push.delivery.delivery_attempt
+    return {"json": document}
+
+
+def _bare(push: Push) -> dict[str, Any]:
+    """The data alone, with what is known about it as headers if that is wanted."""
+    message = push.delivery.message
+    headers = {"Content-Type": "application/octet-stream"}
+    if push.config.write_metadata:
+        headers["x-goog-pubsub-subscription-name"] = push.subscription
+        headers["x-goog-pubsub-message-id"] = message.id
+        headers["x-goog-pubsub-publish-time"] = rfc3339(message.publish_time)
+        if message.ordering_key:
+            headers["x-goog-pubsub-ordering-key"] = message.ordering_key
+        headers.update(message.attributes)
+    return {"data": message.data, "headers": headers}

@@ -1,13 +1,18 @@
-"""The settings of topics, subscriptions and snapshots: frozen values, replaced as a whole by an update.
+"""The settings of topics, subscriptions and snapshots, and the documented limits on them.
 
-Field names and defaults are those of `google.pubsub.v1.Topic`, `Subscription` and `Snapshot`; durations are seconds.
+Settings are frozen values, replaced as a whole by an update. Field names and defaults are those of `google.pubsub.v1.Topic`,
+`Subscription` and `Snapshot`; durations are seconds. The limits are those of the documentation ("Pub/Sub quotas and limits", "Resource
+names") and of the proto comments of each field.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+
+from prober.embedded import errors
 
 DELETED_TOPIC: Final = "_deleted-topic_"
 
@@ -95,3 +100,115 @@ class Snapshot:
     topic: str
     expire_time: float
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+LABELS_MAX: Final = 64
+ACK_DEADLINE_MIN_S: Final = 10
+ACK_DEADLINE_MAX_S: Final = 600
+RETENTION_MIN_S: Final = 600.0
+RETENTION_MAX_S: Final = 31 * DAY_S
+EXPIRATION_MIN_S: Final = DAY_S
+BACKOFF_MAX_S: Final = 600.0
+DELIVERY_ATTEMPTS_MIN: Final = 5
+DELIVERY_ATTEMPTS_MAX: Final = 100
+PULL_MESSAGES_MAX: Final = 1_000
+
+# "It must start with a letter, and contain only letters, numbers, dashes, underscores, periods, tildes, plus or percent signs. It must
+# be between 3 and 255 characters in length, and it must not start with goog" (proto, Topic.name).
+_IDENTIFIER: Final = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-_.~+%]{2,254}")
+_PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9\-.:]*")
+_LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
+
+
+def check_name(name: str, collection: str) -> None:
+    """A resource name is `projects/P/<collection>/ID`; raises INVALID_ARGUMENT."""
+    parts = name.split("/")
+    if len(parts) != 4 or parts[0] != "projects" or parts[2] != collection:
+        raise errors.invalid_name(name)
+    if not _PROJECT.fullmatch(parts[1]) or not _IDENTIFIER.fullmatch(parts[3]):
+        raise errors.invalid_name(name)
+
+
+def check_project(name: str) -> None:
+    """A project's name is `projects/P`; raises INVALID_ARGUMENT."""
+    head, _, project = name.partition("/")
+    if head != "projects" or not _PROJECT.fullmatch(project):
+        raise errors.invalid_name(name)
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """At most 64 labels in lower case (documentation, "Create and manage labels")."""
+    if len(labels) > LABELS_MAX:
+        raise errors.too_large("labels", len(labels), LABELS_MAX)
+    for key, value in labels.items():
+        if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+            raise errors.invalid("labels")
+
+
+def check_range(what: str, value: float, low: float, high: float) -> None:
+    """A number is within its bounds; raises INVALID_ARGUMENT."""
+    if value < low:
+        raise errors.too_small(what, int(value), int(low))
+    if value > high:
+        raise errors.too_large(what, int(value), int(high))
+
+
+def check_ack_deadline(seconds: int, low: int = 0) -> None:
+    """A deadline is within its bounds, by default those of one message's; raises INVALID_ARGUMENT."""
+    if not low <= seconds <= ACK_DEADLINE_MAX_S:
+        raise errors.ServiceError(
+            errors.Code.INVALID_ARGUMENT,
+            f"Invalid ack deadline given (ack_deadline={seconds}). "
+            f"The ack deadline must be between {low} and {ACK_DEADLINE_MAX_S} seconds.",
+        )
+
+
+def check_topic(topic: Topic) -> None:
+    """The settings of a topic are acceptable; raises INVALID_ARGUMENT."""
+    check_name(topic.name, "topics")
+    check_labels(topic.labels)
+    if topic.message_retention_s is not None:
+        check_range("message_retention_duration", topic.message_retention_s, RETENTION_MIN_S, RETENTION_MAX_S)
+
+
+def check_subscription(subscription: Subscription) -> None:
+    """The settings of a subscription are acceptable, apart from its filter and from what they refer to; raises INVALID_ARGUMENT."""
+    check_name(subscription.name, "subscriptions")
+    check_labels(subscription.labels)
+    check_ack_deadline(subscription.ack_deadline_s, ACK_DEADLINE_MIN_S)
+    check_range("message_retention_duration", subscription.message_retention_s, RETENTION_MIN_S, RETENTION_MAX_S)
+    if subscription.expiration_s is not None and subscription.expiration_s < EXPIRATION_MIN_S:
+        raise errors.too_small("expiration_policy.ttl", int(subscription.expiration_s), int(EXPIRATION_MIN_S))
+    if subscription.dead_letter_policy is not None:
+        _check_dead_letter(subscription.dead_letter_policy)
+    if subscription.retry_policy is not None:
+        _check_retry(subscription.retry_policy)
+    if subscription.push_config.push_endpoint:
+        _check_push(subscription)
+
+
+def _check_dead_letter(policy: DeadLetterPolicy) -> None:
+    check_name(policy.dead_letter_topic, "topics")
+    check_range(
+        "dead_letter_policy.max_delivery_attempts", policy.max_delivery_attempts, DELIVERY_ATTEMPTS_MIN, DELIVERY_ATTEMPTS_MAX
+    )
+
+
+def _check_retry(policy: RetryPolicy) -> None:
+    check_range("retry_policy.minimum_backoff", policy.minimum_backoff_s, 0, BACKOFF_MAX_S)
+    check_range("retry_policy.maximum_backoff", policy.maximum_backoff_s, 0, BACKOFF_MAX_S)
+    if policy.minimum_backoff_s > policy.maximum_backoff_s:
+        raise errors.invalid("retry_policy.minimum_backoff")
+
+
+def _check_push(subscription: Subscription) -> None:
+    # The real service asks for https; this one is for loopback, where a certificate proves nothing.
+    if not re.match(r"https?://[^/]", subscription.push_config.push_endpoint):
+        raise errors.ServiceError(
+            errors.Code.INVALID_ARGUMENT,
+            f"Invalid push endpoint given (endpoint={subscription.push_config.push_endpoint}). "
+            "Refer to https://cloud.google.com/pubsub/docs/subscriber#create for more information.",
+        )
+    if subscription.enable_exactly_once_delivery:
+        raise errors.invalid("enable_exactly_once_delivery")

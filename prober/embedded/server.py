@@ -7,6 +7,7 @@ async with EmbeddedServer(port=0) as server:
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Self
@@ -15,17 +16,16 @@ import grpc.aio
 
 from prober.clock import wall_s
 from prober.embedded.admin import AdminEndpoint
-from prober.embedded.effects import Push
+from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.faults import Armed, Fault, Faults
-from prober.embedded.faulty import FaultyConduct
 from prober.embedded.pump import Pump
-from prober.embedded.pusher import Pusher
 from prober.embedded.servicer import Servicer
 from prober.embedded.state import State
 
-LOOPBACK: Final = "127.0.0.1"
+_HOST: Final = "127.0.0.1"
 _STOP_GRACE_S: Final = 0.2
 _SERIALS_PER_SECOND: Final = 1_000_000  # more than this server can give out, so that ids never repeat after a restart
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 16 << 20),  # above the service's own limit, so that it is the service that refuses
     ("grpc.max_send_message_length", -1),
@@ -51,13 +51,12 @@ class EmbeddedServer:
         faults: Iterable[Fault] = (),
         admin_port: int | None = None,
         *,
-        host: str = LOOPBACK,
         now: Callable[[], float] | None = None,
     ) -> None:
-        self.address = f"{host}:{port}"
+        self.address = f"{_HOST}:{port}"
         self.admin_address = ""
         self._wanted = tuple(faults)
-        self._host, self._port, self._admin_port = host, port, admin_port
+        self._port, self._admin_port = port, admin_port
         self._now = now
 
     async def __aenter__(self) -> Self:
@@ -71,21 +70,20 @@ class EmbeddedServer:
         """Listen; raises OSError if the port is taken."""
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
-        self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyConduct(self.faults))
-        self._pusher = Pusher(self._pushed)
-        self._pump = Pump(self.state, now, self._pusher.handle)
+        self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
+        self._pump = Pump(self.state, now)
         self._server = grpc.aio.server(options=_OPTIONS)
         self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump).handlers()))
         try:
-            port = self._server.add_insecure_port(f"{self._host}:{self._port}")
+            port = self._server.add_insecure_port(f"{_HOST}:{self._port}")
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {self._host}:{self._port}: {error}") from error
+            raise OSError(f"cannot listen on {_HOST}:{self._port}: {error}") from error
         await self._server.start()
-        self.address = f"{self._host}:{port}"
+        self.address = f"{_HOST}:{port}"
         self._admin = AdminEndpoint(self)
         if self._admin_port is not None:
             try:
-                self.admin_address = await self._admin.start(self._host, self._admin_port)
+                self.admin_address = await self._admin.start(_HOST, self._admin_port)
             except OSError:
                 await self.stop()
                 raise
@@ -94,12 +92,8 @@ class EmbeddedServer:
         """Refuse new calls, end the streams, forget everything."""
         self._pump.stop()
         await self._server.stop(_STOP_GRACE_S)
-        await self._pusher.close()
+        await self._pump.close()
         await self._admin.stop()
-
-    async def wait(self) -> None:
-        """Until the server is stopped."""
-        await self._server.wait_for_termination()
 
     def arm(self, fault: Fault) -> Armed:
         """Let a fault loose now."""
@@ -114,12 +108,28 @@ class EmbeddedServer:
         self._pump.ask()
         return found
 
-    def _pushed(self, push: Push, accepted: bool) -> None:
-        self.state.push_answered(push.subscription, push.push, self._pump.now(), accepted=accepted)
-        self._pump.ask()
-
 
 def _steady_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """Seconds since the epoch that pass evenly."""
     offset = wall_s() - loop.time()
     return lambda: offset + loop.time()
+
+
+async def serve(port: int, faults: Iterable[Fault] = (), admin_port: int | None = None, say: Callable[[str], None] = print) -> None:
+    """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is taken.
+
+    `say` gets one line for each address, once the server answers.
+    """
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with EmbeddedServer(port, faults, admin_port) as server:
+            say(f"Pub/Sub on {server.address}: export PUBSUB_EMULATOR_HOST={server.address}")
+            if server.admin_address:
+                say(f"drills on http://{server.admin_address}/faults")
+            await stop.wait()
+    finally:
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)

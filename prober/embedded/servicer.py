@@ -17,8 +17,8 @@ from google.protobuf import any_pb2
 from google.pubsub_v1 import types
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from prober.embedded import encoding, errors, resources, translation
-from prober.embedded.effects import Send
+from prober.embedded import errors, protobuf, resources
+from prober.embedded.messages import Send
 from prober.embedded.pump import Outlet, Pump
 from prober.embedded.state import PULL_WAIT_S, StreamAnswers, StreamRequest
 
@@ -40,7 +40,7 @@ class Servicer:
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
         self._state = pump.state
-        self._admin = pump.state.admin
+        self._registry = pump.state.registry
         self._numbers = count(1)
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
@@ -50,7 +50,7 @@ class Servicer:
         subscriber["Pull"] = _handler(self._pull, types.PullRequest.pb())
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
             self._streaming_pull,
-            request_deserializer=encoding.StreamingPullRequest.FromString,
+            request_deserializer=protobuf.StreamingPullRequest.FromString,
         )
         health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Check": grpc.unary_unary_rpc_method_handler(_healthy)}
         return (
@@ -84,101 +84,102 @@ class Servicer:
     # --- Publisher --------------------------------------------------------------------------------------------------------------
 
     def _publish(self, request: Any) -> bytes:
-        return encoding.publish_response(self._state.publish(request.topic, encoding.drafts(request), self._pump.now()))
+        return protobuf.publish_response(self._state.publish(request.topic, protobuf.drafts(request), self._pump.now()))
 
     def _create_topic(self, request: Any) -> Any:
-        return translation.topic_to(self._admin.create_topic(translation.topic_from(request)))
+        return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
 
     def _get_topic(self, request: Any) -> Any:
-        return translation.topic_to(self._admin.topic(request.topic).settings)
+        return protobuf.topic_to(self._registry.topic(request.topic).settings)
 
     def _update_topic(self, request: Any) -> Any:
-        wanted = translation.topic_from(request.topic)
-        return translation.topic_to(self._admin.update_topic(wanted, request.update_mask.paths))
+        wanted = protobuf.topic_from(request.topic)
+        return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 
     def _delete_topic(self, request: Any) -> bytes:
-        self._admin.delete_topic(request.topic)
+        self._registry.delete_topic(request.topic)
         return _EMPTY
 
     def _list_topics(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.topics, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        topics = [translation.topic_to(self._admin.topics[name].settings) for name in page]
+        names = self._registry.in_project(self._registry.topics, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        topics = [protobuf.topic_to(self._registry.topics[name].settings) for name in page]
         return types.ListTopicsResponse.pb()(topics=topics, next_page_token=token)
 
     def _list_topic_subscriptions(self, request: Any) -> Any:
-        page, token = self._admin.page(self._admin.topic(request.topic).feeds, request.page_size, request.page_token)
+        page, token = self._registry.page(self._registry.topic(request.topic).subscriptions, request.page_size, request.page_token)
         return types.ListTopicSubscriptionsResponse.pb()(subscriptions=page, next_page_token=token)
 
     def _list_topic_snapshots(self, request: Any) -> Any:
-        page, token = self._admin.page(self._admin.topic(request.topic).snapshots, request.page_size, request.page_token)
+        page, token = self._registry.page(self._registry.topic(request.topic).snapshots, request.page_size, request.page_token)
         return types.ListTopicSnapshotsResponse.pb()(snapshots=page, next_page_token=token)
 
     def _detach_subscription(self, request: Any) -> bytes:
-        self._admin.detach_subscription(request.subscription, self._pump.now())
+        self._registry.detach_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
     # --- Subscriber: resources --------------------------------------------------------------------------------------------------
 
     def _create_subscription(self, request: Any) -> Any:
-        settings = translation.subscription_from(request)
-        return self._shown(self._admin.create_subscription(settings, self._pump.now()))
+        settings = protobuf.subscription_from(request)
+        return self._shown(self._registry.create_subscription(settings, self._pump.now()))
 
     def _get_subscription(self, request: Any) -> Any:
-        return self._shown(self._admin.feed(request.subscription).settings)
+        return self._shown(self._registry.subscription(request.subscription).settings)
 
     def _update_subscription(self, request: Any) -> Any:
-        wanted = translation.subscription_from(request.subscription)
-        return self._shown(self._admin.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
+        wanted = protobuf.subscription_from(request.subscription)
+        return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
 
     def _modify_push_config(self, request: Any) -> bytes:
-        feed = self._admin.feed(request.subscription)
-        config = translation.push_config_from(request.push_config)
-        wanted = resources.Subscription(feed.name, feed.settings.topic, push_config=config)
-        self._admin.update_subscription(wanted, ["push_config"], self._pump.now())
+        queue = self._registry.subscription(request.subscription)
+        config = protobuf.push_config_from(request.push_config)
+        wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
+        self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
         return _EMPTY
 
     def _delete_subscription(self, request: Any) -> bytes:
-        self._admin.delete_subscription(request.subscription, self._pump.now())
+        self._registry.delete_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
     def _list_subscriptions(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.feeds, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        found = [self._shown(self._admin.feeds[name].settings) for name in page]
+        names = self._registry.in_project(self._registry.subscriptions, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [self._shown(self._registry.subscriptions[name].settings) for name in page]
         return types.ListSubscriptionsResponse.pb()(subscriptions=found, next_page_token=token)
 
     def _shown(self, settings: resources.Subscription) -> Any:
-        return translation.subscription_to(settings, self._admin.topics.get(settings.topic))
+        topic = self._registry.topics.get(settings.topic)
+        return protobuf.subscription_to(settings, topic.settings if topic is not None else None)
 
     # --- Subscriber: snapshots --------------------------------------------------------------------------------------------------
 
     def _create_snapshot(self, request: Any) -> Any:
-        made = self._admin.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
-        return translation.snapshot_to(made)
+        made = self._registry.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
+        return protobuf.snapshot_to(made)
 
     def _get_snapshot(self, request: Any) -> Any:
-        return translation.snapshot_to(self._admin.snapshot(request.snapshot).description)
+        return protobuf.snapshot_to(self._registry.snapshot(request.snapshot).description)
 
     def _update_snapshot(self, request: Any) -> Any:
-        wanted = translation.snapshot_from(request.snapshot)
-        return translation.snapshot_to(self._admin.update_snapshot(wanted, request.update_mask.paths))
+        wanted = protobuf.snapshot_from(request.snapshot)
+        return protobuf.snapshot_to(self._registry.update_snapshot(wanted, request.update_mask.paths))
 
     def _delete_snapshot(self, request: Any) -> bytes:
-        self._admin.delete_snapshot(request.snapshot)
+        self._registry.delete_snapshot(request.snapshot)
         return _EMPTY
 
     def _list_snapshots(self, request: Any) -> Any:
-        names = self._admin.in_project(self._admin.snapshots, request.project)
-        page, token = self._admin.page(names, request.page_size, request.page_token)
-        found = [translation.snapshot_to(self._admin.snapshots[name].description) for name in page]
+        names = self._registry.in_project(self._registry.snapshots, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [protobuf.snapshot_to(self._registry.snapshots[name].description) for name in page]
         return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
 
     def _seek(self, request: Any) -> bytes:
         if request.WhichOneof("target") == "snapshot":
-            self._admin.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
+            self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
         else:
-            self._admin.seek_to_time(request.subscription, translation.timestamp(request.time), self._pump.now())
+            self._registry.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
         return _EMPTY
 
     # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class Servicer:
         try:
             self._state.pull(pull, request.subscription, request.max_messages, self._pump.now(), wait_s=wait_s)
             self._pump.ask()
-            return encoding.received(await answer)
+            return protobuf.received(await answer)
         except errors.ServiceError as error:
             await _abort(context, error)
         finally:
@@ -269,16 +270,16 @@ class Servicer:
 
     async def _write(self, context: Context, first: Any, outlet: Outlet) -> None:
         """Write what comes until the stream ends; a client that knows of keep-alives gets one when nothing else came."""
-        feed = self._admin.feed(first.subscription)
+        queue = self._registry.subscription(first.subscription)
         idle_s = _KEEPALIVE_S if first.protocol_version > 0 else None
         async for effect in outlet.take(idle_s):
-            properties = encoding.properties(
-                exactly_once=feed.settings.enable_exactly_once_delivery, ordering=feed.settings.enable_message_ordering
+            properties = protobuf.properties(
+                exactly_once=queue.settings.enable_exactly_once_delivery, ordering=queue.settings.enable_message_ordering
             )
             if effect is None:
                 body = _EMPTY
             else:
-                body = encoding.received(effect.deliveries) if isinstance(effect, Send) else encoding.confirmation(effect)
+                body = protobuf.received(effect.deliveries) if isinstance(effect, Send) else protobuf.confirmation(effect)
             await context.write(body + properties)
 
 

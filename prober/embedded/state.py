@@ -4,13 +4,13 @@ There is no clock, no socket, no thread and no chance in here. Every request tak
 and never earlier than before; it returns its result or raises `ServiceError`. What has to be done elsewhere piles up as effects:
 
     state = State(first_serial=...)            # one per server
-    state.admin.create_topic(...)              # resources: see `administration`
+    state.registry.create_topic(...)           # resources: see `registry`
     ids = state.publish(topic, drafts, now)    # requests ...
     for effect in state.advance(now): ...      # ... then this: deadlines pass, messages are handed out
     state.next_wakeup()                        # and call `advance` again by then at the latest
 
-The promises that are kept, and the documentation they are from, stand where they are kept: order and consistent redelivery in `lanes`,
-who may get what in `feed`, the choice of a subscriber in `subscribers`, acknowledgements in `answers`.
+The promises that are kept, and the documentation they are from, stand where they are kept: order and consistent redelivery in
+`key_queues`, who may get what in `subscription_queue`, the choice of a subscriber and acknowledgements in `delivery`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from prober.embedded import answers, dispatch, errors, limits
-from prober.embedded.administration import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Administration
-from prober.embedded.conduct import Conduct
-from prober.embedded.deadletter import dead_letter
-from prober.embedded.effects import Confirm, DeadLettered, Effect
-from prober.embedded.engine import Engine, Timed
-from prober.embedded.feed import Feed
-from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Draft, Message
-from prober.embedded.subscribers import Client, LateAnswer, PullCall, Stream
+from prober.embedded import delivery, errors, resources
+from prober.embedded.behaviour import Behaviour
+from prober.embedded.key_queues import Client, Entry, KeyQueue, LateAnswer, PullCall, Stream
+from prober.embedded.messages import Confirm, DeadLettered, Draft, Effect, Message, check_drafts, rfc3339
+from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry
+from prober.embedded.subscription_queue import Engine, SubscriptionQueue, Timed
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
 _HOUSEKEEPING_S: Final = 60.0
+_DEAD_LETTER_PREFIX: Final = "CloudPubSubDeadLetterSource"
 _REPEATED_AFTER_S: Final = 0.001  # between two records of one message, at least
 
 
@@ -62,15 +59,15 @@ class State:
 
     first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A server that starts anew must pass a
                   higher one than its predecessor can have reached, or ids repeat.
-    conduct       how it behaves where a fault may strike; honest by default.
+    behaviour     how it behaves where a fault may strike; honest by default.
     """
 
-    def __init__(self, first_serial: int = 0, conduct: Conduct | None = None) -> None:
-        self.conduct = conduct or Conduct()
-        self._engine = Engine(self.conduct, first_serial, self._forward)
-        self.admin = Administration(self._engine)
-        self._streams: dict[str, tuple[Feed, Stream]] = {}
-        self._pulls: dict[str, tuple[Feed, PullCall]] = {}
+    def __init__(self, first_serial: int = 0, behaviour: Behaviour | None = None) -> None:
+        self.behaviour = behaviour or Behaviour()
+        self._engine = Engine(self.behaviour, first_serial, self._forward)
+        self.registry = Registry(self._engine)
+        self._streams: dict[str, tuple[SubscriptionQueue, Stream]] = {}
+        self._pulls: dict[str, tuple[SubscriptionQueue, PullCall]] = {}
         self._housekeeping_at = -math.inf
         self._silent_until = -math.inf
 
@@ -82,23 +79,23 @@ class State:
         Messages of one request and one key stay together and in order. Raises NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION if
         keys are mixed; then nothing is stored.
         """
-        self.admin.topic(topic)
-        limits.check_drafts(drafts)
-        admission = self.conduct.admit(topic, drafts, now)
+        self.registry.topic(topic)
+        check_drafts(drafts)
+        admission = self.behaviour.admit(topic, drafts, now)
         ids = self._store(topic, drafts[: admission.stored], now) if admission.stored else []
         if admission.error is not None:
             raise admission.error
         return ids
 
     def _store(self, name: str, drafts: Sequence[Draft], now: float) -> list[str]:
-        topic = self.admin.topics[name]
+        topic = self.registry.topics[name]
         messages = [self._message(draft, now) for draft in drafts]
-        stored = self.conduct.store(name, messages, now)
-        stored = [*stored, *(self._repeated(message, now) for message in self.conduct.repeat(name, stored, now))]
+        stored = self.behaviour.store(name, messages, now)
+        stored = [*stored, *(self._repeated(message, now) for message in self.behaviour.repeat(name, stored, now))]
         topic.remember(stored, now)
-        for feed in topic.feeds.values():
+        for queue in topic.subscriptions.values():
             for message in stored:
-                feed.enqueue(message, now)
+                queue.enqueue(message, now)
         return [message.id for message in messages]
 
     def _message(self, draft: Draft, now: float) -> Message:
@@ -110,47 +107,47 @@ class State:
         later = max(now, message.publish_time + _REPEATED_AFTER_S)
         return replace(message, sequence=self._engine.next_serial(), publish_time=later, encoded=None)
 
-    def _forward(self, feed: Feed, entry: Entry, now: float) -> bool:
+    def _forward(self, queue: SubscriptionQueue, entry: Entry, now: float) -> bool:
         """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
-        policy = feed.settings.dead_letter_policy
-        if policy is None or policy.dead_letter_topic not in self.admin.topics:
+        policy = queue.settings.dead_letter_policy
+        if policy is None or policy.dead_letter_topic not in self.registry.topics:
             return False
-        (copy_id,) = self._store(policy.dead_letter_topic, [dead_letter(feed, entry)], now)
-        self._engine.effects.append(DeadLettered(feed.name, entry.message, policy.dead_letter_topic, copy_id))
+        self._store(policy.dead_letter_topic, [_dead_letter(queue, entry)], now)
+        self._engine.effects.append(DeadLettered(queue.name, entry.message))
         return True
 
     # --- streaming pull ---------------------------------------------------------------------------------------------------------
 
     def open_stream(self, stream: str, request: StreamRequest, now: float) -> None:
         """Start a stream under a new id; its messages come as `Send`. NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION."""
-        feed = self._pulled(request.subscription)
-        limits.check_ack_deadline(request.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+        queue = self._pulled(request.subscription)
+        resources.check_ack_deadline(request.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
         client_id = request.client_id or f"stream {stream}"
-        client = feed.clients.get(client_id) or Client(client_id)
+        client = queue.clients.get(client_id) or Client(client_id)
         opened = Stream(stream, client, float(request.ack_deadline_s), request.messages_max, request.bytes_max)
-        self._streams[stream] = (feed, opened)
-        feed.open_stream(opened, now)
-        feed.active_at = now
+        self._streams[stream] = (queue, opened)
+        queue.open_stream(opened, now)
+        queue.active_at = now
 
     def answer_stream(self, stream: str, said: StreamAnswers, now: float) -> None:
         """A request on an open stream; one that is over is ignored. INVALID_ARGUMENT ends the stream: the caller closes it."""
         if stream not in self._streams:
             return
-        feed, opened = self._streams[stream]
+        queue, opened = self._streams[stream]
         if not opened.open:
             return
         if len(said.modify_ack_ids) != len(said.modify_seconds):
             raise errors.invalid("modify_deadline_seconds")
         if said.ack_deadline_s:
-            limits.check_ack_deadline(said.ack_deadline_s, limits.ACK_DEADLINE_MIN_S)
+            resources.check_ack_deadline(said.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
             opened.deadline_s = float(said.ack_deadline_s)
-        failed = answers.acknowledge(feed, said.ack_ids, now) if said.ack_ids else {}
+        failed = delivery.acknowledge(queue, said.ack_ids, now) if said.ack_ids else {}
         modify_failed: dict[str, str] = {}
         for seconds in dict.fromkeys(said.modify_seconds):
             ids = [ack_id for ack_id, own in zip(said.modify_ack_ids, said.modify_seconds, strict=True) if own == seconds]
-            modify_failed.update(answers.modify(feed, ids, seconds, now))
-        feed.active_at = now
-        if feed.settings.enable_exactly_once_delivery and (said.ack_ids or said.modify_ack_ids):
+            modify_failed.update(delivery.modify(queue, ids, seconds, now))
+        queue.active_at = now
+        if queue.settings.enable_exactly_once_delivery and (said.ack_ids or said.modify_ack_ids):
             self._confirm(stream, said, failed, modify_failed)
 
     def _confirm(self, stream: str, said: StreamAnswers, failed: dict[str, str], modify_failed: dict[str, str]) -> None:
@@ -160,62 +157,62 @@ class State:
 
     def close_stream(self, stream: str, now: float) -> None:
         """The client has closed the stream, or it broke: what was outstanding on it comes again. Closing twice is harmless."""
-        feed, opened = self._streams.pop(stream, (None, None))
-        if feed is not None and opened is not None and opened.open:
-            feed.close_stream(opened, now)
+        queue, opened = self._streams.pop(stream, (None, None))
+        if queue is not None and opened is not None and opened.open:
+            queue.close_stream(opened, now)
 
     # --- unary pull, acknowledge, modify, push ----------------------------------------------------------------------------------
 
     def pull(self, pull: str, subscription: str, messages_max: int, now: float, *, wait_s: float = PULL_WAIT_S) -> None:
         """Ask for messages under a new id; the answer comes as `AnswerPull`, after `wait_s` at the latest, even if it is empty."""
-        feed = self._pulled(subscription)
+        queue = self._pulled(subscription)
         if messages_max <= 0:
             raise errors.invalid("max_messages")
-        call = PullCall(pull, min(messages_max, limits.PULL_MESSAGES_MAX), now + wait_s)
-        self._pulls[pull] = (feed, call)
-        feed.pulls.append(call)
-        feed.active_at = now
-        self._engine.set_timer(call.deadline, feed, call)
-        self._engine.dirty[feed] = None
+        call = PullCall(pull, min(messages_max, resources.PULL_MESSAGES_MAX), now + wait_s)
+        self._pulls[pull] = (queue, call)
+        queue.pulls.append(call)
+        queue.active_at = now
+        self._engine.set_timer(call.deadline, queue, call)
+        self._engine.dirty[queue] = None
 
     def cancel_pull(self, pull: str) -> None:
         """Nobody waits for this pull any more. What it was answered with stays outstanding."""
-        feed, call = self._pulls.pop(pull, (None, None))
-        if feed is not None and call is not None and call.open:
+        queue, call = self._pulls.pop(pull, (None, None))
+        if queue is not None and call is not None and call.open:
             call.open = False
-            feed.pulls.remove(call)
+            queue.pulls.remove(call)
 
     def acknowledge(self, subscription: str, ack_ids: Sequence[str], now: float) -> None:
         """Unary acknowledgement; with exactly-once delivery it raises for ids that failed, with the reasons."""
-        feed = self.admin.feed(subscription)
-        failed = answers.acknowledge(feed, ack_ids, now)
-        feed.active_at = now
+        queue = self.registry.subscription(subscription)
+        failed = delivery.acknowledge(queue, ack_ids, now)
+        queue.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
 
     def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
         """Unary change of deadlines; 0 refuses the messages. Errors as for `acknowledge`."""
-        feed = self.admin.feed(subscription)
-        failed = answers.modify(feed, ack_ids, seconds, now)
-        feed.active_at = now
+        queue = self.registry.subscription(subscription)
+        failed = delivery.modify(queue, ack_ids, seconds, now)
+        queue.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
 
     def push_answered(self, subscription: str, push: str, now: float, *, accepted: bool) -> None:
         """An endpoint has answered a `Push`, or could not be reached (not accepted). Late answers have no effect."""
-        feed = self.admin.feeds.get(subscription)
-        if feed is not None:
-            answers.push_answered(feed, push, accepted=accepted, now=now)
-            feed.active_at = now
+        queue = self.registry.subscriptions.get(subscription)
+        if queue is not None:
+            delivery.push_answered(queue, push, accepted=accepted, now=now)
+            queue.active_at = now
 
-    def _pulled(self, subscription: str) -> Feed:
+    def _pulled(self, subscription: str) -> SubscriptionQueue:
         """The subscription, if it is one that is pulled."""
-        feed = self.admin.feed(subscription)
-        if feed.settings.detached:
+        queue = self.registry.subscription(subscription)
+        if queue.settings.detached:
             raise errors.precondition(DETACHED_MESSAGE)
-        if feed.settings.push_config.push_endpoint:
+        if queue.settings.push_config.push_endpoint:
             raise errors.precondition(UNSUPPORTED_MESSAGE)
-        return feed
+        return queue
 
     # --- time -------------------------------------------------------------------------------------------------------------------
 
@@ -223,14 +220,14 @@ class State:
         """Let time pass up to `now`, hand out what may go out, and take all effects since the last call, in order."""
         self._expire(now)
         engine = self._engine
-        for feed, what in engine.take_timers(now):
-            self._look_at(feed, what, now)
-        self._silent_until = self.conduct.silent_until(now) if engine.dirty else now
+        for queue, what in engine.take_timers(now):
+            self._look_at(queue, what, now)
+        self._silent_until = self.behaviour.silent_until(now) if engine.dirty else now
         if self._silent_until <= now:
             while engine.dirty:
-                feeds, engine.dirty = engine.dirty, {}
-                for feed in feeds:
-                    dispatch.dispatch(feed, now)
+                dirty, engine.dirty = engine.dirty, {}
+                for queue in dirty:
+                    delivery.dispatch(queue, now)
         effects, engine.effects = engine.effects, []
         return effects
 
@@ -245,49 +242,65 @@ class State:
         return min(times)
 
     def reconsider(self, now: float) -> None:
-        """Faults have changed: lanes that one of them has silenced get another chance."""
-        for feed in self.admin.feeds.values():
-            for lane in (*feed.lanes.values(), *feed.loose):
-                lane.halt_at = 0
-                if lane.wake_at == math.inf:
-                    lane.wake_at = now
-                feed.schedule(lane, now)
-            self._engine.dirty[feed] = None
+        """Faults have changed: key queues that one of them has silenced get another chance."""
+        for queue in self.registry.subscriptions.values():
+            for key_queue in (*queue.key_queues.values(), *queue.loose):
+                key_queue.halt_at = 0
+                if key_queue.wake_at == math.inf:
+                    key_queue.wake_at = now
+                queue.schedule(key_queue, now)
+            self._engine.dirty[queue] = None
 
     def _expire(self, now: float) -> None:
-        for feed, entries in self._engine.leases.due(now).items():
-            feed.fail(entries, now, expired=True)
+        for queue, entries in self._engine.leases.due(now).items():
+            queue.fail(entries, now, expired=True)
         if now >= self._housekeeping_at:
             self._keep_house(now)
 
-    def _look_at(self, feed: Feed, what: Timed, now: float) -> None:
+    def _look_at(self, queue: SubscriptionQueue, what: Timed, now: float) -> None:
         match what:
-            case Lane():
+            case KeyQueue():
                 if what.timer_at <= now:
                     what.timer_at = 0.0
-                feed.schedule(what, now)
+                queue.schedule(what, now)
             case PullCall():
                 self._pulls.pop(what.id, None)
                 if self._silent_until <= now:
-                    dispatch.dispatch(feed, now)  # a pull that does not want to wait gets what there is
-                dispatch.answer_late_pull(feed, what)
+                    delivery.dispatch(queue, now)  # a pull that does not want to wait gets what there is
+                delivery.answer_late_pull(queue, what)
             case Stream():
-                dispatch.break_breaking(feed, what, now)
+                delivery.break_breaking(queue, what, now)
             case LateAnswer():
-                answers.take_effect(feed, what, now)
+                delivery.take_effect(queue, what, now)
 
     def _keep_house(self, now: float) -> None:
         """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""
         self._housekeeping_at = now + _HOUSEKEEPING_S
-        for topic in self.admin.topics.values():
+        for topic in self.registry.topics.values():
             topic.forget(now)
-        for name, snapshot in list(self.admin.snapshots.items()):
+        for name, snapshot in list(self.registry.snapshots.items()):
             if snapshot.description.expire_time <= now:
-                self.admin.delete_snapshot(name)
-        for name, feed in list(self.admin.feeds.items()):
-            feed.expire(now)
-            ttl = feed.settings.expiration_s
-            if feed.streams or feed.pulls:
-                feed.active_at = now
-            elif ttl is not None and feed.active_at + ttl <= now:
-                self.admin.delete_subscription(name, now)
+                self.registry.delete_snapshot(name)
+        for name, queue in list(self.registry.subscriptions.items()):
+            queue.expire(now)
+            ttl = queue.settings.expiration_s
+            if queue.streams or queue.pulls:
+                queue.active_at = now
+            elif ttl is not None and queue.active_at + ttl <= now:
+                self.registry.delete_subscription(name, now)
+
+
+def _dead_letter(queue: SubscriptionQueue, entry: Entry) -> Draft:
+    """The copy that is published on the dead-letter topic, with attributes that say where it comes from.
+
+    See the documentation, "Handle message failures". Data, attributes and ordering key stay.
+    """
+    _, project, _, subscription = queue.name.split("/")
+    attributes = {
+        **entry.message.attributes,
+        f"{_DEAD_LETTER_PREFIX}DeliveryCount": str(entry.failures),
+        f"{_DEAD_LETTER_PREFIX}Subscription": subscription,
+        f"{_DEAD_LETTER_PREFIX}SubscriptionProject": project,
+        f"{_DEAD_LETTER_PREFIX}TopicPublishTime": rfc3339(entry.message.publish_time),
+    }
+    return Draft(entry.message.data, attributes, entry.message.ordering_key)

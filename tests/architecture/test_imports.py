@@ -15,12 +15,12 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
-    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pusher"),
+    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pump"),
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "fastapi": ("api", "prober.brokers.push"),
-    "google": ("prober.brokers", "prober.embedded.encoding", "prober.embedded.servicer", "prober.embedded.translation"),
+    "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "grafana_foundation_sdk": ("dashboards",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
@@ -132,6 +132,9 @@ def test_the_contracts_are_kept() -> None:
         ("prober/sinks/history/broken.py", "import api", "The programs stand above the prober"),
         ("prober/sinks/live/broken.py", "from prober.sinks.status import store", "Sinks know each other downwards only"),
         ("prober/embedded/state.py", "from prober.core import events", "The judge and the accused share no code"),
+        ("prober/embedded/delivery.py", "import time", "The embedded service decides without a network"),
+        ("prober/embedded/key_queues.py", "from prober.embedded import delivery", "Modules of the embedded service look down only"),
+        ("prober/embedded/broken.py", "import math", "Modules of the embedded service look down only"),
     ],
 )
 def test_a_broken_contract_is_noticed(tmp_path: Path, module: str, line: str, contract: str) -> None:

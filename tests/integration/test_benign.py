@@ -24,8 +24,7 @@ from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode
 from prober.core.verdict import Verdict
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import parse_fault
+from prober.embedded.faults import CATALOGUE, parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload

@@ -19,7 +19,7 @@ from prober.cli.check import Order, as_json, check, exit_code, overall
 from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.embedded.fault_catalogue import CATALOGUE
+from prober.embedded.faults import CATALOGUE
 from prober.runs.result import RunResult
 from tests.integration import test_benign
 

@@ -88,8 +88,8 @@ def test_two_subscribers_share_keys_and_neither_gets_part_of_one(clients: Client
             message.ack()
 
         futures.append(clients.new_subscriber().subscribe(clients.subscription, receive))
-    feeds = [clients.publisher.publish(clients.topic, b"x", ordering_key=f"k{n % 20}") for n in range(200)]
-    for future in feeds:
+    published = [clients.publisher.publish(clients.topic, b"x", ordering_key=f"k{n % 20}") for n in range(200)]
+    for future in published:
         future.result(WAIT_S)
     items = got.wait(200)
     for future in futures:

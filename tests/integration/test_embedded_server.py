@@ -14,17 +14,16 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from prober.embedded.command import describe_faults, read_faults
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import parse_fault
+from prober.embedded.faults import CATALOGUE, describe_faults, parse_fault
 from tests.integration.embedded import WAIT_S, Clients, Collected, running
 
 pytestmark = pytest.mark.timeout(60)
 
 SERVE = """
 import asyncio
-from prober.embedded.command import read_faults, serve
-asyncio.run(serve(0, read_faults(["jitter:p=0.5"]), 0, say=lambda line: print(line, flush=True)))
+from prober.embedded.faults import parse_fault
+from prober.embedded.server import serve
+asyncio.run(serve(0, [parse_fault("jitter:p=0.5")], 0, say=lambda line: print(line, flush=True)))
 """
 
 
@@ -55,7 +54,7 @@ def test_ids_do_not_repeat_after_a_restart() -> None:
 def test_a_port_that_is_taken() -> None:
     with running() as server:
         port = server.server.address.rpartition(":")[2]
-        code = f"import asyncio; from prober.embedded.command import serve; asyncio.run(serve({port}))"
+        code = f"import asyncio; from prober.embedded.server import serve; asyncio.run(serve({port}))"
         outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert f"OSError: cannot listen on 127.0.0.1:{port}" in outcome.stderr
 
@@ -165,7 +164,3 @@ def test_the_command_serves_until_it_is_told_to_stop() -> None:
         clients.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(WAIT_S) == 0
-
-
-def test_faults_on_the_command_line() -> None:
-    assert [str(fault) for fault in read_faults(["drop", "jitter:p=0.5"])] == ["drop", "jitter:p=0.5"]

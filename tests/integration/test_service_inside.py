@@ -130,8 +130,8 @@ def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_
                     await until(lambda running=running: None not in verdicts(running).values())  # type: ignore[misc]
                     assert set(verdicts(running).values()) == {Verdict.PASS}
                     assert await scraped(running, "foreign") == 0
-                assert server.state.admin.topics
-            assert not server.state.admin.topics
-            assert not server.state.admin.feeds
+                assert server.state.registry.topics
+            assert not server.state.registry.topics
+            assert not server.state.registry.subscriptions
 
     asyncio.run(scenario())

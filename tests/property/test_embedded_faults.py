@@ -9,14 +9,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from prober.embedded.conduct import Admission
+from prober.embedded.behaviour import Admission, FaultyBehaviour
 from prober.embedded.errors import ServiceError
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, Faults
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.lanes import Entry, Lane
+from prober.embedded.faults import CATALOGUE, Fault, Faults
+from prober.embedded.key_queues import Entry, KeyQueue, Stream
 from prober.embedded.messages import Delivery, Draft, Message
-from prober.embedded.subscribers import Stream
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings)
@@ -26,7 +23,7 @@ STREAMS_ONLY = ("stream_break", "early_redelivery", "lost_tail")
 PULLS_ONLY = ("lost_pull_answer",)
 
 
-class Watched(FaultyConduct):
+class Watched(FaultyBehaviour):
     """Tells what neither a publisher nor a subscriber learns.
 
     stored     how much of the last publish request was stored.
@@ -57,10 +54,10 @@ class Watched(FaultyConduct):
             self.log[message.ordering_key].append((message.id, True))
         return repeated
 
-    def lose_track(self, subscription: str, lane: Lane, streams: Iterable[Stream], now: float) -> Stream | None:
-        target = super().lose_track(subscription, lane, streams, now)
+    def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
+        target = super().lose_track(subscription, key_queue, streams, now)
         if target is not None:
-            self.forgotten.append((lane.key, lane.lowest_held))
+            self.forgotten.append((key_queue.key, key_queue.lowest_held))
         return target
 
     def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
@@ -79,7 +76,7 @@ class FaultyRun(Run):
         self.fault = fault
         self.faults = Faults([Fault(fault, probability=0.2, seed=seed)])
         self.watched = Watched(self.faults)
-        super().__init__(seed, backoff=backoff, conduct=self.watched)
+        super().__init__(seed, backoff=backoff, behaviour=self.watched)
 
     def publish(self) -> None:
         before = dict(self.published)

@@ -19,12 +19,10 @@ from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from prober.embedded import resources
-from prober.embedded.effects import AnswerPull, CancelPush, Effect, EndStream, Push, Send
+from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.errors import ServiceError
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, Faults
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.messages import Delivery, Draft
+from prober.embedded.faults import CATALOGUE, Fault, Faults
+from prober.embedded.messages import AnswerPull, CancelPush, Delivery, Draft, Effect, EndStream, Push, Send
 from prober.embedded.state import State, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -52,9 +50,9 @@ class World:
         self.mode = mode
         self.now = 0.0
         self.findings: list[Finding] = []
-        self.state = State(conduct=FaultyConduct(faults))
+        self.state = State(behaviour=FaultyBehaviour(faults))
         push = resources.PushConfig("http://127.0.0.1:1/" if mode is Mode.PUSH else "")
-        self.state.admin.create_topic(resources.Topic(TOPIC))
+        self.state.registry.create_topic(resources.Topic(TOPIC))
         subscription = resources.Subscription(
             NAME,
             TOPIC,
@@ -63,7 +61,7 @@ class World:
             enable_message_ordering=True,
             enable_exactly_once_delivery=exactly_once,
         )
-        self.state.admin.create_subscription(subscription, 0.0)
+        self.state.registry.create_subscription(subscription, 0.0)
         self._exactly_once = exactly_once
         self._verifier = Verifier(self._rules(), subscriptions=(SHORT,))
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []

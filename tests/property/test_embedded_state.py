@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prober.embedded import resources
-from prober.embedded.conduct import Conduct
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, EndStream, Lost, Push, Send
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.errors import ServiceError
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.messages import AnswerPull, CancelPush, Confirm, Delivery, Draft, EndStream, Lost, Message, Push, Send
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -103,18 +102,18 @@ class Run:
         push: bool = False,
         exactly_once: bool = False,
         backoff: bool = False,
-        conduct: Conduct | None = None,
+        behaviour: Behaviour | None = None,
     ) -> None:
         self.chance = random.Random(seed)
         self.exactly_once = exactly_once
         self.now = 0.0
         self.model = Model()
-        self.state = State(conduct=conduct)
+        self.state = State(behaviour=behaviour)
         self.published = dict.fromkeys(("", *KEYS), 0)
         self.outstanding: dict[str, tuple[str, int, str]] = {}  # by acknowledgement id: key, position, holder
         self.limits: dict[str, int] = {}
         self.pulls = 0
-        self.state.admin.create_topic(resources.Topic(TOPIC))
+        self.state.registry.create_topic(resources.Topic(TOPIC))
         policy = resources.RetryPolicy(0.5, 4.0) if backoff else None
         config = resources.PushConfig("http://127.0.0.1:1/" if push else "")
         subscription = resources.Subscription(
@@ -125,7 +124,7 @@ class Run:
             retry_policy=policy,
             enable_exactly_once_delivery=exactly_once,
         )
-        self.state.admin.create_subscription(subscription, 0.0)
+        self.state.registry.create_subscription(subscription, 0.0)
 
     # --- what may happen --------------------------------------------------------------------------------------------------------
 
@@ -268,7 +267,7 @@ class Run:
             self.limits["Z:0:0"] = 0
             self.state.open_stream("Z:0:0", StreamRequest(NAME, DEADLINE_S, "Z"), self.now)
         for _ in range(500):  # a subscriber that takes one message at a time needs as many rounds
-            if not any(True for _ in self.state.admin.feeds[NAME].entries()):
+            if not any(True for _ in self.state.registry.subscriptions[NAME].entries()):
                 break
             if by_pull:
                 self.pull()
@@ -282,8 +281,8 @@ class Run:
         self.check()
         assert self.model.loose_seen == set(range(1, self.stored("") + 1))
         assert {key: model.highest for key, model in self.model.keys.items()} == {key: self.stored(key) for key in KEYS}
-        assert list(self.state.admin.feeds[NAME].entries()) == []
-        assert self.state.admin.feeds[NAME].leases == {}
+        assert list(self.state.registry.subscriptions[NAME].entries()) == []
+        assert self.state.registry.subscriptions[NAME].leases == {}
 
 
 STREAMING = ("publish", "publish", "wait", "open", "close", "ack", "ack", "nack")

@@ -6,7 +6,7 @@ import pytest
 
 from prober.config.drills import CONTROL
 from prober.drills.plans import PLANS, Plan, Sort, chosen, representatives
-from prober.embedded.fault_catalogue import CATALOGUE
+from prober.embedded.faults import CATALOGUE
 
 
 def test_there_is_a_drill_for_every_fault_and_one_without() -> None:

@@ -15,9 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from prober.embedded import resources
-from prober.embedded.conduct import Conduct
-from prober.embedded.effects import AnswerPull, CancelPush, Confirm, DeadLettered, Effect, EndStream, Push, Send
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.behaviour import Behaviour
+from prober.embedded.messages import (
+    AnswerPull,
+    CancelPush,
+    Confirm,
+    DeadLettered,
+    Delivery,
+    Draft,
+    Effect,
+    EndStream,
+    Message,
+    Push,
+    Send,
+)
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -41,17 +52,17 @@ def drafts(text: str) -> list[Draft]:
 class Play:
     """The service, and what its subscribers know."""
 
-    def __init__(self, settings: resources.Subscription | None = None, conduct: Conduct | None = None) -> None:
-        self.state = State(conduct=conduct)
+    def __init__(self, settings: resources.Subscription | None = None, behaviour: Behaviour | None = None) -> None:
+        self.state = State(behaviour=behaviour)
         self.now = 0.0
         self.ack_ids: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.attempts: dict[str, int] = {}
         self.confirms: list[Confirm] = []
         self.transcript: list[tuple[float, str]] = []
-        self.state.admin.create_topic(resources.Topic(TOPIC))
+        self.state.registry.create_topic(resources.Topic(TOPIC))
         self.settings = settings or ordered()
-        self.state.admin.create_subscription(self.settings, 0.0)
+        self.state.registry.create_subscription(self.settings, 0.0)
 
     def __call__(self, script: str) -> str:
         """Carry out a script; what comes out, all of it in order."""

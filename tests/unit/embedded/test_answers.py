@@ -92,9 +92,9 @@ def test_deadlines_have_bounds(seconds: int) -> None:
 
 def dead_letters() -> Play:
     play = Play()
-    play.state.admin.create_topic(resources.Topic(DEAD))
+    play.state.registry.create_topic(resources.Topic(DEAD))
     policy = resources.DeadLetterPolicy(DEAD, 5)
-    play.state.admin.update_subscription(ordered(dead_letter_policy=policy), ["dead_letter_policy"], 0.0)
+    play.state.registry.update_subscription(ordered(dead_letter_policy=policy), ["dead_letter_policy"], 0.0)
     return play
 
 
@@ -115,9 +115,9 @@ def test_what_is_held_after_a_dead_letter_still_has_its_deadline() -> None:
 def test_a_dead_letter_says_where_it_comes_from() -> None:
     play = dead_letters()
     name = "projects/p/subscriptions/morgue"
-    play.state.admin.create_subscription(resources.Subscription(name, DEAD), 0.0)
+    play.state.registry.create_subscription(resources.Subscription(name, DEAD), 0.0)
     play("@1.5 +k:1?color=red open:A @2 " + "nack:k1 " * 5)
-    (entry,) = play.state.admin.feeds[name].entries()
+    (entry,) = play.state.registry.subscriptions[name].entries()
     assert entry.message.ordering_key == "k"
     assert entry.message.data == b"1"
     assert entry.message.attributes == {
@@ -131,7 +131,7 @@ def test_a_dead_letter_says_where_it_comes_from() -> None:
 
 def test_without_its_topic_a_dead_letter_is_delivered_again() -> None:
     play = dead_letters()
-    play.state.admin.delete_topic(DEAD)
+    play.state.registry.delete_topic(DEAD)
     assert play("open:A +k:1 " + "nack:k1 " * 6).count("A<k1") == 7
 
 

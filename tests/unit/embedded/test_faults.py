@@ -7,17 +7,15 @@ import math
 import pytest
 
 from prober.embedded import errors, resources
-from prober.embedded.effects import Lost, Send
-from prober.embedded.fault_catalogue import CATALOGUE
-from prober.embedded.faults import Fault, FaultError, Faults, parse_fault
-from prober.embedded.faulty import FaultyConduct
-from prober.embedded.messages import Draft
+from prober.embedded.behaviour import FaultyBehaviour
+from prober.embedded.faults import CATALOGUE, Fault, FaultError, Faults, parse_fault
+from prober.embedded.messages import Draft, Lost, Send
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, name_of, ordered, pushed
 
 
 def faulty(*faults: str, settings: resources.Subscription | None = None) -> tuple[Play, Faults]:
     armed = Faults([parse_fault(fault) for fault in faults])
-    return Play(settings, FaultyConduct(armed)), armed
+    return Play(settings, FaultyBehaviour(armed)), armed
 
 
 @pytest.mark.parametrize(
@@ -110,8 +108,8 @@ def test_a_lost_write_is_confirmed() -> None:
 def test_a_duplicate_id() -> None:
     play, faults = faulty("duplicate_id:count=1")
     play("open:A +k:1 +j:1 +k:2,3")
-    feed = play.state.admin.feeds[SUBSCRIPTION]
-    ids = [entry.message.id for entry in feed.lanes["k"].entries]
+    queue = play.state.registry.subscriptions[SUBSCRIPTION]
+    ids = [entry.message.id for entry in queue.key_queues["k"].entries]
     assert ids[0] == ids[1] != ids[2]
     assert faults.ledger.counts == {"duplicate_id": 1}
     assert faults.ledger.latest[0].message_id == ids[0]
@@ -122,7 +120,7 @@ def test_a_message_that_is_stored_twice_has_one_id_and_two_publish_times() -> No
     play, faults = faulty("duplicate_publish_same_id")
     for step in range(20):
         play(f"@{step} +k:{step}")
-    entries = play.state.admin.feeds[SUBSCRIPTION].lanes["k"].entries
+    entries = play.state.registry.subscriptions[SUBSCRIPTION].key_queues["k"].entries
     places: dict[str, list[int]] = {}
     for entry in entries:
         places.setdefault(entry.message.id, []).append(entry.position)
@@ -162,7 +160,7 @@ def test_a_subscriber_whose_messages_went_elsewhere_can_no_longer_answer_them() 
 def test_an_answer_that_was_lost_stays_outstanding_until_its_deadline() -> None:
     play, _ = faulty("lost_pull_answer:count=1,seed=1")
     play("+k:1 pull:p")
-    assert len(play.state.admin.feeds[SUBSCRIPTION].leases) == 1
+    assert len(play.state.registry.subscriptions[SUBSCRIPTION].leases) == 1
     assert play("+k:2 pull:q @9.9") == ""
     assert play("@10") == "q<k1,k2"
 
@@ -178,7 +176,7 @@ def test_what_is_lost_on_a_stream_that_breaks_is_told_for_those_who_watch() -> N
     assert (lost.holder, [name_of(message) for message in lost.messages]) == ("A", ["k3", "k4"])
     play.ack_ids["k2"] = sent.deliveries[0].ack_id
     play("ack:k2 @1")
-    assert list(play.state.admin.feeds[SUBSCRIPTION].entries()) == []
+    assert list(play.state.registry.subscriptions[SUBSCRIPTION].entries()) == []
 
 
 def test_a_stream_that_its_client_closes_first_does_not_break_again() -> None:
@@ -189,7 +187,7 @@ def test_a_stream_that_its_client_closes_first_does_not_break_again() -> None:
 def test_a_swap_stays_swapped_after_a_seek() -> None:
     play, _ = faulty("swap_in_batch")
     play("open:A @1 +k:1,2")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 2.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 2.0)
     assert play("@2") == "A<k2,k1"
 
 

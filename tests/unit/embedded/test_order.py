@@ -90,6 +90,6 @@ def test_a_long_run_is_given_up_as_it_is_acknowledged() -> None:
     play("open:A")
     for number in range(1000):
         play(f"+k:{number} ack:k{number}")
-    lane = play.state.admin.feeds[play.settings.name].lanes["k"]
-    assert len(lane.entries) == 0
-    assert lane.cursor == lane.end == 1001
+    key_queue = play.state.registry.subscriptions[play.settings.name].key_queues["k"]
+    assert len(key_queue.entries) == 0
+    assert key_queue.cursor == key_queue.end == 1001

@@ -76,7 +76,7 @@ def test_a_push_subscription_cannot_be_pulled() -> None:
 def test_a_pull_subscription_that_is_pushed_from_now_on() -> None:
     play = Play()
     play("open:A +k:1,2 ack:k1")
-    play.state.admin.update_subscription(pushed(), ["push_config"], 0.0)
+    play.state.registry.update_subscription(pushed(), ["push_config"], 0.0)
     assert play("@1") == "A!FAILED_PRECONDITION POST k2"
-    play.state.admin.update_subscription(ordered(), ["push_config"], 0.0)
+    play.state.registry.update_subscription(ordered(), ["push_config"], 0.0)
     assert play("ok:k2 pull:p +k:3") == "p<k3"

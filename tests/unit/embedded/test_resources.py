@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prober.embedded import errors, limits, resources
-from prober.embedded.messages import Draft
+from prober.embedded import errors, resources
+from prober.embedded.messages import Draft, check_drafts
 from prober.embedded.state import State
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, ordered
 
@@ -14,13 +14,13 @@ SNAPSHOT = "projects/p/snapshots/snap"
 
 def refused(draft: Draft) -> str:
     with pytest.raises(errors.ServiceError) as caught:
-        limits.check_drafts([draft])
+        check_drafts([draft])
     return str(caught.value)
 
 
 def test_the_limits_of_a_message() -> None:
     fits = Draft(b"x", {"k" * 256: "v" * 1024, **{f"a{n}": "" for n in range(99)}}, "k" * 1024)
-    limits.check_drafts([fits])
+    check_drafts([fits])
     assert "ordering_key_size" in refused(Draft(b"x", {}, "k" * 1025))
     assert "ordering_key_size" in refused(Draft(b"x", {}, "é" * 513))
     assert "num_attributes" in refused(Draft(b"x", {f"a{n}": "" for n in range(101)}))
@@ -30,21 +30,21 @@ def test_the_limits_of_a_message() -> None:
     assert "must be non-empty" in refused(Draft(b"x", {"": "v"}))
     assert "message_size" in refused(Draft(b"x" * 10_000_001))
     assert "is empty" in refused(Draft(b"", {}, "k"))
-    limits.check_drafts([Draft(b"", {"a": ""})])
+    check_drafts([Draft(b"", {"a": ""})])
 
 
 def test_the_limits_of_a_request() -> None:
-    limits.check_drafts([Draft(b"x")] * 1000)
+    check_drafts([Draft(b"x")] * 1000)
     with pytest.raises(errors.ServiceError, match="You passed 1001 in the request, but the maximum value is 1000"):
-        limits.check_drafts([Draft(b"x")] * 1001)
+        check_drafts([Draft(b"x")] * 1001)
     with pytest.raises(errors.ServiceError, match="You passed 0 in the request, but the minimum value is 1"):
-        limits.check_drafts([])
+        check_drafts([])
     with pytest.raises(errors.ServiceError, match="request_size"):
-        limits.check_drafts([Draft(b"x" * 6_000_000)] * 2)
+        check_drafts([Draft(b"x" * 6_000_000)] * 2)
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION: In a single publish request"):
-        limits.check_drafts([Draft(b"x", {}, "a"), Draft(b"x", {}, "b")])
+        check_drafts([Draft(b"x", {}, "a"), Draft(b"x", {}, "b")])
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION"):
-        limits.check_drafts([Draft(b"x", {}, "a"), Draft(b"x")])
+        check_drafts([Draft(b"x", {}, "a"), Draft(b"x")])
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_the_limits_of_a_request() -> None:
 )
 def test_names(bad: str) -> None:
     with pytest.raises(errors.ServiceError, match="Invalid resource name given"):
-        State().admin.create_topic(resources.Topic(bad))
+        State().registry.create_topic(resources.Topic(bad))
 
 
 @pytest.mark.parametrize("good", ["projects/my-p1/topics/a.b_c~d+e%f-1", "projects/p/topics/" + "a" * 255])
 def test_names_that_are_fine(good: str) -> None:
-    assert State().admin.create_topic(resources.Topic(good)).name == good
+    assert State().registry.create_topic(resources.Topic(good)).name == good
 
 
 def test_what_exists_and_what_does_not() -> None:
-    admin = Play().state.admin
+    registry = Play().state.registry
     with pytest.raises(errors.ServiceError, match=r"ALREADY_EXISTS: Resource already exists in the project \(resource=top\)\."):
-        admin.create_topic(resources.Topic(TOPIC))
+        registry.create_topic(resources.Topic(TOPIC))
     with pytest.raises(errors.ServiceError, match=r"ALREADY_EXISTS.*resource=sub"):
-        admin.create_subscription(ordered(), 0.0)
+        registry.create_subscription(ordered(), 0.0)
     with pytest.raises(errors.ServiceError, match=r"NOT_FOUND: Resource not found \(resource=other\)\."):
-        admin.topic("projects/p/topics/other")
+        registry.topic("projects/p/topics/other")
     with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
-        admin.create_subscription(resources.Subscription("projects/p/subscriptions/new", "projects/p/topics/other"), 0.0)
+        registry.create_subscription(resources.Subscription("projects/p/subscriptions/new", "projects/p/topics/other"), 0.0)
     with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
         Play().state.publish("projects/p/topics/other", [Draft(b"x")], 0.0)
 
@@ -98,40 +98,40 @@ def test_settings_out_of_bounds(changes: dict[str, object]) -> None:
 
 
 def test_updates() -> None:
-    admin = Play().state.admin
+    registry = Play().state.registry
     wanted = ordered(labels={"a": "b"}, ack_deadline_s=20, enable_message_ordering=False)
-    updated = admin.update_subscription(wanted, ["labels", "ack_deadline_seconds"], 0.0)
+    updated = registry.update_subscription(wanted, ["labels", "ack_deadline_seconds"], 0.0)
     assert (updated.labels, updated.ack_deadline_s, updated.enable_message_ordering) == ({"a": "b"}, 20, True)
     with pytest.raises(errors.ServiceError, match="'enable_message_ordering' field in the Subscription is immutable"):
-        admin.update_subscription(wanted, ["enable_message_ordering"], 0.0)
+        registry.update_subscription(wanted, ["enable_message_ordering"], 0.0)
     with pytest.raises(errors.ServiceError, match="'ackDeadline' is not a known Subscription field"):
-        admin.update_subscription(wanted, ["ackDeadline"], 0.0)
+        registry.update_subscription(wanted, ["ackDeadline"], 0.0)
     with pytest.raises(errors.ServiceError, match="must contain a non-empty paths list"):
-        admin.update_subscription(wanted, [], 0.0)
-    assert admin.update_topic(resources.Topic(TOPIC, {"x": "y"}), ["labels"]).labels == {"x": "y"}
+        registry.update_subscription(wanted, [], 0.0)
+    assert registry.update_topic(resources.Topic(TOPIC, {"x": "y"}), ["labels"]).labels == {"x": "y"}
 
 
 def test_pages() -> None:
-    admin = Play().state.admin
+    registry = Play().state.registry
     names = [f"projects/p/topics/t{n:02}" for n in range(5)]
-    assert admin.page(names, 2, "") == (names[:2], names[1])
-    assert admin.page(names, 2, names[3]) == (names[4:], "")
-    assert admin.page(names, 0, "") == (names, "")
-    assert admin.page(names, 5, "") == (names, "")
-    assert admin.in_project([*names, "projects/q/topics/t"], "projects/p") == names
+    assert registry.page(names, 2, "") == (names[:2], names[1])
+    assert registry.page(names, 2, names[3]) == (names[4:], "")
+    assert registry.page(names, 0, "") == (names, "")
+    assert registry.page(names, 5, "") == (names, "")
+    assert registry.in_project([*names, "projects/q/topics/t"], "projects/p") == names
 
 
 def test_a_deleted_topic_leaves_its_subscriptions_with_what_they_have() -> None:
     play = Play()
     play("+k:1")
-    play.state.admin.delete_topic(TOPIC)
+    play.state.registry.delete_topic(TOPIC)
     assert play("open:A") == "A<k1"
-    assert play.state.admin.feed(SUBSCRIPTION).settings.topic == "_deleted-topic_"
+    assert play.state.registry.subscription(SUBSCRIPTION).settings.topic == "_deleted-topic_"
 
 
 def test_ids_are_unique_and_ascending_and_start_where_told() -> None:
     state = State(first_serial=1000)
-    state.admin.create_topic(resources.Topic(TOPIC))
+    state.registry.create_topic(resources.Topic(TOPIC))
     ids = state.publish(TOPIC, [Draft(b"x")] * 3, 0.0) + state.publish(TOPIC, [Draft(b"x")], 0.0)
     assert ids == sorted(set(ids))
     assert int(ids[0]) > 1000
@@ -140,76 +140,76 @@ def test_ids_are_unique_and_ascending_and_start_where_told() -> None:
 def test_a_subscription_gets_what_is_published_after_it_exists() -> None:
     play = Play()
     play("+k:1")
-    play.state.admin.delete_subscription(SUBSCRIPTION, 0.0)
-    play.state.admin.create_subscription(ordered(), 0.0)
+    play.state.registry.delete_subscription(SUBSCRIPTION, 0.0)
+    play.state.registry.create_subscription(ordered(), 0.0)
     assert play("open:A +k:2") == "A<k2"
 
 
 def test_seek_back_needs_retention() -> None:
     play = Play()
     play("open:A @1 +k:1 @2 +k:2 ack:k1,k2")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 3.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 3.0)
     assert play("@3") == ""
-    play.state.admin.update_subscription(ordered(retain_acked_messages=True), ["retain_acked_messages"], 3.0)
+    play.state.registry.update_subscription(ordered(retain_acked_messages=True), ["retain_acked_messages"], 3.0)
     play("@4 +k:3 @5 +k:4 ack:k3 ack:k4")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 5.0, 6.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 5.0, 6.0)
     assert play("@6") == "A<k4"
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 7.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 7.0)
     assert play("@7") == "A<k3,k4"
 
 
 def test_seek_forward_acknowledges() -> None:
     play = Play()
     play("@1 +k:1 +k:2 @2 +k:3")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 2.0, 3.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 2.0, 3.0)
     assert play("open:A") == "A<k3"
 
 
 def test_seek_takes_back_what_is_outstanding() -> None:
     play = Play()
     play("open:A/2 @1 +k:1,2,3")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 2.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 2.0)
     assert play("@2") == "A<k1,k2"
     assert play("ack:k1") == "A<k3"
 
 
 def test_a_topic_that_retains_gives_a_new_subscription_the_past() -> None:
     play = Play()
-    play.state.admin.update_topic(resources.Topic(TOPIC, {}, 600.0), ["message_retention_duration"])
+    play.state.registry.update_topic(resources.Topic(TOPIC, {}, 600.0), ["message_retention_duration"])
     play("@1 +k:1 @2 +k:2")
-    play.state.admin.delete_subscription(SUBSCRIPTION, 2.0)
-    play.state.admin.create_subscription(ordered(), 2.0)
+    play.state.registry.delete_subscription(SUBSCRIPTION, 2.0)
+    play.state.registry.create_subscription(ordered(), 2.0)
     play("open:A")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 3.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 3.0)
     assert play("@3") == "A<k1,k2"
     play("@700 +j:1")
-    play.state.admin.seek_to_time(SUBSCRIPTION, 0.0, 700.0)
+    play.state.registry.seek_to_time(SUBSCRIPTION, 0.0, 700.0)
     assert "j1" in play("@701")
 
 
 def test_seek_to_a_snapshot() -> None:
     play = Play()
     play("open:A +k:1,2,3 ack:k1")
-    play.state.admin.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 1.0)
+    play.state.registry.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 1.0)
     play("@2 ack:k2,k3 +k:4 ack:k4")
-    play.state.admin.seek_to_snapshot(SUBSCRIPTION, SNAPSHOT, 3.0)
+    play.state.registry.seek_to_snapshot(SUBSCRIPTION, SNAPSHOT, 3.0)
     assert play("@3") == "A<k2,k3,k4"
-    play.state.admin.delete_snapshot(SNAPSHOT)
+    play.state.registry.delete_snapshot(SNAPSHOT)
     with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
-        play.state.admin.snapshot(SNAPSHOT)
+        play.state.registry.snapshot(SNAPSHOT)
 
 
 def test_a_snapshot_lives_seven_days_less_the_age_of_its_oldest_message() -> None:
     play = Play()
     play("+k:1 open:A")
-    snapshot = play.state.admin.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 3600.0)
+    snapshot = play.state.registry.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 3600.0)
     assert snapshot.expire_time == pytest.approx(7 * 86_400.0)
     with pytest.raises(errors.ServiceError, match="ALREADY_EXISTS"):
-        play.state.admin.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 3600.0)
+        play.state.registry.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 3600.0)
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION"):
-        play.state.admin.create_snapshot("projects/p/snapshots/late", SUBSCRIPTION, {}, 7 * 86_400.0 - 60)
+        play.state.registry.create_snapshot("projects/p/snapshots/late", SUBSCRIPTION, {}, 7 * 86_400.0 - 60)
     play(f"@{7 * 86_400 + 61}")
-    assert play.state.admin.snapshots == {}
+    assert play.state.registry.snapshots == {}
 
 
 def test_messages_expire_with_the_retention() -> None:
@@ -221,12 +221,12 @@ def test_messages_expire_with_the_retention() -> None:
 def test_a_subscription_that_nobody_uses_expires() -> None:
     play = Play(ordered(expiration_s=86_400.0))
     play("@10 @86300")
-    assert SUBSCRIPTION in play.state.admin.feeds
+    assert SUBSCRIPTION in play.state.registry.subscriptions
     play("@86400")
-    assert SUBSCRIPTION not in play.state.admin.feeds
+    assert SUBSCRIPTION not in play.state.registry.subscriptions
 
 
 def test_a_subscription_with_a_stream_does_not_expire() -> None:
     play = Play(ordered(expiration_s=86_400.0))
     play("open:A @86300 @86400 @100000")
-    assert SUBSCRIPTION in play.state.admin.feeds
+    assert SUBSCRIPTION in play.state.registry.subscriptions

@@ -65,7 +65,7 @@ def test_flow_control_by_messages(script: str, out: str) -> None:
 def test_flow_control_by_bytes() -> None:
     play = Play()
     play("open:A")
-    next(iter(play.state.admin.feeds[SUBSCRIPTION].streams.values())).bytes_max = 5
+    next(iter(play.state.registry.subscriptions[SUBSCRIPTION].streams.values())).bytes_max = 5
     assert play("+k:11,22,33,44") == "A<k11,k22"  # 3 bytes each with the key: the limit is reached with the second
     assert play("ack:k11") == "A<k33"
 
@@ -79,7 +79,7 @@ def test_a_busy_key_does_not_starve_others() -> None:
 
 def test_a_stream_of_an_unknown_subscription() -> None:
     play = Play()
-    play.state.admin.delete_subscription(SUBSCRIPTION, 0.0)
+    play.state.registry.delete_subscription(SUBSCRIPTION, 0.0)
     with pytest.raises(errors.ServiceError, match=r"NOT_FOUND: Resource not found \(resource=sub\)\."):
         play("open:A")
 
@@ -87,14 +87,14 @@ def test_a_stream_of_an_unknown_subscription() -> None:
 def test_a_deleted_subscription_ends_its_streams_and_pulls() -> None:
     play = Play()
     play("open:A pull:p")
-    play.state.admin.delete_subscription(SUBSCRIPTION, 0.0)
+    play.state.registry.delete_subscription(SUBSCRIPTION, 0.0)
     assert play("close:B") == "A!NOT_FOUND p!NOT_FOUND"
 
 
 def test_detached_means_no_messages_and_no_pull() -> None:
     play = Play(ordered())
     play("open:A")
-    play.state.admin.detach_subscription(SUBSCRIPTION, 0.0)
+    play.state.registry.detach_subscription(SUBSCRIPTION, 0.0)
     assert play("+k:1") == "A!FAILED_PRECONDITION"
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION"):
         play("pull:p")

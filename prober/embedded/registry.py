@@ -1,17 +1,23 @@
-"""Topics, subscriptions and snapshots: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber)."""
+"""Topics, subscriptions and snapshots by name: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber).
+
+A topic knows who is subscribed, and keeps a history while somebody may ask for it. History is needed by the topic's own retention, by
+subscriptions that retain acknowledged messages, and by snapshots, which stand for everything published after them too (documentation,
+"Replay and purge messages"). Without any of these nothing is kept.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from prober.embedded import dispatch, errors, limits, resources
-from prober.embedded.engine import Engine
-from prober.embedded.feed import Feed
+from prober.embedded import delivery, errors, resources
 from prober.embedded.filters import compile_filter
 from prober.embedded.messages import Message
-from prober.embedded.topics import SnapshotState, TopicState, replayable, since_snapshot
+from prober.embedded.subscription_queue import Engine, SubscriptionQueue
 
 _PAGE_DEFAULT: Final = 100
 _PAGE_MAX: Final = 1_000
@@ -35,20 +41,97 @@ _SNAPSHOT_FIELDS: Final = {"labels": "labels", "expire_time": "expire_time"}
 _IMMUTABLE: Final = frozenset({"name", "topic", "enable_message_ordering", "filter", "detached", "state"})
 
 
-class Administration:
+@dataclass(slots=True, eq=False)
+class SnapshotState:
+    """What a snapshot stands for: these unacknowledged messages, and all that came after message number `frontier`."""
+
+    description: resources.Snapshot
+    unacked: list[Message]
+    frontier: int
+
+
+@dataclass(slots=True, eq=False)
+class TopicState:
+    """A topic, its subscriptions and snapshots by name, and its history, oldest first."""
+
+    settings: resources.Topic
+    subscriptions: dict[str, SubscriptionQueue] = field(default_factory=dict)
+    snapshots: dict[str, SnapshotState] = field(default_factory=dict)
+    history: deque[Message] = field(default_factory=deque)
+
+    def keep_s(self) -> float:
+        """For how long messages are kept here at least, in seconds."""
+        wanted = [self.settings.message_retention_s or 0.0]
+        wanted += [
+            queue.settings.message_retention_s for queue in self.subscriptions.values() if queue.settings.retain_acked_messages
+        ]
+        if self.snapshots:
+            wanted.append(resources.SNAPSHOT_LIFETIME_S)
+        return max(wanted)
+
+    def remember(self, messages: list[Message], now: float) -> None:
+        """Messages were stored."""
+        keep_s = self.keep_s()
+        if keep_s:
+            self.history.extend(messages)
+        self.forget(now, keep_s)
+
+    def forget(self, now: float, keep_s: float | None = None) -> None:
+        """Drop what nobody may ask for any more."""
+        horizon = now - (self.keep_s() if keep_s is None else keep_s)
+        if horizon == now:
+            horizon = math.inf
+        while self.history and self.history[0].publish_time < horizon:
+            self.history.popleft()
+
+
+def replayable(topic: TopicState | None, queue: SubscriptionQueue, now: float) -> Iterator[Message]:
+    """Every message that a seek of this subscription can bring back, in the order in which they were stored.
+
+    Those are its backlog, what it retains although it was acknowledged, and, with retention on the topic, also what was published
+    before the subscription existed.
+    """
+    known = {entry.message.sequence: entry.message for entry in queue.entries()}
+    if topic is not None:
+        retained_s = queue.settings.message_retention_s if queue.settings.retain_acked_messages else -1.0
+        topic_s = topic.settings.message_retention_s or -1.0
+        for message in topic.history:
+            age = now - message.publish_time
+            if age <= topic_s or (age <= retained_s and message.sequence > queue.born):
+                _accept(queue, message, known)
+    yield from (known[sequence] for sequence in sorted(known))
+
+
+def since_snapshot(topic: TopicState | None, queue: SubscriptionQueue, snapshot: SnapshotState) -> Iterator[Message]:
+    """What a seek to a snapshot brings back: what was unacknowledged then, and everything published since."""
+    known: dict[int, Message] = {}
+    for message in snapshot.unacked:
+        _accept(queue, message, known)
+    for message in topic.history if topic is not None else ():
+        if message.sequence > snapshot.frontier:
+            _accept(queue, message, known)
+    yield from (known[sequence] for sequence in sorted(known))
+
+
+def _accept(queue: SubscriptionQueue, message: Message, known: dict[int, Message]) -> None:
+    if queue.accepts is None or queue.accepts(message.attributes):
+        known[message.sequence] = message
+
+
+class Registry:
     """All resources of the service by name, and the operations on them. Times are seconds since the epoch."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.topics: dict[str, TopicState] = {}
-        self.feeds: dict[str, Feed] = {}
+        self.subscriptions: dict[str, SubscriptionQueue] = {}
         self.snapshots: dict[str, SnapshotState] = {}
 
     # --- topics -----------------------------------------------------------------------------------------------------------------
 
     def create_topic(self, topic: resources.Topic) -> resources.Topic:
         """ALREADY_EXISTS if there is one of that name, INVALID_ARGUMENT if a setting is not acceptable."""
-        limits.check_topic(topic)
+        resources.check_topic(topic)
         if topic.name in self.topics:
             raise errors.already_exists(topic.name)
         self.topics[topic.name] = TopicState(topic)
@@ -58,7 +141,7 @@ class Administration:
         """The topic; NOT_FOUND if there is none."""
         found = self.topics.get(name)
         if found is None:
-            limits.check_name(name, "topics")
+            resources.check_name(name, "topics")
             raise errors.not_found(name)
         return found
 
@@ -66,7 +149,7 @@ class Administration:
         """Take the masked fields from `wanted`."""
         topic = self.topic(wanted.name)
         updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
-        limits.check_topic(updated)
+        resources.check_topic(updated)
         topic.settings = updated
         return updated
 
@@ -74,8 +157,8 @@ class Administration:
         """Subscriptions stay, with what they have, and show `_deleted-topic_` as their topic (proto, DeleteTopic)."""
         topic = self.topic(name)
         del self.topics[name]
-        for feed in topic.feeds.values():
-            feed.settings = dataclasses.replace(feed.settings, topic=resources.DELETED_TOPIC)
+        for queue in topic.subscriptions.values():
+            queue.settings = dataclasses.replace(queue.settings, topic=resources.DELETED_TOPIC)
         for snapshot in topic.snapshots.values():
             snapshot.description = dataclasses.replace(snapshot.description, topic=resources.DELETED_TOPIC)
 
@@ -83,57 +166,57 @@ class Administration:
 
     def create_subscription(self, subscription: resources.Subscription, now: float) -> resources.Subscription:
         """It gets every message that is published from now on. Errors as for topics; NOT_FOUND if the topic is missing."""
-        limits.check_subscription(subscription)
-        if subscription.name in self.feeds:
+        resources.check_subscription(subscription)
+        if subscription.name in self.subscriptions:
             raise errors.already_exists(subscription.name)
         topic = self.topic(subscription.topic)
         self._check_dead_letter_topic(subscription)
-        feed = Feed(subscription, compile_filter(subscription.filter), self._engine, self._engine.serial, now)
-        self.feeds[subscription.name] = topic.feeds[subscription.name] = feed
+        queue = SubscriptionQueue(subscription, compile_filter(subscription.filter), self._engine, self._engine.serial, now)
+        self.subscriptions[subscription.name] = topic.subscriptions[subscription.name] = queue
         return subscription
 
-    def feed(self, name: str) -> Feed:
+    def subscription(self, name: str) -> SubscriptionQueue:
         """The subscription; NOT_FOUND if there is none."""
-        found = self.feeds.get(name)
+        found = self.subscriptions.get(name)
         if found is None:
-            limits.check_name(name, "subscriptions")
+            resources.check_name(name, "subscriptions")
             raise errors.not_found(name)
         return found
 
     def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
         """Take the masked fields from `wanted`. Whether there is ordering, and the filter, cannot change."""
-        feed = self.feed(wanted.name)
+        queue = self.subscription(wanted.name)
         changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
-        updated = dataclasses.replace(feed.settings, **changes)
-        limits.check_subscription(updated)
+        updated = dataclasses.replace(queue.settings, **changes)
+        resources.check_subscription(updated)
         self._check_dead_letter_topic(updated)
-        becomes_push = bool(updated.push_config.push_endpoint) != bool(feed.settings.push_config.push_endpoint)
-        feed.settings = updated
+        becomes_push = bool(updated.push_config.push_endpoint) != bool(queue.settings.push_config.push_endpoint)
+        queue.settings = updated
         if becomes_push:
-            dispatch.end_all(feed, errors.precondition(UNSUPPORTED_MESSAGE), now)
-        self._engine.dirty[feed] = None
+            delivery.end_all(queue, errors.precondition(UNSUPPORTED_MESSAGE), now)
+        self._engine.dirty[queue] = None
         return updated
 
     def delete_subscription(self, name: str, now: float) -> None:
         """Its messages are gone; streams and waiting pulls end with NOT_FOUND."""
-        feed = self.feed(name)
-        del self.feeds[name]
-        topic = self.topics.get(feed.settings.topic)
+        queue = self.subscription(name)
+        del self.subscriptions[name]
+        topic = self.topics.get(queue.settings.topic)
         if topic is not None:
-            topic.feeds.pop(name, None)
-        dispatch.end_all(feed, errors.not_found(name), now)
-        feed.reset((), now)
-        self._engine.dirty.pop(feed, None)
+            topic.subscriptions.pop(name, None)
+        delivery.end_all(queue, errors.not_found(name), now)
+        queue.reset((), now)
+        self._engine.dirty.pop(queue, None)
 
     def detach_subscription(self, name: str, now: float) -> None:
         """It gets nothing any more and loses what it has; pulls end with FAILED_PRECONDITION (proto, Subscription.detached)."""
-        feed = self.feed(name)
-        feed.settings = dataclasses.replace(feed.settings, detached=True)
-        topic = self.topics.get(feed.settings.topic)
+        queue = self.subscription(name)
+        queue.settings = dataclasses.replace(queue.settings, detached=True)
+        topic = self.topics.get(queue.settings.topic)
         if topic is not None:
-            topic.feeds.pop(name, None)
-        dispatch.end_all(feed, errors.precondition(DETACHED_MESSAGE), now)
-        feed.reset((), now)
+            topic.subscriptions.pop(name, None)
+        delivery.end_all(queue, errors.precondition(DETACHED_MESSAGE), now)
+        queue.reset((), now)
 
     def _check_dead_letter_topic(self, subscription: resources.Subscription) -> None:
         policy = subscription.dead_letter_policy
@@ -144,30 +227,30 @@ class Administration:
 
     def create_snapshot(self, name: str, subscription: str, labels: Mapping[str, str], now: float) -> resources.Snapshot:
         """It lives 7 days less the age of the oldest unacknowledged message, and is refused below 1 hour (proto, Snapshot)."""
-        limits.check_name(name, "snapshots")
-        limits.check_labels(labels)
+        resources.check_name(name, "snapshots")
+        resources.check_labels(labels)
         if name in self.snapshots:
             raise errors.already_exists(name)
-        feed = self.feed(subscription)
-        unacked = sorted((entry.message for entry in feed.entries()), key=lambda message: message.sequence)
+        queue = self.subscription(subscription)
+        unacked = sorted((entry.message for entry in queue.entries()), key=lambda message: message.sequence)
         age = now - unacked[0].publish_time if unacked else 0.0
         lifetime = resources.SNAPSHOT_LIFETIME_S - age
         if lifetime < resources.SNAPSHOT_LIFETIME_MIN_S:
             raise errors.precondition(
                 "The snapshot would expire in less than 1 hour: its oldest unacknowledged message is too old."
             )
-        description = resources.Snapshot(name, feed.settings.topic, now + lifetime, labels)
+        description = resources.Snapshot(name, queue.settings.topic, now + lifetime, labels)
         snapshot = SnapshotState(description, unacked, self._engine.serial)
         self.snapshots[name] = snapshot
-        if feed.settings.topic in self.topics:
-            self.topics[feed.settings.topic].snapshots[name] = snapshot
+        if queue.settings.topic in self.topics:
+            self.topics[queue.settings.topic].snapshots[name] = snapshot
         return description
 
     def snapshot(self, name: str) -> SnapshotState:
         """The snapshot; NOT_FOUND if there is none."""
         found = self.snapshots.get(name)
         if found is None:
-            limits.check_name(name, "snapshots")
+            resources.check_name(name, "snapshots")
             raise errors.not_found(name)
         return found
 
@@ -175,7 +258,7 @@ class Administration:
         """Take the masked fields from `wanted`."""
         snapshot = self.snapshot(wanted.name)
         updated = dataclasses.replace(snapshot.description, **_changes(wanted, mask, _SNAPSHOT_FIELDS, "Snapshot"))
-        limits.check_labels(updated.labels)
+        resources.check_labels(updated.labels)
         snapshot.description = updated
         return updated
 
@@ -189,17 +272,17 @@ class Administration:
 
     def seek_to_time(self, subscription: str, at: float, now: float) -> None:
         """Messages published before `at` become acknowledged, the others unacknowledged, as far as they are retained (proto, Seek)."""
-        feed = self.feed(subscription)
-        messages = replayable(self.topics.get(feed.settings.topic), feed, now)
-        feed.reset([message for message in messages if message.publish_time >= at], now)
+        queue = self.subscription(subscription)
+        messages = replayable(self.topics.get(queue.settings.topic), queue, now)
+        queue.reset([message for message in messages if message.publish_time >= at], now)
 
     def seek_to_snapshot(self, subscription: str, name: str, now: float) -> None:
         """The backlog becomes what it was when the snapshot was made, and everything published since; same topic only."""
-        feed, snapshot = self.feed(subscription), self.snapshot(name)
-        if snapshot.description.topic != feed.settings.topic:
+        queue, snapshot = self.subscription(subscription), self.snapshot(name)
+        if snapshot.description.topic != queue.settings.topic:
             raise errors.invalid("snapshot")
-        messages: list[Message] = list(since_snapshot(self.topics.get(feed.settings.topic), feed, snapshot))
-        feed.reset(messages, now)
+        messages: list[Message] = list(since_snapshot(self.topics.get(queue.settings.topic), queue, snapshot))
+        queue.reset(messages, now)
 
     # --- lists ------------------------------------------------------------------------------------------------------------------
 
@@ -213,7 +296,7 @@ class Administration:
 
     def in_project(self, names: Iterable[str], project: str) -> list[str]:
         """Those that belong to `projects/P`."""
-        limits.check_project(project)
+        resources.check_project(project)
         return [name for name in names if name.startswith(f"{project}/")]
 
 

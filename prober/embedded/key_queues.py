@@ -1,7 +1,7 @@
-"""A lane: the messages of one ordering key on one subscription, in order, and how far they were sent.
+"""Key queues: the messages of one ordering key on one subscription, in order, how far they were sent, and who receives them.
 
 The promise (documentation, "Order messages") is kept by one rule: what is sent next is the next position, or a position further back,
-never one further on. Positions count the messages of the lane; the cursor is the next one to send.
+never one further on. Positions count the messages of the key queue; the cursor is the next one to send.
 
     sent and acknowledged | sent, not yet acknowledged ... | not sent yet ...
                           ^ floor                          ^ cursor             ^ end
@@ -9,20 +9,26 @@ never one further on. Positions count the messages of the lane; the cursor is th
 A message that has to come again moves the cursor back to it. That rewind takes back everything from there on: holds that subscribers
 have on later messages end, and acknowledgements of later messages are forgotten, because "redeliveries of a message trigger redelivery
 of all subsequent messages for that key, even acknowledged ones". What lies below the floor is settled and given up. A message without
-a key, or on a subscription without ordering, has a lane of its own, so the same rules hold trivially.
+a key, or on a subscription without ordering, has a key queue of its own, so the same rules hold trivially.
+
+Streams with the same `client_id` are one subscriber (proto, StreamingPullRequest.client_id). Messages and subscribers refer to each other:
+an outstanding message knows its stream, a stream the key queues that have something to send on it.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Generic, TypeVar
 
-from prober.embedded.messages import Message
+from prober.embedded.messages import Delivery, Message
 
-if TYPE_CHECKING:
-    from prober.embedded.subscribers import Client, Stream
+Owner = TypeVar("Owner")
 
+_CLEAN_AT_LEAST: Final = 4_096  # places in the heap of deadlines before it is looked through
 _DEAD_ENTRIES_MAX: Final = 64  # settled entries kept before the list is cut, so that cutting costs nothing on average
 
 
@@ -30,7 +36,7 @@ _DEAD_ENTRIES_MAX: Final = 64  # settled entries kept before the list is cut, so
 class Entry:
     """One message on one subscription.
 
-    settled   acknowledged, or taken out of the lane for good.
+    settled   acknowledged, or taken out of the key queue for good.
     removed   taken out: dead-lettered, expired or lost. Skipped silently, also by a rewind.
     failures  how often it was refused or its deadline passed.
     ack_id    names the delivery that is outstanding; empty when none is.
@@ -39,7 +45,7 @@ class Entry:
     """
 
     message: Message
-    lane: Lane
+    key_queue: KeyQueue
     position: int
     settled: bool = False
     removed: bool = False
@@ -50,7 +56,7 @@ class Entry:
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class KeyQueue:
     """The messages of one key.
 
     key      the ordering key, empty for a message that has no order to keep.
@@ -60,10 +66,10 @@ class Lane:
     held     how many messages are outstanding; while there are any, only their holder gets more.
     again    positions to send before the cursor's: only a fault puts any here.
     client, stream  who got the last message; `shunned` is who let a deadline pass since.
-    queued   it waits in a queue of lanes that have something to send.
+    queued   it waits in a queue of key queues that have something to send.
     wake_at  nothing is sent before this time: back-off, or a fault.
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
-    halt_at  a fault stops the lane before this position until `halt_until`.
+    halt_at  a fault stops the key queue before this position until `halt_until`.
     acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
 
@@ -179,3 +185,139 @@ class Lane:
         elif dead > _DEAD_ENTRIES_MAX and dead * 2 > len(self.entries):
             del self.entries[:dead]
             self.offset = floor
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One subscriber: its open streams, and how many keys went to it last."""
+
+    id: str
+    streams: list[Stream] = field(default_factory=list)
+    keys: int = 0
+
+    def roomiest(self) -> Stream | None:
+        """The stream with the least to do among those that may get more."""
+        return roomiest(self.streams)
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One StreamingPull stream.
+
+    messages_max, bytes_max  flow control: as long as it is reached nothing more is sent; 0 means no limit.
+    deadline_s               how long each message sent on it may stay unanswered.
+    ready                    key queues with something to send that are bound to this stream.
+    outbox                   what this round of dispatching sends.
+    breaking                 a fault will end it soon, and what would be sent on it meanwhile would be lost: nothing is.
+    """
+
+    id: str
+    client: Client
+    deadline_s: float
+    messages_max: int = 0
+    bytes_max: int = 0
+    open: bool = True
+    messages: int = 0
+    bytes: int = 0
+    ready: deque[KeyQueue] = field(default_factory=deque)
+    outbox: list[Delivery] = field(default_factory=list)
+    breaking: bool = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether flow control lets at least one more message pass."""
+        if self.breaking:
+            return False
+        return (self.messages < self.messages_max or self.messages_max <= 0) and (
+            self.bytes < self.bytes_max or self.bytes_max <= 0
+        )
+
+
+@dataclass(slots=True, eq=False)
+class PullCall:
+    """A unary pull that waits for messages until `deadline`."""
+
+    id: str
+    messages_max: int
+    deadline: float
+    open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LateAnswer:
+    """An acknowledgement (`seconds` None) or a further deadline that takes effect later, unless the delivery is over by then."""
+
+    ack_id: str
+    seconds: int | None
+
+
+def roomiest(streams: Iterable[Stream]) -> Stream | None:
+    """The stream with the least to do among those that may get more."""
+    best: Stream | None = None
+    for stream in streams:
+        if stream.has_room and (best is None or stream.messages < best.messages):
+            best = stream
+    return best
+
+
+def bind(key_queue: KeyQueue, stream: Stream | None) -> None:
+    """The key queue's messages go to this stream from now on; None: to nobody in particular."""
+    client = stream.client if stream is not None else None
+    key_queue.stream = stream
+    key_queue.shunned = None
+    if key_queue.client is client:
+        return
+    if key_queue.client is not None:
+        key_queue.client.keys -= 1
+    if client is not None:
+        client.keys += 1
+    key_queue.client = client
+
+
+class LeaseClock(Generic[Owner]):
+    """The deadlines of all outstanding deliveries of a server, with the subscription that each belongs to: a heap that forgets lazily.
+
+    A deadline that is moved further away, and a delivery that is answered, leave their place in the heap as it is; a place that has
+    become meaningless is dropped when its time comes, or when such places would fill the heap. So every operation costs O(log n) on
+    average, and an answer, the most frequent one, nothing.
+    """
+
+    __slots__ = ("_clean_at", "_heap", "_serial")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Entry, str, Owner]] = []
+        self._serial = 0
+        self._clean_at = _CLEAN_AT_LEAST
+
+    def watch(self, owner: Owner, entry: Entry) -> None:
+        """Remember an entry's deadline, after a delivery or when the deadline came nearer."""
+        self._serial += 1
+        heapq.heappush(self._heap, (entry.deadline, self._serial, entry, entry.ack_id, owner))
+        if len(self._heap) >= self._clean_at:
+            self._clean()
+
+    def due(self, now: float) -> dict[Owner, list[Entry]]:
+        """The entries whose time is up, by subscription, in the order of their deadlines. The caller ends their leases."""
+        late: dict[Owner, dict[Entry, None]] = {}
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            _, serial, entry, ack_id, owner = heapq.heappop(heap)
+            if entry.ack_id != ack_id:
+                continue
+            if entry.deadline > now:
+                heapq.heappush(heap, (entry.deadline, serial, entry, ack_id, owner))
+            else:
+                late.setdefault(owner, {})[entry] = None
+        return {owner: list(entries) for owner, entries in late.items()}
+
+    def next_time(self) -> float:
+        """No delivery falls due before this; infinity when nothing is outstanding."""
+        heap = self._heap
+        while heap and heap[0][2].ack_id != heap[0][3]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def _clean(self) -> None:
+        self._heap = [place for place in self._heap if place[2].ack_id == place[3]]
+        heapq.heapify(self._heap)
+        self._clean_at = max(_CLEAN_AT_LEAST, 2 * len(self._heap))

@@ -1,37 +1,80 @@
-"""A subscription at work: its lanes, what is outstanding, and what happens when a delivery is answered or not.
+"""A subscription at work: its key queues, what is outstanding, and what happens when a delivery is answered or not.
 
-Who may get what of a lane is decided by `held`, the number of its outstanding messages:
-    nothing held    the lane waits in `ready` for any subscriber (`subscribers.route` says which).
+Who may get what of a key queue is decided by `held`, the number of its outstanding messages:
+    nothing held    the key queue waits in `ready` for any subscriber (`delivery` says which).
     held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push nobody gets
                     more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
 
 from prober.embedded import resources
-from prober.embedded.effects import CancelPush
-from prober.embedded.engine import Engine
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.filters import Predicate
-from prober.embedded.lanes import Entry, Lane
-from prober.embedded.messages import Delivery, Message
-from prober.embedded.subscribers import Client, PullCall, Stream, bind
+from prober.embedded.key_queues import Client, Entry, KeyQueue, LateAnswer, LeaseClock, PullCall, Stream, bind
+from prober.embedded.messages import CancelPush, Delivery, Effect, Message
 
-_LANES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
+_KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
 _CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
 _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
 _PUSH_BACKOFF_MAX_S: Final = 60.0
 
+Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer
+Forward: TypeAlias = "Callable[[SubscriptionQueue, Entry, float], bool]"
 
-class Feed:
+
+class Engine:
+    """What all subscriptions of a server share: deadlines, timers, serial numbers, the behaviour, and the list of effects.
+
+    effects  what the state wants done since somebody last took it.
+    dirty    subscription queues that may have something to send, in the order in which that became known.
+    forward  sends a message to its dead-letter topic; False when that does not exist.
+    """
+
+    __slots__ = ("_timers", "behaviour", "dirty", "effects", "forward", "leases", "serial")
+
+    def __init__(self, behaviour: Behaviour, first_serial: int, forward: Forward) -> None:
+        self.behaviour = behaviour
+        self.leases: LeaseClock[SubscriptionQueue] = LeaseClock()
+        self.effects: list[Effect] = []
+        self.dirty: dict[SubscriptionQueue, None] = {}
+        self.forward = forward
+        self.serial = first_serial
+        self._timers: list[tuple[float, int, SubscriptionQueue, Timed]] = []
+
+    def next_serial(self) -> int:
+        """A number that was never given out before."""
+        self.serial += 1
+        return self.serial
+
+    def set_timer(self, at: float, queue: SubscriptionQueue, what: Timed) -> None:
+        """Have something looked at again at this time."""
+        heapq.heappush(self._timers, (at, self.next_serial(), queue, what))
+
+    def take_timers(self, now: float) -> list[tuple[SubscriptionQueue, Timed]]:
+        """What has to be looked at again by now."""
+        due = []
+        while self._timers and self._timers[0][0] <= now:
+            _, _, queue, what = heapq.heappop(self._timers)
+            due.append((queue, what))
+        return due
+
+    def next_timer(self) -> float:
+        """When the next timer is due."""
+        return self._timers[0][0] if self._timers else math.inf
+
+
+class SubscriptionQueue:
     """One subscription's messages and subscribers.
 
-    lanes      by ordering key; `loose` are the lanes of single messages, oldest first.
-    ready      lanes with something to send of which nothing is outstanding.
+    key_queues by ordering key; `loose` are those of single messages, oldest first.
+    ready      key queues with something to send of which nothing is outstanding.
     leases     outstanding entries by acknowledgement id; `pushes` are those of them that are being pushed.
     born       sequence number of the last message before the subscription existed.
     """
@@ -41,9 +84,9 @@ class Feed:
         self.accepts = accepts
         self.engine = engine
         self.born = born
-        self.lanes: dict[str, Lane] = {}
-        self.loose: dict[Lane, None] = {}
-        self.ready: deque[Lane] = deque()
+        self.key_queues: dict[str, KeyQueue] = {}
+        self.loose: dict[KeyQueue, None] = {}
+        self.ready: deque[KeyQueue] = deque()
         self.leases: dict[str, Entry] = {}
         self.clients: dict[str, Client] = {}
         self.streams: dict[str, Stream] = {}
@@ -52,7 +95,7 @@ class Feed:
         self.confirmed: dict[str, None] = {}  # exactly-once: ids acknowledged lately, which may be acknowledged again
         self.active_at = now
         self.oldest = math.inf  # no message here was published before this
-        self._prune_at = _LANES_KEPT_MAX
+        self._prune_at = _KEY_QUEUES_KEPT_MAX
 
     @property
     def name(self) -> str:
@@ -65,57 +108,57 @@ class Feed:
         """A message was stored in the topic."""
         if self.accepts is not None and not self.accepts(message.attributes):
             return
-        kept = self.engine.conduct.enqueue(self.name, message, now)
+        kept = self.engine.behaviour.enqueue(self.name, message, now)
         self.add(message, now, kept=kept)
 
     def add(self, message: Message, now: float, *, kept: bool = True) -> None:
-        """Put a message at the end of its lane; one that is not kept is passed over silently."""
+        """Put a message at the end of its key queue; one that is not kept is passed over silently."""
         key = message.ordering_key if self.settings.enable_message_ordering else ""
         if key:
-            lane = self.lanes.get(key)
-            if lane is None:
-                lane = self.lanes[key] = Lane(key)
+            key_queue = self.key_queues.get(key)
+            if key_queue is None:
+                key_queue = self.key_queues[key] = KeyQueue(key)
         else:
-            lane = Lane("")
-            self.loose[lane] = None
-        entry = lane.append(message)
+            key_queue = KeyQueue("")
+            self.loose[key_queue] = None
+        entry = key_queue.append(message)
         self.oldest = min(self.oldest, message.publish_time)
         if kept:
-            self.schedule(lane, now)
+            self.schedule(key_queue, now)
         else:
             self._take_out(entry)
-            lane.peek()  # passes what was taken out
-            self.after(lane, now)
+            key_queue.peek()  # passes what was taken out
+            self.after(key_queue, now)
 
-    # --- lanes wait for their turn ----------------------------------------------------------------------------------------------
+    # --- key queues wait for their turn ------------------------------------------------------------------------------------------
 
-    def schedule(self, lane: Lane, now: float) -> None:
-        """Put a lane that has something to send where it will be found, or set the timer that does so later."""
-        if lane.queued or not lane.pending:
+    def schedule(self, key_queue: KeyQueue, now: float) -> None:
+        """Put a key queue that has something to send where it will be found, or set the timer that does so later."""
+        if key_queue.queued or not key_queue.pending:
             return
-        if self.waits(lane, now):
-            if lane.wake_at != math.inf and lane.timer_at != lane.wake_at:
-                lane.timer_at = lane.wake_at
-                self.engine.set_timer(lane.wake_at, self, lane)
+        if self.waits(key_queue, now):
+            if key_queue.wake_at != math.inf and key_queue.timer_at != key_queue.wake_at:
+                key_queue.timer_at = key_queue.wake_at
+                self.engine.set_timer(key_queue.wake_at, self, key_queue)
             return
-        if not lane.held:
-            self.ready.append(lane)
-        elif lane.stream is not None and lane.stream.open:
-            lane.stream.ready.append(lane)
+        if not key_queue.held:
+            self.ready.append(key_queue)
+        elif key_queue.stream is not None and key_queue.stream.open:
+            key_queue.stream.ready.append(key_queue)
         else:
             return  # a pull, a push, or a stream that is gone (exactly-once) has them: wait until all are answered
-        lane.queued = True
+        key_queue.queued = True
         self.engine.dirty[self] = None
 
-    def waits(self, lane: Lane, now: float) -> bool:
-        """Whether nothing of a lane may be sent yet: back-off, or a fault."""
-        if lane.wake_at <= now:
-            if lane.postponed:
-                lane.postponed, lane.decided = False, lane.end  # what came meanwhile goes along
+    def waits(self, key_queue: KeyQueue, now: float) -> bool:
+        """Whether nothing of a key queue may be sent yet: back-off, or a fault."""
+        if key_queue.wake_at <= now:
+            if key_queue.postponed:
+                key_queue.postponed, key_queue.decided = False, key_queue.end  # what came meanwhile goes along
             else:
-                lane.wake_at = self.engine.conduct.postpone(self.name, lane, now)
-                lane.postponed = lane.wake_at > now
-        return lane.wake_at > now
+                key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, now)
+                key_queue.postponed = key_queue.wake_at > now
+        return key_queue.wake_at > now
 
     def lease(self, entry: Entry, stream: Stream | None, deadline: float) -> Delivery:
         """An entry goes out: from now on it is outstanding."""
@@ -125,7 +168,7 @@ class Feed:
         entry.ack_id = ack_id
         entry.stream = stream
         entry.deadline = deadline
-        entry.lane.held += 1
+        entry.key_queue.held += 1
         self.leases[ack_id] = entry
         self.engine.leases.watch(self, entry)
         if stream is not None:
@@ -141,7 +184,7 @@ class Feed:
             self.pushes.discard(entry.ack_id)
             self.engine.effects.append(CancelPush(entry.ack_id))
         entry.ack_id = ""
-        entry.lane.held -= 1
+        entry.key_queue.held -= 1
         stream = entry.stream
         if stream is not None:
             stream.messages -= 1
@@ -156,7 +199,7 @@ class Feed:
         """An outstanding message was acknowledged."""
         self.release(entry)
         entry.settled = True
-        self.after(entry.lane, now)
+        self.after(entry.key_queue, now)
 
     def fail(self, entries: Iterable[Entry], now: float, *, expired: bool) -> None:
         """Outstanding messages were refused, or their time is up: they come again, or go to the dead-letter topic."""
@@ -166,33 +209,33 @@ class Feed:
         for entry in ordered:
             if entry.ack_id:  # otherwise a rewind to an earlier one has freed it
                 self._fail_one(entry, now, expired=expired)
-        for lane in dict.fromkeys(entry.lane for entry in ordered):
-            self.after(lane, now)
+        for key_queue in dict.fromkeys(entry.key_queue for entry in ordered):
+            self.after(key_queue, now)
 
     def _fail_one(self, entry: Entry, now: float, *, expired: bool) -> None:
-        lane, client = entry.lane, entry.stream.client if entry.stream is not None else None
+        key_queue, client = entry.key_queue, entry.stream.client if entry.stream is not None else None
         policy = self.settings.dead_letter_policy
         if policy is not None and entry.failures >= policy.max_delivery_attempts and self.engine.forward(self, entry, now):
             self._take_out(entry)
             return
         self._send_again(entry, now)
-        lane.wake_at = max(lane.wake_at, now + self._backoff_s(entry.failures))
+        key_queue.wake_at = max(key_queue.wake_at, now + self._backoff_s(entry.failures))
         if expired:
-            lane.shunned = client
+            key_queue.shunned = client
 
     def _send_again(self, entry: Entry, now: float) -> None:
-        lane = entry.lane
-        run = self.engine.conduct.redeliver(self.name, entry, now)
-        if run.again is None:
-            self.rewind(lane, entry.position)
-            if run.halt_until:
-                lane.halt_at, lane.halt_until = entry.position + 1, run.halt_until
+        key_queue = entry.key_queue
+        redelivery = self.engine.behaviour.redeliver(self.name, entry, now)
+        if redelivery.again is None:
+            self.rewind(key_queue, entry.position)
+            if redelivery.halt_until:
+                key_queue.halt_at, key_queue.halt_until = entry.position + 1, redelivery.halt_until
             return
-        if not run.again:
+        if not redelivery.again:
             self._take_out(entry)
             return
         self.release(entry)
-        lane.again = deque(sorted({*(lane.again or ()), *run.again}))
+        key_queue.again = deque(sorted({*(key_queue.again or ()), *redelivery.again}))
 
     def _backoff_s(self, failures: int) -> float:
         policy = self.settings.retry_policy
@@ -202,9 +245,9 @@ class Feed:
             return resources.RetryPolicy(_PUSH_BACKOFF_MIN_S, _PUSH_BACKOFF_MAX_S).backoff_s(failures)
         return 0.0
 
-    def rewind(self, lane: Lane, position: int) -> None:
+    def rewind(self, key_queue: KeyQueue, position: int) -> None:
         """Everything from this position on is sent again; holds on it end."""
-        for entry in lane.rewind(position):
+        for entry in key_queue.rewind(position):
             self.release(entry)
 
     def _take_out(self, entry: Entry) -> None:
@@ -212,23 +255,23 @@ class Feed:
             self.release(entry)
         entry.settled = entry.removed = True
 
-    def after(self, lane: Lane, now: float) -> None:
-        """Something in a lane was settled or freed: give up what is done, and see whether it has something to send."""
-        lane.trim()
-        if lane.pending:
-            self.schedule(lane, now)
-        elif lane.idle:
-            self._retire(lane)
+    def after(self, key_queue: KeyQueue, now: float) -> None:
+        """Something in a key queue was settled or freed: give up what is done, and see whether it has something to send."""
+        key_queue.trim()
+        if key_queue.pending:
+            self.schedule(key_queue, now)
+        elif key_queue.idle:
+            self._retire(key_queue)
 
-    def _retire(self, lane: Lane) -> None:
-        if not lane.key:
-            self.loose.pop(lane, None)
-        elif lane.client is None:
-            self.lanes.pop(lane.key, None)
-        elif len(self.lanes) > self._prune_at:
-            for key in [key for key, other in self.lanes.items() if other.idle]:
-                bind(self.lanes.pop(key), None)
-            self._prune_at = max(_LANES_KEPT_MAX, 2 * len(self.lanes))
+    def _retire(self, key_queue: KeyQueue) -> None:
+        if not key_queue.key:
+            self.loose.pop(key_queue, None)
+        elif key_queue.client is None:
+            self.key_queues.pop(key_queue.key, None)
+        elif len(self.key_queues) > self._prune_at:
+            for key in [key for key, other in self.key_queues.items() if other.idle]:
+                bind(self.key_queues.pop(key), None)
+            self._prune_at = max(_KEY_QUEUES_KEPT_MAX, 2 * len(self.key_queues))
 
     # --- subscribers come and go ------------------------------------------------------------------------------------------------
 
@@ -237,10 +280,10 @@ class Feed:
         self.streams[stream.id] = stream
         stream.client.streams.append(stream)
         self.clients[stream.client.id] = stream.client
-        for lane in self.lanes.values() if self.settings.enable_exactly_once_delivery else ():
-            if lane.held and lane.client is stream.client and lane.stream is not None and not lane.stream.open:
-                lane.stream = stream
-                self.schedule(lane, now)
+        for key_queue in self.key_queues.values() if self.settings.enable_exactly_once_delivery else ():
+            if key_queue.held and key_queue.client is stream.client and key_queue.stream is not None and not key_queue.stream.open:
+                key_queue.stream = stream
+                self.schedule(key_queue, now)
         self.engine.dirty[self] = None
 
     def close_stream(self, stream: Stream, now: float) -> None:
@@ -254,17 +297,17 @@ class Feed:
         stream.client.streams.remove(stream)
         waiting = list(stream.ready)
         stream.ready.clear()
-        for lane in waiting:
-            lane.queued = False
-        first: dict[Lane, int] = {}
+        for key_queue in waiting:
+            key_queue.queued = False
+        first: dict[KeyQueue, int] = {}
         if not self.settings.enable_exactly_once_delivery:
             for entry in self.leases.values():
                 if entry.stream is stream:
-                    first[entry.lane] = min(entry.position, first.get(entry.lane, entry.position))
-        for lane, position in first.items():
-            self.rewind(lane, position)
-        for lane in dict.fromkeys((*first, *waiting)):
-            self.schedule(lane, now)
+                    first[entry.key_queue] = min(entry.position, first.get(entry.key_queue, entry.position))
+        for key_queue, position in first.items():
+            self.rewind(key_queue, position)
+        for key_queue in dict.fromkeys((*first, *waiting)):
+            self.schedule(key_queue, now)
         self._forget_clients()
 
     def _forget_clients(self) -> None:
@@ -278,9 +321,9 @@ class Feed:
     # --- the backlog as a whole -------------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
-        """Everything that is not settled, lane by lane."""
-        for lane in (*self.lanes.values(), *self.loose):
-            for entry in lane.entries:
+        """Everything that is not settled, key queue by key queue."""
+        for key_queue in (*self.key_queues.values(), *self.loose):
+            for entry in key_queue.entries:
                 if not entry.settled:
                     yield entry
 
@@ -288,11 +331,11 @@ class Feed:
         """Forget all deliveries and all acknowledgements; the backlog is exactly these messages, in this order."""
         for entry in list(self.leases.values()):
             self.release(entry)
-        for lane in self.lanes.values():
-            bind(lane, None)
-            lane.entries = []  # a timer that still knows the lane finds nothing to do
-            lane.again = None
-        self.lanes, self.loose = {}, {}
+        for key_queue in self.key_queues.values():
+            bind(key_queue, None)
+            key_queue.entries = []  # a timer that still knows the key queue finds nothing to do
+            key_queue.again = None
+        self.key_queues, self.loose = {}, {}
         self.ready.clear()
         for stream in self.streams.values():
             stream.ready.clear()
@@ -306,12 +349,12 @@ class Feed:
         if self.oldest >= horizon:
             return
         self.oldest = math.inf
-        lanes = set()
+        key_queues = set()
         for entry in list(self.entries()):
             if entry.message.publish_time < horizon:
                 self._take_out(entry)
-                lanes.add(entry.lane)
+                key_queues.add(entry.key_queue)
             else:
                 self.oldest = min(self.oldest, entry.message.publish_time)
-        for lane in lanes:
-            self.after(lane, now)
+        for key_queue in key_queues:
+            self.after(key_queue, now)
