@@ -181,6 +181,12 @@ def _summary_row(reordering: Summary) -> Mapping[str, object]:
         "extents": dict(sorted(reordering.extents.items())),
         "extents_beyond": reordering.extents_beyond,
         "n_reordered": dict(sorted(reordering.n_reordered.items())),
+        "degrees": {n: reordering.degree(n) for n in sorted(reordering.n_reordered)},
         "late_max_s": reordering.late_max_s,
         "missing": reordering.missing,
+        "discontinuities": reordering.discontinuities,
+        "reordering_gaps": dict(sorted(reordering.reordering_gaps.items())),
+        "reordering_gaps_beyond": reordering.reordering_gaps_beyond,
+        "free_run_average": reordering.runs.average,
+        "free_run_variation": reordering.runs.variation,
     }

@@ -90,7 +90,7 @@ def test_a_number_that_was_never_published_does_not_make_the_others_late() -> No
 
 
 def test_a_stream_begins_where_its_publishes_begin() -> None:
-    excerpt = [
+    excerpt: list[Event] = [
         PublishInvoked(0.0, "k", "e1", 5),
         delivered(1, 4),
         PublishInvoked(1.5, "k", "e1", 6),
