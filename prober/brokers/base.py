@@ -233,8 +233,6 @@ class Operation(StrEnum):
     CREATE_TOPIC = "create_topic"
     CREATE_SUBSCRIPTION = "create_subscription"
     DELETE = "delete"
-    LIST = "list"
-    SEEK = "seek"
 
 
 class Admin(Protocol):

@@ -14,8 +14,9 @@ from prober.cli.bars import while_probing, while_reading
 from prober.cli.check import Order, as_json, exit_code
 from prober.cli.check import check as run_check
 from prober.cli.history import Since, Until, span_of
+from prober.cli.reorder import Timeouts
 from prober.cli.run import run as run_service
-from prober.cli.verify import Format
+from prober.cli.verify import Extras, Format
 from prober.cli.verify import verify as verify_files
 from prober.cli.verify_history import Question, is_history, verify_history
 from prober.cli.version import own_version
@@ -23,7 +24,7 @@ from prober.config.loading import load, show
 from prober.config.values import duration_s
 from prober.embedded.faults import FaultError, describe_faults, parse_fault
 from prober.embedded.server import serve
-from prober.errors import ConfigError
+from prober.errors import ConfigError, ProberError
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
 from prober.slo.words import as_json as objectives_as_json
@@ -41,7 +42,7 @@ def run(
     asyncio.run(run_service(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
 
 
-def verify(
+def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     files: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
     ],
@@ -51,21 +52,38 @@ def verify(
     subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
     since: Since = None,
     until: Until = None,
+    reorder: Annotated[
+        bool, typer.Option("--reorder", help="Of trace files: also show how far each key's messages came out of order.")
+    ] = False,
+    wait_timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --reorder: how long to wait for a missing message.")
+    ] = "10m",
+    idle_timeout: Annotated[str, typer.Option(metavar="DURATION", help="With --reorder: when to forget an idle key.")] = "30m",
 ) -> None:
     """Judge recorded histories: trace files, or a history that the service has written.
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
+    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None, while_reading)
     try:
         if len(files) == 1 and is_history(files[0]):
+            if reorder:
+                raise ProberError("--reorder reads trace files; make some of the history with: ordering-prober history export")
             code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
         else:
-            code = int(verify_files(files, output, explain=explain, watch=while_reading))
+            code = int(verify_files(files, output, extras))
     except BrokenPipeError:
         # Python would complain once more while it shuts down and flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = PIPE_CLOSED
     raise typer.Exit(code)
+
+
+def _timeouts(wait: str, idle: str) -> Timeouts:
+    timeouts = Timeouts(duration_s(wait), duration_s(idle))
+    if min(timeouts) <= 0:
+        raise ConfigError("--wait-timeout and --idle-timeout must be longer than 0s")
+    return timeouts
 
 
 def check(

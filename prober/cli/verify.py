@@ -8,11 +8,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final, TypeAlias, cast
 
 from prober.cli.exit_codes import ExitCode, code_of
+from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.verify_report import as_json, as_text
 from prober.core.events import Event
 from prober.core.findings import Status
@@ -42,14 +44,27 @@ def unwatched(_stream: BinaryIO, _name: str) -> AbstractContextManager[Callable[
     return nullcontext(lambda events: events)
 
 
-def verify(paths: Sequence[str], output: Format, *, explain: bool = False, watch: Watch = unwatched) -> ExitCode:
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What is printed besides the verdict and its findings.
+
+    explain   the smallest history that shows a finding, for the first few findings of each kind.
+    reorder   how the deliveries came by their numbers, with these timeouts; None: not asked for.
+    watch     who may watch how far a file was read.
+    """
+
+    explain: bool = False
+    reorder: Timeouts | None = None
+    watch: Watch = unwatched
+
+
+def verify(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
     """Judge every file and print the outcome to standard output as soon as it is known.
 
     Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. What makes a file unreadable is one line
-    on standard error, and the other files are still judged. `explain` adds the smallest history that shows a finding, for the
-    first few findings of each kind.
+    on standard error, and the other files are still judged. The exit code depends on the verdicts only, not on the extras.
     """
-    return worst_code([_verify_one(path, output, explain, watch) for path in paths])
+    return worst_code([_verify_one(path, output, extras) for path in paths])
 
 
 def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
@@ -61,24 +76,29 @@ def _code_of(judgement: Judgement) -> ExitCode:
     return ExitCode.MALFORMED if judgement.malformed else code_of(judgement.verdict)
 
 
-def _verify_one(path: str, output: Format, explain: bool, watch: Watch) -> Judgement:
-    judgement, dossiers = _judge_file(path, explain, watch)
-    render = as_json if output is Format.JSON else as_text
-    print(render(judgement, dossiers), flush=True)
-    if trouble := judgement.malformed or judgement.crash:
+def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
+    name = "<stdin>" if path == STDIN else path
+    measuring = None if extras.reorder is None else Measuring(name, extras.reorder)
+    judgement, dossiers = _judge_file(path, name, extras, measuring)
+    order = None if measuring is None else measuring.report()
+    if output is Format.JSON:
+        print(as_json(judgement, dossiers, order=order), flush=True)
+    else:
+        print(as_text(judgement, dossiers, order=order), flush=True)
+    for trouble in filter(None, (judgement.malformed or judgement.crash, measuring and measuring.fault)):
         print(trouble, file=sys.stderr, flush=True)
     return judgement
 
 
-def _judge_file(path: str, explain: bool, watch: Watch) -> tuple[Judgement, Mapping[Made, Dossier]]:
-    name = "<stdin>" if path == STDIN else path
+def _judge_file(path: str, name: str, extras: Extras, measuring: Measuring | None) -> tuple[Judgement, Mapping[Made, Dossier]]:
     try:
-        with _opened(path, rewindable=explain) as stream:
-            start = stream.tell() if explain else 0
+        with _opened(path, rewindable=extras.explain) as stream:
+            start = stream.tell() if extras.explain else 0
             trace = read_trace(stream, name)
-            with watch(stream, name) as watched:
-                judgement = judge(name, trace.header, watched(trace))
-            return judgement, _dossiers(judgement, stream, start) if explain else {}
+            with extras.watch(stream, name) as watched:
+                events = watched(trace)
+                judgement = judge(name, trace.header, events if measuring is None else measuring.follow(events, trace.header))
+            return judgement, _dossiers(judgement, stream, start) if extras.explain else {}
     except TraceError as wrong:
         return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from textwrap import fill, indent
 from typing import Final
 
+from prober.cli.reorder_report import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
 from prober.core.verdict import Verdict
 from prober.evidence.evidence import Dossier
@@ -32,11 +33,16 @@ def lines_of(finding: Finding, first: int) -> list[int]:
 
 
 def as_json(
-    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+    judgement: Judgement,
+    dossiers: Mapping[Made, Dossier],
+    first: int = FIRST_EVENT_LINE,
+    wall: float | None = None,
+    order: MeasuredOrder | None = None,
 ) -> str:
     """One line: the object that docs/trace-files.md describes.
 
-    `first` is the place of the first event, `wall` what turns times into seconds since 1970 if that is known.
+    `first` is the place of the first event, `wall` what turns times into seconds since 1970 if that is known, `order` how the
+    deliveries came by their numbers if that was measured.
     """
     row: dict[str, object] = {
         "trace": judgement.path,
@@ -46,6 +52,8 @@ def as_json(
     }
     if judgement.omitted:
         row["omitted"] = [{"kind": kind, "status": status, "count": count} for (kind, status), count in judgement.omitted.items()]
+    if order is not None:
+        row["order"] = order_row(order)
     if trouble := judgement.malformed or judgement.crash:
         row["error"] = trouble
     return json.dumps(row, allow_nan=False)
@@ -68,10 +76,15 @@ def _finding_row(made: Made, dossier: Dossier | None, first: int, wall: float | 
 
 
 def as_text(
-    judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int = FIRST_EVENT_LINE, wall: float | None = None
+    judgement: Judgement,
+    dossiers: Mapping[Made, Dossier],
+    first: int = FIRST_EVENT_LINE,
+    wall: float | None = None,
+    order: MeasuredOrder | None = None,
 ) -> str:
-    """The verdict line, then every kept finding that is more than information, with its proof."""
-    return _printable("\n".join(_lines(judgement, dossiers, first, wall)))
+    """The verdict line, then every kept finding that is more than information, with its proof; then the measured order, if any."""
+    measured = () if order is None else order_lines(order)
+    return _printable("\n".join([*_lines(judgement, dossiers, first, wall), *measured]))
 
 
 def _lines(judgement: Judgement, dossiers: Mapping[Made, Dossier], first: int, wall: float | None) -> Iterator[str]:

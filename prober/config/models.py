@@ -234,21 +234,6 @@ class Api(Section):
     """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
 
 
-class Push(Section):
-    """The endpoint that push subscriptions deliver to."""
-
-    host: str = "127.0.0.1"
-    """Address to listen on."""
-    port: Annotated[Port, Field(ge=0, le=65535)] = 0
-    """0 takes any free port."""
-    url: HttpUrl | None = None
-    """What the service is told to call, when that is not the address above: a proxy, an ingress."""
-    audience: str | None = None
-    """Expected audience of Google's signed token; without it tokens are not asked for."""
-    service_account: str | None = None
-    """Expected e-mail address in that token."""
-
-
 class LogFormat(StrEnum):
     """How log lines look."""
 
@@ -350,8 +335,6 @@ class Config(Section):
     """The store behind the API."""
     api: Api = Api()
     """Where the service listens."""
-    push: Push = Push()
-    """Where push subscriptions deliver to."""
     telemetry: Telemetry = Telemetry()
     """Traces and logs."""
     maintenance: tuple[Maintenance, ...] = ()

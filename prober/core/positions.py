@@ -290,10 +290,6 @@ class LearnedLog:
         """Whether a position was delivered so often, and `lost` so often, that the dead-letter policy may have removed it unseen."""
         return self._attempts is not None and self._attempts.get(position, 0) + lost >= self._attempts_max - 1
 
-    def may_be_gone(self, position: int) -> bool:
-        """Whether a position inside the window left the subscription, or may have."""
-        return bool(self.flags(position) & REMOVED) or self.may_be_dead_lettered(position)
-
     def between(self, after: int, upto: int, expired_t: float = -inf) -> list[int]:
         """The positions strictly between two that are still in the subscription, as far as the window reaches.
 

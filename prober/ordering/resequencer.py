@@ -1,6 +1,6 @@
 """Put the messages of each group back into order, and say of every one how it came: in order, early, late or twice.
 
-Every message carries a group and an integer order. The resequencer knows, per group, the order it expects next (`expected`):
+Every message carries a group (any hashable value) and an integer order. Per group, the order expected next (`expected`) is known:
 
 * order == expected: **in order**. It is released at once, and so are the waiting messages that continue the sequence from it.
 * order > expected: **early**. It waits, from its own arrival on, for the missing ones before it.
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
+from collections.abc import Hashable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -108,7 +109,7 @@ class _Fact:
     """What every output says. Epochs are numbered 1, 2, 3, ... across all groups, so that a later epoch of a group is greater."""
 
     t: float
-    group: str
+    group: Hashable
     epoch: int
 
 
@@ -204,7 +205,7 @@ class _Held(Generic[T]):
 class _Group(Generic[T]):
     """One epoch of one group. `given_up` are the orders below `expected` that were never seen; `missing` is their number."""
 
-    name: str
+    name: Hashable
     epoch: int
     bounds: Bounds
     expected: int
@@ -234,10 +235,10 @@ class Resequencer(Generic[T]):
         self._limits = limits or Limits()
         self._counters = Counters()
         self._now = -inf
-        self._groups: dict[str, _Group[T]] = {}
+        self._groups: dict[Hashable, _Group[T]] = {}
         # One timeout for all and a clock that never goes back: in both queues the first entry is due first.
-        self._waits: OrderedDict[tuple[str, int], float] = OrderedDict()
-        self._idle: OrderedDict[str, float] = OrderedDict()
+        self._waits: OrderedDict[tuple[Hashable, int], float] = OrderedDict()
+        self._idle: OrderedDict[Hashable, float] = OrderedDict()
         self._out: list[Output[T]] = []
 
     @property
@@ -257,7 +258,7 @@ class Resequencer(Generic[T]):
         """How many groups are known now."""
         return len(self._groups)
 
-    def expected(self, group: str) -> int | None:
+    def expected(self, group: Hashable) -> int | None:
         """The order that the group expects next; None if the group is not known."""
         state = self._groups.get(group)
         return None if state is None else state.expected
@@ -272,7 +273,7 @@ class Resequencer(Generic[T]):
         self._pass_time(now)
         return self._take_out()
 
-    def arrive(self, now: float, group: str, order: int, item: T, bounds: Bounds | None = None) -> list[Output[T]]:
+    def arrive(self, now: float, group: Hashable, order: int, item: T, bounds: Bounds | None = None) -> list[Output[T]]:
         """A message arrives. Timers due by `now` fire first. `bounds` count if this message begins an epoch of its group."""
         self._pass_time(now)
         self._counters.arrivals += 1
@@ -311,7 +312,7 @@ class Resequencer(Generic[T]):
                 self._end(self._groups[next(iter(self._idle))], due, Reason.TIMEOUT)
         self._now = now
 
-    def _begin(self, group: str, bounds: Bounds) -> _Group[T]:
+    def _begin(self, group: Hashable, bounds: Bounds) -> _Group[T]:
         if len(self._groups) >= self._limits.groups:
             oldest = next(iter(self._idle)) if self._idle else next(iter(self._waits))[0]
             self._end(self._groups[oldest], self._now, Reason.CAPACITY)

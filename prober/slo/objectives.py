@@ -115,11 +115,6 @@ class Objective:
         """B: the share of things that may be bad."""
         return float(self.budget_exact)
 
-    @property
-    def budget_s(self) -> float:
-        """The budget as time: how long everything may be bad in one period."""
-        return float(self.budget_exact * exact(self.window_s))
-
     def burn_rate(self, tally: Tally) -> float | None:
         """E / B in the window of the tally, None when nothing is decided there."""
         return float(Fraction(tally.bad, tally.decided) / self.budget_exact) if tally.decided else None
@@ -190,11 +185,6 @@ class BurnAlert:
         limit = self._threshold(objective)
         exceeded = all(Fraction(tally.bad, tally.decided) > limit for tally in (long, short))
         return State.FIRING if exceeded else State.QUIET
-
-    def detection_s(self, objective: Objective, error_ratio: float) -> float:
-        """How long a steady error ratio, after a clean past, takes to cross the long window's threshold; `inf` if never."""
-        limit, ratio = self._threshold(objective), exact(error_ratio)
-        return float(limit * exact(self.long_s) / ratio) if ratio > limit else inf
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:
         """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""

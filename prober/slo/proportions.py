@@ -1,4 +1,4 @@
-"""How much a count proves: exact confidence bounds of a proportion, and the smallest proportion that can be seen at all.
+"""How much a count proves: exact confidence bounds of a proportion.
 
 Of `count` things `bad` were bad, each independently with the same unknown probability p. The bounds are those of Clopper and Pearson
 (1934): the upper bound is the p at which so few bad ones would still come up with probability alpha = 1 - confidence, the lower
@@ -19,7 +19,7 @@ grows with the standard deviation of X: microseconds for a handful of bad things
 
 from __future__ import annotations
 
-from math import ceil, exp, expm1, log, log1p, pi
+from math import exp, expm1, log, pi
 from typing import Final, NamedTuple
 
 CONFIDENCE: Final = 0.95
@@ -99,21 +99,6 @@ def interval(bad: int, count: int, confidence: float = CONFIDENCE) -> Bounds:
     """The proportions between which the true one lies, with this confidence (two-sided, equal tails)."""
     one_sided = (1.0 + confidence) / 2.0
     return Bounds(lower_bound(bad, count, one_sided), upper_bound(bad, count, one_sided))
-
-
-def smallest_detectable_ratio(count: int, confidence: float = CONFIDENCE) -> float:
-    """The smallest true proportion that shows at least one bad thing among `count`, with this confidence.
-
-    Anything rarer may well stay invisible; it is also the upper bound after `count` good ones. 1 for a count of 0.
-    """
-    return upper_bound(0, count, confidence)
-
-
-def count_to_detect(ratio: float, confidence: float = CONFIDENCE) -> int:
-    """How many things must be counted so that a true proportion of `ratio` shows at least one bad, with this confidence."""
-    if not 0.0 < ratio < 1.0:
-        raise ValueError(f"a ratio to detect lies between 0 and 1, not at {ratio}")
-    return ceil(log(_alpha(0, 0, confidence)) / log1p(-ratio))
 
 
 def _alpha(bad: int, count: int, confidence: float) -> float:

@@ -19,7 +19,7 @@ HOMES = {
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
-    "fastapi": ("api", "prober.brokers.push"),
+    "fastapi": ("api",),
     "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "grafana_foundation_sdk": ("dashboards",),

@@ -60,7 +60,7 @@ def test_ports_are_those_that_the_program_listens_on(case: str, tmp_path: Path) 
     ports = {port["name"]: port["containerPort"] for port in of_component(CASES[case], "prober")["ports"]}
     assert ports.pop("http") == config.api.port
     assert ports.pop("pages", None) == config.drills.port
-    assert all(port == config.push.port for port in ports.values())
+    assert ports == {}
 
 
 @EVERY_CASE
@@ -78,15 +78,9 @@ def test_several_probers_share_their_work(tmp_path: Path) -> None:
     assert loaded(CASES["default"], "prober", tmp_path).sharding.group is None
 
 
-def test_each_pod_has_its_own_name_and_its_own_way_for_pushes() -> None:
-    variables = environment(of_component(CASES["push"], "prober"), AnySecret(), "okp-ordering-keys-prober-1")
+def test_each_pod_has_its_own_name() -> None:
+    variables = environment(of_component(CASES["gke"], "prober"), AnySecret(), "okp-ordering-keys-prober-1")
     assert variables["ORDERING_PROBER_INSTANCE"] == "okp-ordering-keys-prober-1"
-    assert variables["ORDERING_PROBER_PUSH__URL"] == "https://push.example.com/okp-ordering-keys-prober-1"
-    paths = only(CASES["push"], "Ingress", "-push")["spec"]["rules"][0]["http"]["paths"]
-    backends = {path["path"]: path["backend"]["service"]["name"] for path in paths}
-    assert backends["/okp-ordering-keys-prober-1"] == "okp-ordering-keys-prober-1-push"
-    service = only(CASES["push"], "Service", "-1-push")
-    assert service["spec"]["selector"]["statefulset.kubernetes.io/pod-name"] == "okp-ordering-keys-prober-1"
 
 
 def test_another_configuration_makes_other_pods_and_another_release_note_does_not() -> None:

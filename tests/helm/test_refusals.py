@@ -59,7 +59,6 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     (at("ingress.enabled", True), "at '/ingress/hosts': minItems: got 0, want 1"),
     (at("ingress.hosts", ["not a host"]), "at '/ingress/hosts/0': 'not a host' does not match pattern"),
     (at("httpRoute.enabled", True), "at '/httpRoute/hostnames': minItems: got 0, want 1"),
-    (at("push.enabled", True), "at '/push/host': minLength: got 0, want 1"),
     (at("scrape.interval", "30 sec"), "at '/scrape/interval': '30 sec' does not match pattern"),
     (at("rules.kind", "PrometheusRules"), "at '/rules/kind': value must be one of 'PrometheusRule', 'Rules'"),
     (at("links.pages", "prober.example.com"), "at '/links/pages': 'prober.example.com' does not match pattern"),
@@ -99,7 +98,6 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
     (at("config.status.url", "postgresql://u:p@h/d"), "config.status.url must go: no secret belongs into values"),
     (at("config.history.location", "gs://b/h"), "config.history.location must go: write history.location"),
     (at("config.sharding.group", "a"), "config.sharding must go"),
-    (at("config.push.port", 1), "config.push must go: write the values under push"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -45,7 +46,7 @@ class Ledger:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.open: dict[str, tuple[int, Epoch]] = {}
+        self.open: dict[Hashable, tuple[int, Epoch]] = {}
         self.t = -inf
         self.epochs = 0
         self.released = 0
@@ -214,7 +215,7 @@ def test_groups_do_not_influence_each_other(steps: list[tuple[int, str, int | No
 
 @given(steps=STEPS)
 def test_a_group_is_not_forgotten_before_its_time(steps: list[tuple[int, str, int | None]]) -> None:
-    active: dict[str, float] = {}
+    active: dict[Hashable, float] = {}
     now = 0.0
     for (pause, group, order), outputs in zip(steps, run(steps, Resequencer(SHORT)), strict=True):
         now += pause

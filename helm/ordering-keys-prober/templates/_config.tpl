@@ -15,12 +15,6 @@
 {{- if gt (int .Values.prober.replicas) 1 -}}
 {{- $_ := set $own "sharding" (dict "group" $name) -}}
 {{- end -}}
-{{- if .Values.push.enabled -}}
-{{- $push := dict "host" "0.0.0.0" "port" 8090 -}}
-{{- with .Values.push.audience }}{{ $_ := set $push "audience" . }}{{ end -}}
-{{- with .Values.push.serviceAccount }}{{ $_ := set $push "service_account" . }}{{ end -}}
-{{- $_ := set $own "push" $push -}}
-{{- end -}}
 {{- if eq (include "prober.hasDrills" .) "true" -}}
 {{- $_ := set $own "drills" (dict "host" "0.0.0.0" "port" 9096) -}}
 {{- end -}}

@@ -69,5 +69,4 @@ history.location: write history.location
 history.reports: write history.reports
 history.spool: the chart sets it
 sharding: the chart sets it as soon as prober.replicas is more than 1
-push: write the values under push
 {{- end }}

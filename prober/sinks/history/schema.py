@@ -30,7 +30,7 @@ from math import inf, isinf
 from types import MappingProxyType
 from typing import Any, Final
 
-from prober.core.events import EVENT_TYPES, Event
+from prober.core.events import EVENT_TYPES
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
@@ -201,12 +201,6 @@ EVENT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 _UNWRITTEN: Final[Mapping[str, object]] = MappingProxyType({"publish_region": "", "lost": False})
 """Columns that the first files do not have, and what an event has where they are null, if that is not None."""
-
-
-def event_of(row: Mapping[str, Any]) -> Event:
-    """The event of a row of `EVENTS`, equal to the recorded one."""
-    name = row["event"]
-    return EVENT_TYPES[name](*[values_of(column, [row[column]])[0] for column in EVENT_FIELDS[name].values()])
 
 
 def values_of(column: str, values: list[Any]) -> list[Any]:

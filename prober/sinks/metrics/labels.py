@@ -50,15 +50,12 @@ class Component(StrEnum):
     """The parts of the prober that can fail or give up something."""
 
     API = "api"
-    BROKER = "broker"
-    EMBEDDED = "embedded"
     HISTORY = "history"
     METRICS = "metrics"
     PROBE = "probe"
     RECORDER = "recorder"
     SCHEDULER = "scheduler"
     STATUS = "status"
-    VERIFIER = "verifier"
 
 
 class Job(StrEnum):

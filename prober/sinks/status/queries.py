@@ -7,7 +7,6 @@ a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
@@ -23,7 +22,6 @@ from prober.sinks.status.records import (
     FindingFilter,
     FindingGroup,
     FindingRecord,
-    JobReport,
     ListedFinding,
     ListedRun,
     Page,
@@ -31,9 +29,8 @@ from prober.sinks.status.records import (
     RunFilter,
     RunRecord,
     Standing,
-    VerdictCount,
 )
-from prober.sinks.status.rows import evidence_of, finding_of, prober_of, report_of, run_of, standing_of, summary_of, text_of
+from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, standing_of, summary_of, text_of
 from prober.sinks.status.slices import Series, begin_of, length_for
 from prober.slo.objectives import Tally
 from prober.traces.judgement import FAILING
@@ -131,14 +128,6 @@ class StatusQueries:
         rows = self._rows(select(*site, func.count().label("n")).where(*_open_and_failing()).group_by(*site))
         return {_site_key(row): row["n"] for row in rows}
 
-    def verdicts(self, since: float, until: float) -> tuple[VerdictCount, ...]:
-        """How the runs of each site ended that began in an interval."""
-        runs = tables.runs.c
-        site = (runs.target, runs.probe, runs.vantage, runs.part)
-        counted = select(*site, runs.verdict, func.count().label("n")).where(*_between(runs.started_at, since, until))
-        rows = self._rows(counted.group_by(*site, runs.verdict).order_by(*site, runs.verdict))
-        return tuple(VerdictCount(_site_key(row), Verdict(row["verdict"]), row["n"]) for row in rows)
-
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
         """What was found on an ordering key, by subscription, kind and status, at most `GROUPS_MAX` of these."""
         return self._groups(tables.findings.c.key == text_of(key))
@@ -175,11 +164,6 @@ class StatusQueries:
             )
             for row in rows
         }
-
-    def reports(self, day: date) -> tuple[JobReport, ...]:
-        """What the jobs said about a day."""
-        reports = tables.reports.c
-        return tuple(map(report_of, self._rows(select(tables.reports).where(reports.day == day).order_by(reports.job))))
 
     # --- in common -----------------------------------------------------------------------------------------------------------
 

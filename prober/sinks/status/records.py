@@ -6,8 +6,7 @@ All times are seconds since 1970, except those of the events in a trace, which a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from prober.core.findings import Finding, Kind, Status
@@ -192,19 +191,6 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class JobReport:
-    """What a nightly job said about a day. `location`: where its full report is; `summary`: its numbers, ready for JSON."""
-
-    job: str
-    day: date
-    verdict: Verdict
-    finished_at: float
-    duration_s: float
-    location: str = ""
-    summary: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class RunFilter:
     """Which runs: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
 
@@ -292,12 +278,3 @@ class FindingGroup:
     open: int
     first_at: float
     last_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictCount:
-    """How many runs of a site ended with a verdict."""
-
-    site: SiteKey
-    verdict: Verdict
-    count: int

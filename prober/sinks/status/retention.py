@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
@@ -20,7 +19,6 @@ from prober.slo.objectives import DAY_S
 
 DELETED_AT_ONCE_MAX: Final = 1_000
 DELETED_PER_PASS_MAX: Final = 20_000
-REPORTS_KEPT_S: Final = 400 * DAY_S
 SILENT_KEPT_S: Final = DAY_S
 """A prober that told nothing for so long is gone: its sites are not waited for any more."""
 
@@ -114,12 +112,10 @@ def _delete_piece(connection: Connection, each: _List, conditions: Sequence[Colu
 
 
 def _forget(database: Database, now: float) -> None:
-    """What is small: probers and sites that nobody told about for long, slices and reports that no window reaches."""
+    """What is small: probers and sites that nobody told about for long, slices that no window reaches."""
     slices = tables.slices.c
-    day = (datetime.fromtimestamp(now, UTC) - timedelta(seconds=REPORTS_KEPT_S)).date()
     with database.writing() as connection:
         for table in (tables.sites, tables.probers):
             connection.execute(delete(table).where(table.c.told_at < now - SILENT_KEPT_S))
         for length_s, kept_s in KEPT_S.items():
             connection.execute(delete(tables.slices).where(slices.length_s == length_s, slices.begins_at < now - kept_s))
-        connection.execute(delete(tables.reports).where(tables.reports.c.day < day))

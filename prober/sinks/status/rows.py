@@ -25,7 +25,6 @@ from prober.sinks.status.records import (
     Beginning,
     Evidence,
     FindingRecord,
-    JobReport,
     ProberRecord,
     ProberState,
     RunRecord,
@@ -154,16 +153,6 @@ def prober_of(row: RowMapping) -> ProberRecord:
 def slice_values(one: Slice) -> Values:
     """The row of a slice of time."""
     return _row(tables.slices, one, one.tally)
-
-
-def report_values(report: JobReport) -> Values:
-    """The row of a job's report."""
-    return _row(tables.reports, report) | {"summary": dict(report.summary)}
-
-
-def report_of(row: RowMapping) -> JobReport:
-    """The report of a row."""
-    return _value(JobReport, row, verdict=Verdict(row["verdict"]))
 
 
 def _row(table: Table, *values: DataclassInstance) -> Values:

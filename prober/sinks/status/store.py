@@ -1,4 +1,4 @@
-"""What is written to the status store. Everything may be written again: the same run, finding, slice or report is there once.
+"""What is written to the status store. Everything may be written again: the same run, finding or slice is there once.
 
 A run and its findings are one transaction. A finding is *open* until a run of its site that began later passes; that is written down
 when the passing run is, or when the finding comes after it, whichever prober it was.
@@ -16,14 +16,13 @@ from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
-from prober.sinks.status.records import Entry, FindingRecord, JobReport, ProberRecord, RunRecord, Slice, Standing
+from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, RunRecord, Slice, Standing
 from prober.sinks.status.retention import Keeping, Tidied, tidy
 from prober.sinks.status.rows import (
     Values,
     evidence_values,
     finding_values,
     prober_values,
-    report_values,
     run_values,
     slice_values,
     standing_values,
@@ -69,11 +68,6 @@ class StatusStore:
         with self._database.writing() as connection:
             for table in (tables.sites, tables.probers):
                 connection.execute(delete(table).where(table.c.instance == text_of(instance)))
-
-    def report(self, report: JobReport) -> None:
-        """What a job said about a day, in place of what it said before."""
-        with self._database.writing() as connection:
-            self._replace(connection, tables.reports, [report_values(report)])
 
     def tidy(self, keeping: Keeping, now: float) -> Tidied:
         """Deletes what is too old or too much, as much of it as one pass may."""

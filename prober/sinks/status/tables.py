@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Date, Double, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
 
 METADATA: Final = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
@@ -21,7 +21,7 @@ def _maybe(name: str, kind: type[Text] | type[Double[float]] | type[BigInteger])
     return Column(name, kind, nullable=True)
 
 
-def _key(name: str, kind: type[Text] | type[Double[float]] | type[Integer] | type[Date]) -> Column[Any]:
+def _key(name: str, kind: type[Text] | type[Double[float]] | type[Integer]) -> Column[Any]:
     return Column(name, kind, primary_key=True)
 
 
@@ -175,18 +175,6 @@ slices: Final = Table(
     _needed("bad", BigInteger),
     _needed("undecided", BigInteger),
     Index(None, "length_s", "begins_at"),
-)
-
-reports: Final = Table(
-    "reports",
-    METADATA,
-    _key("day", Date),
-    _key("job", Text),
-    _needed("verdict", Text),
-    _needed("finished_at", Double),
-    _needed("duration_s", Double),
-    _needed("location", Text),
-    _needed("summary", JSON),
 )
 
 leases: Final = Table(

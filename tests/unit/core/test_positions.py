@@ -95,14 +95,14 @@ def test_between_leaves_out_what_may_be_older_than_the_retention() -> None:
     assert log.between(0, 5, 3.6) == []
 
 
-def test_what_may_be_gone() -> None:
+def test_what_was_removed_or_may_be_dead_lettered_may_be_passed_over() -> None:
     log = LearnedLog(4, 3)
     for n in (1, 2, 3):
         log.learn(n, NO_STAMP, 0, n, n, 0.0)
     log.mark(1, REMOVED)
     log.count_attempt(2, 2)
-    assert [log.may_be_gone(position) for position in (1, 2, 3)] == [True, True, False]
-    assert (log.may_follow(3, 1), log.may_follow(4, 1)) == (True, False)
+    assert [log.may_be_dead_lettered(position) for position in (1, 2, 3)] == [False, True, False]
+    assert (log.may_follow(3, 0), log.may_follow(3, 1), log.may_follow(4, 1)) == (True, True, False)
 
 
 def stamped(*records: tuple[int, int], window: int = 4) -> LearnedLog:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from prober.config.models import History
-from prober.core.events import Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
+from prober.core.events import EVENT_TYPES, Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.recorder import Recording
@@ -17,6 +18,7 @@ from prober.runs.result import RunResult
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.run_log import RunLog
+from prober.sinks.history.schema import EVENT_FIELDS, values_of
 from prober.sinks.history.writer import HistoryWriter
 
 BEGAN_AT = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -161,3 +163,9 @@ def held_up(subscription: str = SUBSCRIPTION, messages_max: int | None = None) -
         Acked(390.2, subscription, "other", "A", "o1"),
         Ended(500.0, drained=True),
     ]
+
+
+def event_of(row: Mapping[str, Any]) -> Event:
+    """The event of a row of `EVENTS`, equal to the recorded one."""
+    name = row["event"]
+    return EVENT_TYPES[name](*[values_of(column, [row[column]])[0] for column in EVENT_FIELDS[name].values()])

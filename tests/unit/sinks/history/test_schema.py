@@ -25,11 +25,11 @@ from prober.sinks.history.schema import (
     check_version,
     decode_rules,
     encode_rules,
-    event_of,
     file_name,
     folder_of,
     is_file_name,
 )
+from tests.unit.sinks.history.recording import event_of
 from tests.unit.traces.test_trace import HISTORIES, RULES, TEXTS
 
 # Adding a line is free. Changing or removing one breaks what others built, and needs a new version of the schema.

@@ -20,12 +20,13 @@ from prober.sinks.history.arrow import schema_of
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.rejudge import rejudge
-from prober.sinks.history.schema import EVENTS, event_of
+from prober.sinks.history.schema import EVENTS
 from prober.sinks.history.store import HistoryError
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import synthesize
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
+from tests.unit.sinks.history.recording import event_of
 
 MIDNIGHT = 1_767_571_200.0  # 2026-01-05
 RECIPE = Recipe(MIDNIGHT, days=2, events=12_000, seed=3)

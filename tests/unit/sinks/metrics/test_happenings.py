@@ -113,7 +113,7 @@ def test_a_negative_duration_is_counted_and_not_dropped(metrics: Metrics, target
     target.topic("t").published(Confirmed("m1"), -0.5)
     target.subscription("s").delivered(DeliveryKind.FIRST, -2.0)
     target.subscription("s").delivered(DeliveryKind.REDELIVERY, -1e-9)
-    target.administered(Operation.SEEK, -1.0)
+    target.administered(Operation.DELETE, -1.0)
     for duration in ("publish_latency", "end_to_end_latency", "redelivery_latency", "control_plane_latency"):
         assert value(metrics, "negative_durations_total", **HERE, duration=duration) == 1
     assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1

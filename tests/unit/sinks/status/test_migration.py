@@ -32,6 +32,20 @@ class TestForm:
         store.prepare()
         assert StatusQueries(database).runs().items == ()
 
+    def test_a_store_of_the_first_form_loses_its_table_of_reports_and_nothing_else(self, database: Database) -> None:
+        migrate(database, "1")
+        StatusStore(database).record([entry("before")])
+        with database.writing() as connection:
+            connection.exec_driver_sql("INSERT INTO reports VALUES ('2026-01-02', 'compact', 'pass', 0, 0, '', '{}')")
+        StatusStore(database).prepare()
+        StatusStore(database).record([entry("after")])
+        assert {record.result.run_id for record in StatusQueries(database).runs().items} == {"before", "after"}
+        with database.reading() as connection:
+            assert "reports" not in inspect(connection).get_table_names()
+        migrate(database, "1")
+        with database.reading() as connection:
+            assert "reports" in inspect(connection).get_table_names()
+
     def test_replicas_that_start_together_do_it_once(self, url: str) -> None:
         replicas = [Database(url) for _ in range(4)]
         with ThreadPoolExecutor(len(replicas)) as pool:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import pytest
 
 from prober.core.findings import Kind
-from prober.core.verdict import Verdict
 from prober.sinks.status import retention
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
     FindingFilter,
-    JobReport,
     ProberRecord,
     RunFilter,
     Slice,
@@ -30,13 +27,12 @@ class TestRetention:
         store.record([entry("old", Kind.GHOST), entry("new", Kind.GHOST, at=START + 100.0)])
         store.tell(ProberRecord("gone", "1", START, START), snapshot().sites)
         now = START + 100.0 + KEEPING.retention_s
-        store.report(JobReport("hot-keys", date(2020, 1, 1), Verdict.PASS, START, 1.0))
         tidied = store.tidy(KEEPING, now)
         assert (tidied.expired, tidied.evicted, tidied.done) == (2, 0, True)
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
         assert queries.trace("old-1") is None
-        assert (queries.standings(), queries.probers(), queries.reports(date(2020, 1, 1))) == ((), (), ())
+        assert (queries.standings(), queries.probers()) == ((), ())
 
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))

@@ -124,8 +124,3 @@ class TestRuns:
         assert queries.last_change_at(SITE.key, Verdict.PASS) == queries.run("run-5").ended_at  # type: ignore[union-attr]
         assert queries.last_change_at(LIBRARY.key, Verdict.FAIL) == queries.run("other").ended_at  # type: ignore[union-attr]
         assert queries.last_change_at(US.key, Verdict.PASS) is None
-
-    def test_verdicts_are_counted_by_site(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a"), entry("b"), entry("c", Kind.GHOST), entry("d", site=US), entry("e", at=START - 1.0)])
-        counted = {(each.site, each.verdict): each.count for each in queries.verdicts(START, START + 1.0)}
-        assert counted == {(SITE.key, Verdict.PASS): 2, (SITE.key, Verdict.FAIL): 1, (US.key, Verdict.PASS): 1}

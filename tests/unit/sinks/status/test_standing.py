@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import date
-
 from prober.core.verdict import Verdict
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
-    JobReport,
     ProberRecord,
     Slice,
 )
@@ -50,11 +46,3 @@ class TestStanding:
         assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: Tally(30, 1), REDELIVERY: Tally(7, 7)}
         assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == Tally(130, 1)
         assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == Tally(1130, 1)
-
-    def test_a_report_of_a_job_takes_the_place_of_the_one_before(self, store: StatusStore, queries: StatusQueries) -> None:
-        report = JobReport("hot-keys", date(2026, 1, 2), Verdict.UNKNOWN, START, 3.5, "reports/hot-keys", {"keys": 3})
-        store.report(report)
-        store.report(replace(report, verdict=Verdict.PASS))
-        store.report(replace(report, job="compact"))
-        assert queries.reports(date(2026, 1, 2)) == (replace(report, job="compact"), replace(report, verdict=Verdict.PASS))
-        assert queries.reports(date(2026, 1, 3)) == ()
