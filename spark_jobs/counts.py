@@ -23,9 +23,8 @@ from pyspark.sql import functions as sf
 from prober.slo.checks import BREACHES
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import Objective
-from spark_jobs.messages import messages
-from spark_jobs.parts import FINISHED, Question
-from spark_jobs.runs import MICROS, MINUTE_US
+from spark_jobs.history import MICROS, MINUTE_US
+from spark_jobs.messages import FINISHED, Question, messages
 
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
 BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
@@ -49,7 +48,7 @@ def message_counts(
 
     Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks.
 
-    parts   rows of `spark_jobs.parts`, made with the `questions_of` these objectives.
+    parts   rows of `spark_jobs.messages`, made with the `questions_of` these objectives.
     """
     listed = by_message(objectives)
     rows = messages(parts, runs, several=several)

@@ -27,10 +27,10 @@ from prober.core.rules import Rules
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
-from spark_jobs.attribution import breaches_of, spenders
-from spark_jobs.redeliveries import redelivery_counts
-from spark_jobs.runs import runs_of
+from spark_jobs.burn import breaches_of, spenders
+from spark_jobs.history import runs_of
 from spark_jobs.slo_burn import counted
+from spark_jobs.waits import redelivery_counts
 from spark_jobs.work import start_us
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame
 

@@ -23,9 +23,7 @@ from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Tally
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
-from spark_jobs.objectives import DEFAULTS
-from spark_jobs.reports import Reports
-from spark_jobs.work import Settings, Work
+from spark_jobs.work import DEFAULTS, Reports, Settings, Work
 from tests.spark.taped import MIDNIGHT, S, Taped, write
 
 QUIET: Final = date(2026, 11, 20)
