@@ -26,8 +26,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import Status
-from prober.slo.checks import BREACHES, OVERDUE
-from prober.slo.indicators import Indicator
+from prober.slo.checks import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
 
@@ -245,8 +244,7 @@ def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: 
 
 def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
     """How many findings make things bad: objective, run, key, count."""
-    kinds = {indicator: BREACHES.get(indicator, frozenset()) for indicator in Indicator} | {Indicator.COMPLETENESS: OVERDUE}
-    pairs = [(kind.value, one.name) for one in objectives for kind in kinds[one.indicator]]
+    pairs = [(kind.value, one.name) for one in objectives for kind in BREACHES.get(one.indicator, ())]
     about = findings.sparkSession.createDataFrame(pairs, "kind string, objective string")
     failing = findings.where(sf.col("status").isin(Status.VIOLATION.value, Status.LIVENESS.value))
     rows = failing.join(sf.broadcast(about), "kind").withColumn("run", run_hash())

@@ -9,8 +9,8 @@ What a day consists of is told by the names of its originals, which compaction d
 
 The columns are Spark's types made from their one definition in `prober.sinks.history.schema`.
 
-A run is *trusted* if what it measured can be held against the service: not when the prober failed or stood still meanwhile. It is
-*whole* if it has ended with a verdict and nothing of it is missing, so that what is not in its record did not happen.
+A run is *trusted* if what did not happen in it can be held against the service: not when the prober failed or stood still meanwhile. It is
+*complete* if nothing of its record had to be given up.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from pyspark.sql.types import (
 )
 
 from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type, check_version, file_name, folder_of, is_file_name
+from prober.slo.objectives import MICROS
 from spark_jobs.scan import Scan
 from spark_jobs.storage import Failure, JobError, Storage, reason_of
 
@@ -74,7 +75,6 @@ def struct_of(table: Table) -> StructType:
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 
-MICROS: Final = 1_000_000
 MINUTE_US: Final = 60 * MICROS
 DIMENSIONS: Final = ("target", "environment", "region", "probe", "vantage", "topic")
 
@@ -95,7 +95,8 @@ def runs_of(rows: DataFrame) -> DataFrame:
     run          its hash. `run_id` and the dimensions are its own.
     subscriptions   full names; `subscription` is the first.
     began_us, ended_us   microseconds since 1970 by the clock of its events; `ended_us` is null for a run that was cut short.
-    trusted, whole   see the head of this file.
+    trusted, complete   see the head of this file.
+    judged_events   only events up to this number were judged online; null: all.
     keys         how many keys it used, null if unknown.
     checks       what counts for objectives, as in the table.
     """
@@ -112,10 +113,7 @@ def runs_of(rows: DataFrame) -> DataFrame:
         sf.when(ended, time_us).alias("ended_us"),
         "verdict",
         (~sf.coalesce("internal_error", sf.lit(False)) & sf.col("judged_events").isNull()).alias("trusted"),
-        sf.coalesce(
-            sf.col("verdict").isin("PASS", "FAIL") & (sf.col("events_dropped") == 0) & sf.col("judged_events").isNull(),
-            sf.lit(False),
-        ).alias("whole"),
+        (sf.coalesce("events_dropped", sf.lit(0)) == 0).alias("complete"),
         sf.col("counters")["keys"].alias("keys"),
         "checks",
         "rules",

@@ -23,7 +23,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.history import MICROS, run_hash
+from prober.slo.objectives import MICROS
+from spark_jobs.history import run_hash
 from spark_jobs.scan import Chunk, Ints, Scan, rows_of
 
 # --- what executors count ----------------------------------------------------------------------------------------------------

@@ -24,8 +24,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.slo.indicators import Indicator
-from spark_jobs.history import MICROS, MINUTE_US
+from prober.core.events import EVENT_TYPES
+from prober.slo.indicators import UNPUBLISHED, Indicator
+from prober.slo.objectives import MICROS
+from spark_jobs.history import MINUTE_US
 from spark_jobs.scan import NEVER_US, Chunk, Flags, Ints, earliest, numbered, rows_of, times
 
 # --- what executors say ------------------------------------------------------------------------------------------------------
@@ -44,9 +46,11 @@ MESSAGE_COLUMNS: Final = (
     "generation",
 )
 WAIT_COLUMNS: Final = ("message_id",)
+LIMIT_COLUMNS: Final = ("number",)
 FINISHED, UNFINISHED, WAIT = "finished", "unfinished", "wait"
 
-_PUBLISHING: Final = ("publish", "published", "publish_failed", "publish_unknown")
+_UNPUBLISHED: Final = tuple(name for name, event_type in EVENT_TYPES.items() if event_type in UNPUBLISHED)
+_PUBLISHING: Final = ("publish", "published", *_UNPUBLISHED)
 
 
 class Question(NamedTuple):
@@ -78,21 +82,33 @@ def ddl_of(schema: pa.Schema) -> str:
 
 
 def messages_of(
-    questions: Sequence[Question], limits_us: Mapping[str, int], *, several: bool
+    questions: Sequence[Question], limits_us: Mapping[str, int], judged: Mapping[str, int], *, several: bool
 ) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
     """The reduction of events to rows of `parts_schema`.
 
     limits_us   by the runs whose waits count, how long a message may wait; of other runs nothing is said about waits.
+    judged      by the runs that were not judged to their end, how many events were; what became of messages later is left out.
     several     whether a message is owed to several subscriptions; then none is finished here.
     """
     schema = parts_schema(questions)
 
     def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         if len(chunk):
-            yield from _messages(chunk, questions, schema, several=several)
+            yield from _messages(_judged(chunk, judged), questions, schema, several=several)
             yield from _waits(chunk, limits_us, schema, several=several)
 
     return reduce
+
+
+def _judged(chunk: Chunk, judged: Mapping[str, int]) -> Chunk:
+    """Without what became of messages after judging had ended; that they were to be sent stays."""
+    names = chunk.names("run_id").to_pylist()
+    if judged.keys().isdisjoint(names):
+        return chunk
+    limits = np.array([judged.get(name, NEVER_US) for name in names], np.int64)
+    kept = chunk.numbers("number") <= limits[chunk.places("run_id")]
+    kept[chunk.where("publish")] = True
+    return chunk.only(kept)
 
 
 def _messages(chunk: Chunk, questions: Sequence[Question], schema: pa.Schema, *, several: bool) -> Iterator[pa.RecordBatch]:
@@ -106,7 +122,7 @@ def _messages(chunk: Chunk, questions: Sequence[Question], schema: pa.Schema, *,
     counts = {kind: np.bincount(one, minlength=count) for kind, one in places.items()}
     again = chunk.numbers("generation")[kinds["publish"]] > 0
     finished = (counts["publish"] == 1) & (counts["published"] == 1) & (counts["delivered"] > 0)
-    finished &= counts["publish_failed"] + counts["publish_unknown"] == 0
+    finished &= sum(counts[kind] for kind in _UNPUBLISHED) == 0
     finished[places["publish"][again]] = False
     first = np.zeros(count, np.int64)
     first[places["publish"]] = kinds["publish"]
@@ -172,7 +188,7 @@ def _unfinished(chunk: Chunk, kinds: Mapping[str, Ints], rows: Ints, schema: pa.
     columns["received_us"] = times(np.where(is_kind["delivered"], chunk.time_us[rows], NEVER_US))
     columns["attempts"] = is_kind["publish"].astype(np.int64)
     columns["confirmed"] = is_kind["published"].astype(np.int64)
-    columns["refused"] = (is_kind["publish_failed"] | is_kind["publish_unknown"]).astype(np.int64)
+    columns["refused"] = np.logical_or.reduce([is_kind[kind] for kind in _UNPUBLISHED]).astype(np.int64)
     return rows_of(schema, columns, len(rows))
 
 

@@ -26,7 +26,7 @@ from pyspark.sql import functions as sf
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS
-from spark_jobs.history import MICROS, MINUTE_US, micros, run_hash
+from spark_jobs.history import MINUTE_US, micros, run_hash
 from spark_jobs.messages import WAIT, addressed
 
 _ENDLESS_US: Final = 2**62
@@ -36,7 +36,7 @@ _PLACE: Final = ("run", "subscription", "key")
 
 def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
     """The runs in which something can have waited too long for any of the objectives, with how long that is: `limit_us`."""
-    limits = [_threshold_us(one) for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
+    limits = [one.threshold_us for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
     stalls = any(one.indicator is Indicator.STALLED_KEYS for one in objectives)
     limit_us = sf.least(*map(sf.lit, [*limits, _ENDLESS_US, _ENDLESS_US]), deadline_us() if stalls else sf.lit(_ENDLESS_US))
     return runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
@@ -68,7 +68,7 @@ def long_waits(parts: DataFrame, runs: DataFrame, objectives: Iterable[Objective
 
 def age_counts(waits: DataFrame, runs: DataFrame, objective: Objective) -> DataFrame:
     """Minutes of each subscription, by whether something had waited too long; of a bad one with the key of the oldest message."""
-    limit_us = _threshold_us(objective)
+    limit_us = objective.threshold_us
     late = waits.where(sf.col("until_us") - sf.col("since_us") > limit_us)
     # Waits that become too long in the same minute cover together what the longest of them covers.
     spans = late.groupBy("run", "subscription", _minute(sf.col("since_us") + limit_us).alias("first")).agg(
@@ -175,10 +175,6 @@ def _minute(time_us: Column) -> Column:
     return sf.floor(time_us / MINUTE_US)
 
 
-def _threshold_us(objective: Objective) -> int:
-    return round((objective.threshold_s or 0.0) * MICROS)
-
-
 # --- redeliveries ------------------------------------------------------------------------------------------------------------
 
 
@@ -190,12 +186,16 @@ def redelivery_counts(
     if not listed:
         return []
     rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
-    about = rows.join(sf.broadcast(runs.select("run", "trusted")), "run", "left")
+    about = rows.join(sf.broadcast(runs.select("run", "complete", "judged_events")), "run", "left")
+    about = about.where(sf.col("judged_events").isNull() | (sf.col("number") <= sf.col("judged_events")))
     return [_redelivered(about, objective) for objective in listed]
 
 
 def redeliveries(events: DataFrame) -> DataFrame:
-    """Receipts that a refusal or the end of a lease preceded: run, subscription, key, due_us, received_us."""
+    """Receipts of a run's own messages that a refusal or the end of a lease preceded.
+
+    Columns: run, subscription, key, the `number` of the receipt, due_us, received_us.
+    """
     answering = events.where(sf.col("event").isin("nacked", "lease_modified", "delivered", "acked")).withColumn("run", run_hash())
     message = ["run", "subscription", "key", "message_id"]
     refused = answering.where(sf.col("event").isin("nacked", "lease_modified")).select(*message).distinct()
@@ -204,26 +204,26 @@ def redeliveries(events: DataFrame) -> DataFrame:
     due_us = sf.when(sf.col("event") == "nacked", time_us).when(
         sf.col("event") == "lease_modified", time_us + micros(sf.col("seconds"))
     )
+    own = sf.col("epoch") == sf.col("run_id")
     sequence = answering.join(refused, message, "left_semi").select(
-        *message, "event", time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
+        *message, "event", "number", own.alias("own"), time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
     )
-    return sequence.where((sf.col("event") == "delivered") & (sf.col("due_us") <= sf.col("received_us"))).drop(
-        "event", "message_id"
-    )
+    again = (sf.col("event") == "delivered") & sf.col("own") & (sf.col("due_us") <= sf.col("received_us"))
+    return sequence.where(again).drop("event", "message_id", "own")
 
 
 def _redelivered(rows: DataFrame, objective: Objective) -> DataFrame:
-    trusted = sf.coalesce("trusted", sf.lit(False))
-    late = sf.col("received_us") - sf.col("due_us") > round((objective.threshold_s or 0.0) * MICROS)
+    complete = sf.coalesce("complete", sf.lit(False))
+    late = sf.col("received_us") - sf.col("due_us") > objective.threshold_us
     state = rows.select(
         "run",
         "subscription",
         sf.floor(sf.col("due_us") / MINUTE_US).alias("minute"),
-        sf.when(late & trusted, sf.col("key")).alias("key"),
+        sf.when(late & complete, sf.col("key")).alias("key"),
         sf.lit(objective.name).alias("objective"),
-        (trusted & ~late).cast("long").alias("good"),
-        (trusted & late).cast("long").alias("bad"),
-        (~trusted).cast("long").alias("undecided"),
+        (complete & ~late).cast("long").alias("good"),
+        (complete & late).cast("long").alias("bad"),
+        (~complete).cast("long").alias("undecided"),
     )
     names = ("run", "subscription", "minute", "key", "objective")
     return state.groupBy(*names).agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))).select(*COUNTS)

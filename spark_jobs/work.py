@@ -31,8 +31,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.objectives import DAY_S, Objective
-from spark_jobs.history import MICROS, History, date_of
+from prober.slo.objectives import DAY_S, MICROS, Objective
+from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
 
 # --- objectives --------------------------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def _checks(truth: Json) -> dict[tuple[Indicator, str], Tally]:
 
 
 def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
-    """Publishes and latencies by the rules at the head of `spark_jobs.counts`, event by event."""
+    """Publishes and latencies by the rules at the head of `prober.slo.indicators`, event by event."""
     runs = {
         row["run_id"]: row for row in pq.read_table(history / "runs", partitioning=None).to_pylist() if row["verdict"] is not None
     }
@@ -219,23 +219,23 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
     for name, at in sent.items():
         run = runs[name[0]]
         if at >= MIDNIGHT + DAY_S:
-            outcomes = {
-                Indicator.PUBLISH_AVAILABILITY: name not in failed,
-                Indicator.PUBLISH_LATENCY: _soon(at, confirmed.get(name), thresholds[Indicator.PUBLISH_LATENCY]),
-                Indicator.END_TO_END_LATENCY: _soon(at, received.get(name), thresholds[Indicator.END_TO_END_LATENCY]),
-            }
+            outcomes: dict[Indicator, bool | None] = {Indicator.PUBLISH_AVAILABILITY: name not in failed}
+            if name not in failed:
+                outcomes |= {
+                    Indicator.PUBLISH_LATENCY: _soon(at, confirmed.get(name), thresholds[Indicator.PUBLISH_LATENCY]),
+                    Indicator.END_TO_END_LATENCY: _soon(at, received.get(name), thresholds[Indicator.END_TO_END_LATENCY]),
+                }
+            if run["judged_events"] is not None:  # none of its events is judged, so nobody knows that it was confirmed
+                outcomes = dict.fromkeys(outcomes.keys() - {Indicator.END_TO_END_LATENCY})
             if run["probe"] in DISTURBED[Indicator.END_TO_END_LATENCY]:
-                del outcomes[Indicator.END_TO_END_LATENCY]
-            if name in failed:
-                outcomes = {Indicator.PUBLISH_AVAILABILITY: False}
+                outcomes.pop(Indicator.END_TO_END_LATENCY, None)
             for indicator, good in outcomes.items():
-                trusted = run["judged_events"] is None
-                counts[indicator, run["target"]][(0 if good else 1) if trusted else 2] += 1
+                counts[indicator, run["target"]][2 if good is None else 0 if good else 1] += 1
     return {name: Tally(*numbers) for name, numbers in counts.items()}
 
 
-def _soon(since: float, until: float | None, threshold_s: float) -> bool:
-    return until is not None and round((until - since) * 1e6) <= round(threshold_s * 1e6)
+def _soon(since: float, until: float | None, threshold_s: float) -> bool | None:
+    return None if until is None else round((until - since) * 1e6) <= round(threshold_s * 1e6)
 
 
 def _out_of_order() -> list[Event]:

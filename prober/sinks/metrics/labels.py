@@ -22,15 +22,6 @@ class DeliveryKind(StrEnum):
     FOREIGN = "foreign"
 
 
-class Check(StrEnum):
-    """What is judged, one thing at a time."""
-
-    ORDER = "order"
-    REDELIVERY = "redelivery"
-    AFFINITY = "affinity"
-    DELIVERY = "delivery"
-
-
 class Result(StrEnum):
     """How a check ended."""
 

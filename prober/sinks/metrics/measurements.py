@@ -1,7 +1,7 @@
 """What a run tells to the metrics and tallies: publishes, deliveries and findings as they happen, and the checks when it is over.
 
 Latencies count from the intended send time, so that neither a slow service nor a slow prober can hide by sending later; those of
-redeliveries from the refusal, or the end of the lease, that caused them.
+redeliveries from the refusal, or the end of the lease, that caused them. What is good, bad and undecided says `prober.slo.indicators`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from prober.core.events import (
 )
 from prober.core.findings import Finding
 from prober.runs.result import Durations, RunResult
-from prober.sinks.metrics import Check, DeliveryKind, Exemplar, Outstanding, Result, SubscriptionMetrics, TopicMetrics
+from prober.sinks.metrics import DeliveryKind, Exemplar, Outstanding, SubscriptionMetrics, TopicMetrics
 from prober.slo.counts import Tallies
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import DISTURBED, UNPUBLISHED, Indicator
 from prober.traces.judgement import Sort
 
 EXEMPLAR_STEP: Final = 1.2
@@ -41,12 +41,6 @@ RECEIVED_KEPT_MAX: Final = 1_000_000
 _CONFIRMED: Final = Confirmed("")
 _REJECTED: Final = Rejected("")
 _UNKNOWN: Final = Unknown("")
-_CHECKS: Final[Mapping[Indicator, Check]] = {
-    Indicator.ORDER: Check.ORDER,
-    Indicator.REDELIVERY: Check.REDELIVERY,
-    Indicator.AFFINITY: Check.AFFINITY,
-    Indicator.COMPLETENESS: Check.DELIVERY,
-}
 _MOVES: Final = {
     "affinity_moves_outstanding_yes": Outstanding.YES,
     "affinity_moves_outstanding_no": Outstanding.NO,
@@ -65,8 +59,13 @@ class Measurements:
         epoch: str,
         exemplar: Exemplar,
         probe: str = "",
+        is_judged: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`probe`: its name. What its experiment disturbs itself (`core.indicators.DISTURBED`) is not measured."""
+        """`probe`: its name. What its experiment disturbs itself (`indicators.DISTURBED`) is not measured.
+
+        is_judged   whether the event that is told is judged; what is not judged does not count, except as undecided.
+        """
+        self._is_judged = is_judged
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
         self._topic, self._subscription, self._tallies = topic, subscription, tallies
         self._epoch, self._exemplar = epoch, exemplar
@@ -75,6 +74,7 @@ class Measurements:
         self._published_up_to: dict[str, int] = {}
         self._unconfirmed: dict[tuple[str, int], float] = {}
         self._undelivered: dict[tuple[str, int], float] = {}
+        self._unanswered: Counter[tuple[str, int]] = Counter()
         self._received: dict[str, None] = {}
         self._forgot = False
         self._due: dict[str, float] = {}
@@ -84,8 +84,7 @@ class Measurements:
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
             Published: self._published,
-            PublishFailed: self._unpublished,
-            PublishUnknown: self._unpublished,
+            **dict.fromkeys(UNPUBLISHED, self._unpublished),
             Delivered: self._delivered,
             Nacked: self._due_again,
             LeaseModified: self._due_again,
@@ -107,8 +106,8 @@ class Measurements:
             for _ in range(count - self._told[kind, status]):
                 self._subscription.finding(kind, status)
         for indicator, tally in result.checks.items():
-            for answer, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
-                self._subscription.checked(_CHECKS[indicator], answer, count)
+            self._subscription.checked(indicator, tally)
+        self._end_undecided()
         for name, outstanding in _MOVES.items():
             self._subscription.moved(outstanding, result.counters.get(name, 0))
         self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))
@@ -132,12 +131,15 @@ class Measurements:
             taken.append(duration_s)
 
     def _invoked(self, event: PublishInvoked) -> None:
+        self._unanswered[event.key, event.seq] += 1
         if event.generation == 0:
             resources, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
             self._published_up_to[event.key] = event.seq
             self._unconfirmed[resources] = self._undelivered[resources] = intended_t
 
     def _published(self, event: Published) -> None:
+        if not self._is_answered(event):
+            return
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
         intended_t = self._unconfirmed.pop((event.key, event.seq), None)
         if intended_t is None:
@@ -148,8 +150,27 @@ class Measurements:
         self._took(Indicator.PUBLISH_LATENCY, latency_s)
 
     def _unpublished(self, event: PublishFailed | PublishUnknown) -> None:
+        if not self._is_answered(event):
+            return
         self._topic.published(_REJECTED if isinstance(event, PublishFailed) else _UNKNOWN)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
+
+    def _is_answered(self, event: Published | PublishFailed | PublishUnknown) -> bool:
+        """Notes the answer to a publish, unless it is not judged any more: then nobody knows it."""
+        if not self._is_judged():
+            return False
+        message = event.key, event.seq
+        self._unanswered[message] -= 1
+        if self._unanswered[message] <= 0:
+            del self._unanswered[message]
+        return True
+
+    def _end_undecided(self) -> None:
+        """What was under way when the run ended: nobody knows what became of it."""
+        self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, undecided=self._unanswered.total())
+        self._tallies.ended(Indicator.PUBLISH_LATENCY, undecided=len(self._unanswered.keys() & self._unconfirmed.keys()))
+        if Indicator.END_TO_END_LATENCY not in self._disturbed:
+            self._tallies.ended(Indicator.END_TO_END_LATENCY, undecided=len(self._undelivered.keys() - self._unconfirmed.keys()))
 
     def _due_again(self, event: Nacked | LeaseModified) -> None:
         self._due[event.message_id] = event.t + (event.seconds if isinstance(event, LeaseModified) else 0.0)
@@ -171,7 +192,9 @@ class Measurements:
 
     def _received_first(self, event: Delivered) -> None:
         """A message id that is new, or was forgotten. The first one of a sequence number is its message, any other a duplicate."""
-        intended_t = self._undelivered.pop((event.key, event.seq), None)
+        message = event.key, event.seq
+        judged = self._is_judged()
+        intended_t = self._undelivered.pop(message, None) if judged else self._undelivered.get(message)
         never_published = not 0 < event.seq <= self._published_up_to.get(event.key, 0)
         if intended_t is not None:
             self._delivered_after(DeliveryKind.FIRST, Indicator.END_TO_END_LATENCY, event.t - intended_t)
@@ -187,7 +210,7 @@ class Measurements:
             self._forgot = True
 
     def _delivered_after(self, kind: DeliveryKind, indicator: Indicator, latency_s: float | None) -> None:
-        if latency_s is None or indicator in self._disturbed:
+        if latency_s is None or indicator in self._disturbed or not self._is_judged():
             self._subscription.delivered(kind)
             return
         self._subscription.delivered(kind, latency_s, self._exemplar_of(indicator, latency_s))
