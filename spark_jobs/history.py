@@ -96,7 +96,6 @@ def runs_of(rows: DataFrame) -> DataFrame:
     subscriptions   full names; `subscription` is the first.
     began_us, ended_us   microseconds since 1970 by the clock of its events; `ended_us` is null for a run that was cut short.
     trusted, complete   see the head of this file.
-    judged_events   only events up to this number were judged online; null: all.
     keys         how many keys it used, null if unknown.
     checks       what counts for objectives, as in the table.
     """

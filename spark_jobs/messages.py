@@ -46,7 +46,6 @@ MESSAGE_COLUMNS: Final = (
     "generation",
 )
 WAIT_COLUMNS: Final = ("message_id",)
-LIMIT_COLUMNS: Final = ("number",)
 FINISHED, UNFINISHED, WAIT = "finished", "unfinished", "wait"
 
 _UNPUBLISHED: Final = tuple(name for name, event_type in EVENT_TYPES.items() if event_type in UNPUBLISHED)
@@ -82,33 +81,21 @@ def ddl_of(schema: pa.Schema) -> str:
 
 
 def messages_of(
-    questions: Sequence[Question], limits_us: Mapping[str, int], judged: Mapping[str, int], *, several: bool
+    questions: Sequence[Question], limits_us: Mapping[str, int], *, several: bool
 ) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
     """The reduction of events to rows of `parts_schema`.
 
     limits_us   by the runs whose waits count, how long a message may wait; of other runs nothing is said about waits.
-    judged      by the runs that were not judged to their end, how many events were; what became of messages later is left out.
     several     whether a message is owed to several subscriptions; then none is finished here.
     """
     schema = parts_schema(questions)
 
     def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         if len(chunk):
-            yield from _messages(_judged(chunk, judged), questions, schema, several=several)
+            yield from _messages(chunk, questions, schema, several=several)
             yield from _waits(chunk, limits_us, schema, several=several)
 
     return reduce
-
-
-def _judged(chunk: Chunk, judged: Mapping[str, int]) -> Chunk:
-    """Without what became of messages after judging had ended; that they were to be sent stays."""
-    names = chunk.names("run_id").to_pylist()
-    if judged.keys().isdisjoint(names):
-        return chunk
-    limits = np.array([judged.get(name, NEVER_US) for name in names], np.int64)
-    kept = chunk.numbers("number") <= limits[chunk.places("run_id")]
-    kept[chunk.where("publish")] = True
-    return chunk.only(kept)
 
 
 def _messages(chunk: Chunk, questions: Sequence[Question], schema: pa.Schema, *, several: bool) -> Iterator[pa.RecordBatch]:

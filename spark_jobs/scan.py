@@ -48,10 +48,6 @@ class Chunk:
     def __len__(self) -> int:
         return int(self._rows.num_rows)
 
-    def only(self, rows: Flags) -> Chunk:
-        """The chosen rows."""
-        return Chunk(self._rows.filter(pa.array(rows)))
-
     def names(self, column: str) -> pa.Array:
         """The different values of a column."""
         return self._dictionary(column).dictionary

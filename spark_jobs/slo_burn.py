@@ -25,7 +25,7 @@ from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
 from spark_jobs.counts import check_counts, message_counts, questions_of, tallies
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
-from spark_jobs.messages import LIMIT_COLUMNS, MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
+from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
 from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
 from spark_jobs.work import NOT_RECORDED, Draft, Exit, Outcome, Work, collected, days_until, kept, start_us, written
 
@@ -107,10 +107,8 @@ def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *
     """What executors say about messages and their waits, rows of `spark_jobs.messages`."""
     questions = questions_of(objectives)
     limits_us = {row["run_id"]: row["limit_us"] for row in collected(long_runs(runs, objectives).select("run_id", "limit_us"))}
-    stopped = runs.where(sf.col("judged_events").isNotNull()).select("run_id", "judged_events")
-    judged = {row["run_id"]: row["judged_events"] for row in collected(stopped)}
-    columns = (*MESSAGE_COLUMNS, *(WAIT_COLUMNS if limits_us else ()), *(LIMIT_COLUMNS if judged else ()))
-    reduction = messages_of(questions, limits_us, judged, several=several)
+    columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if limits_us else MESSAGE_COLUMNS
+    reduction = messages_of(questions, limits_us, several=several)
     return events.scan.reduced(reduction, columns, ddl_of(parts_schema(questions))).withColumn("run", run_hash())
 
 

@@ -186,16 +186,12 @@ def redelivery_counts(
     if not listed:
         return []
     rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
-    about = rows.join(sf.broadcast(runs.select("run", "complete", "judged_events")), "run", "left")
-    about = about.where(sf.col("judged_events").isNull() | (sf.col("number") <= sf.col("judged_events")))
+    about = rows.join(sf.broadcast(runs.select("run", "complete")), "run", "left")
     return [_redelivered(about, objective) for objective in listed]
 
 
 def redeliveries(events: DataFrame) -> DataFrame:
-    """Receipts of a run's own messages that a refusal or the end of a lease preceded.
-
-    Columns: run, subscription, key, the `number` of the receipt, due_us, received_us.
-    """
+    """Receipts of a run's own messages that a refusal or the end of a lease preceded: run, subscription, key, due_us, received_us."""
     answering = events.where(sf.col("event").isin("nacked", "lease_modified", "delivered", "acked")).withColumn("run", run_hash())
     message = ["run", "subscription", "key", "message_id"]
     refused = answering.where(sf.col("event").isin("nacked", "lease_modified")).select(*message).distinct()
@@ -206,7 +202,7 @@ def redeliveries(events: DataFrame) -> DataFrame:
     )
     own = sf.col("epoch") == sf.col("run_id")
     sequence = answering.join(refused, message, "left_semi").select(
-        *message, "event", "number", own.alias("own"), time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
+        *message, "event", own.alias("own"), time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
     )
     again = (sf.col("event") == "delivered") & sf.col("own") & (sf.col("due_us") <= sf.col("received_us"))
     return sequence.where(again).drop("event", "message_id", "own")

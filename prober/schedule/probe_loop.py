@@ -152,13 +152,7 @@ class ProbeLoop:
         )
         exemplar = exemplar_of(run.run_id, trace_id_of(run.run_id))
         measurements = Measurements(
-            self._topic,
-            self._subscription,
-            audience.tallies,
-            run.run_id,
-            exemplar,
-            probe_instance.site.probe,
-            is_judged=lambda: run.recording.judged is None,
+            self._topic, self._subscription, audience.tallies, run.run_id, exemplar, probe_instance.site.probe
         )
         run.listen(measurements.listen)
         subscription = self._provisioner.resources.subscription

@@ -10,8 +10,8 @@ This is the one definition. The metrics, the recorded rules, the status store an
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. What never comes has no
   latency: that it is missing is for completeness, or a finding, to say. When the run ends, a publish that nobody answered and a
   confirmed message that was not received are undecided.
-* What a recorder sees after it has stopped to judge, since the prober stood still, says nothing of the service: of what was sent then
-  and what was still under way, the rest is undecided. What it saw before stays.
+* Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
+  silent then, and in a run that a fault of ours ended.
 """
 
 from __future__ import annotations

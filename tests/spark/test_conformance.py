@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -215,13 +214,10 @@ class _Target:
     def tell(self, run: StoredRun, events: Iterable[Recorded]) -> None:
         """The events of a run, as its recorder told them, and its end."""
         assert run.result is not None
-        newest, judged = [0], inf if run.judged_events is None else run.judged_events
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        listener = Measurements(
-            topic, subscription, self._tallies, run.run_id, {}, run.context.probe, is_judged=lambda: newest[0] <= judged
-        )
-        for _, newest[0], event in events:
-            listener.listen(event, ())
+        listener = Measurements(topic, subscription, self._tallies, run.run_id, {}, run.context.probe)
+        for recorded in events:
+            listener.listen(recorded.event, ())
         listener.ended(run.result)
         site = Site(self._name, run.context.probe, "wire", interval_s=60.0)
         self._live.watched(site, run.at)
@@ -283,7 +279,7 @@ def _undecided_verdict() -> Taped:
 
 
 def _stood_still() -> Taped:
-    """The prober stood still: what it measured before counts, what comes after says nothing of the service."""
+    """It stopped to judge, which the service may have caused: what it saw later is not judged, and is measured."""
     run = Taped("ordering-still").add(Opened(200.0, S, "A", "A"))
     for seq in range(1, 4):
         run.add(*_message(run, 200.0 + seq, seq))

@@ -122,14 +122,11 @@ def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSess
     assert totals(rows)["available"][2] == 8
 
 
-def test_what_was_seen_before_judging_ended_counts_and_nothing_after(spark: SparkSession) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", judged_events=5))
-    assert totals(rows) == {"available": (2, 0, 6), "publish": (1, 1, 5), "end to end": (1, 0, 1)}
-
-
-def test_what_was_measured_before_a_fault_of_ours_counts(spark: SparkSession) -> None:
-    faulty, sound = (Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", internal_error=fault) for fault in (True, False))
-    assert totals(counts_of(spark, DURATIONS, faulty)) == totals(counts_of(spark, DURATIONS, sound))
+@pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
+def test_what_was_measured_is_measured_whether_it_was_judged_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
+    """A service that is down keeps runs from being judged: it must not look available for that."""
+    unjudged, judged = (Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
+    assert totals(counts_of(spark, DURATIONS, unjudged)) == totals(counts_of(spark, DURATIONS, judged))
 
 
 def test_checks_count_when_the_run_ended_each_for_itself_whatever_its_verdict(spark: SparkSession) -> None:
@@ -211,10 +208,8 @@ def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
         *(Delivered(at, S, "k", "A", "ordering-0", 9, "m9") for at in (19.0, 20.0)),
         Nacked(21.0, S, "k", "A", "m9"),
         Delivered(29.0, S, "k", "A", "ordering-0", 9, "m9"),  # of another run
-        Nacked(30.0, S, "k", "A", "m5"),
-        delivered(39.0, 5),  # after the prober had stopped to judge
     )
-    run.ended(0.0, 60.0, judged_events=len(run.events) - 1)
+    run.ended(0.0, 60.0)
     since_us = start_us(DAY)
     runs = runs_of(frame(spark, RUNS, run))
     (rows,) = redelivery_counts(frame(spark, EVENTS, run), runs, [AGAIN, ORDER], since_us, since_us + 10**12)

@@ -218,24 +218,18 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
     counts: defaultdict[tuple[Indicator, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for name, at in sent.items():
         run = runs[name[0]]
-        if at >= MIDNIGHT + DAY_S:
-            outcomes: dict[Indicator, bool | None] = {Indicator.PUBLISH_AVAILABILITY: name not in failed}
-            if name not in failed:
-                outcomes |= {
-                    Indicator.PUBLISH_LATENCY: _soon(at, confirmed.get(name), thresholds[Indicator.PUBLISH_LATENCY]),
-                    Indicator.END_TO_END_LATENCY: _soon(at, received.get(name), thresholds[Indicator.END_TO_END_LATENCY]),
-                }
-            if run["judged_events"] is not None:  # none of its events is judged, so nobody knows that it was confirmed
-                outcomes = dict.fromkeys(outcomes.keys() - {Indicator.END_TO_END_LATENCY})
-            if run["probe"] in DISTURBED[Indicator.END_TO_END_LATENCY]:
-                outcomes.pop(Indicator.END_TO_END_LATENCY, None)
-            for indicator, good in outcomes.items():
-                counts[indicator, run["target"]][2 if good is None else 0 if good else 1] += 1
+        if at < MIDNIGHT + DAY_S:
+            continue
+        counts[Indicator.PUBLISH_AVAILABILITY, run["target"]][name in failed] += 1
+        for indicator, until in ((Indicator.PUBLISH_LATENCY, confirmed), (Indicator.END_TO_END_LATENCY, received)):
+            if name not in failed and run["probe"] not in DISTURBED.get(indicator, ()):
+                counts[indicator, run["target"]][_place(at, until.get(name), thresholds[indicator])] += 1
     return {name: Tally(*numbers) for name, numbers in counts.items()}
 
 
-def _soon(since: float, until: float | None, threshold_s: float) -> bool | None:
-    return None if until is None else round((until - since) * 1e6) <= round(threshold_s * 1e6)
+def _place(since: float, until: float | None, threshold_s: float) -> int:
+    """Whether it is good, bad or undecided."""
+    return 2 if until is None else int(round((until - since) * 1e6) > round(threshold_s * 1e6))
 
 
 def _out_of_order() -> list[Event]:

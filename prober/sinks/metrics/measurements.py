@@ -59,13 +59,8 @@ class Measurements:
         epoch: str,
         exemplar: Exemplar,
         probe: str = "",
-        is_judged: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`probe`: its name. What its experiment disturbs itself (`indicators.DISTURBED`) is not measured.
-
-        is_judged   whether the event that is told is judged; what is not judged does not count, except as undecided.
-        """
-        self._is_judged = is_judged
+        """`probe`: its name. What its experiment disturbs itself (`indicators.DISTURBED`) is not measured."""
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
         self._topic, self._subscription, self._tallies = topic, subscription, tallies
         self._epoch, self._exemplar = epoch, exemplar
@@ -138,8 +133,7 @@ class Measurements:
             self._unconfirmed[resources] = self._undelivered[resources] = intended_t
 
     def _published(self, event: Published) -> None:
-        if not self._is_answered(event):
-            return
+        self._answered(event)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
         intended_t = self._unconfirmed.pop((event.key, event.seq), None)
         if intended_t is None:
@@ -150,20 +144,15 @@ class Measurements:
         self._took(Indicator.PUBLISH_LATENCY, latency_s)
 
     def _unpublished(self, event: PublishFailed | PublishUnknown) -> None:
-        if not self._is_answered(event):
-            return
+        self._answered(event)
         self._topic.published(_REJECTED if isinstance(event, PublishFailed) else _UNKNOWN)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
 
-    def _is_answered(self, event: Published | PublishFailed | PublishUnknown) -> bool:
-        """Notes the answer to a publish, unless it is not judged any more: then nobody knows it."""
-        if not self._is_judged():
-            return False
+    def _answered(self, event: Published | PublishFailed | PublishUnknown) -> None:
         message = event.key, event.seq
         self._unanswered[message] -= 1
         if self._unanswered[message] <= 0:
             del self._unanswered[message]
-        return True
 
     def _end_undecided(self) -> None:
         """What was under way when the run ended: nobody knows what became of it."""
@@ -192,9 +181,7 @@ class Measurements:
 
     def _received_first(self, event: Delivered) -> None:
         """A message id that is new, or was forgotten. The first one of a sequence number is its message, any other a duplicate."""
-        message = event.key, event.seq
-        judged = self._is_judged()
-        intended_t = self._undelivered.pop(message, None) if judged else self._undelivered.get(message)
+        intended_t = self._undelivered.pop((event.key, event.seq), None)
         never_published = not 0 < event.seq <= self._published_up_to.get(event.key, 0)
         if intended_t is not None:
             self._delivered_after(DeliveryKind.FIRST, Indicator.END_TO_END_LATENCY, event.t - intended_t)
@@ -210,7 +197,7 @@ class Measurements:
             self._forgot = True
 
     def _delivered_after(self, kind: DeliveryKind, indicator: Indicator, latency_s: float | None) -> None:
-        if latency_s is None or indicator in self._disturbed or not self._is_judged():
+        if latency_s is None or indicator in self._disturbed:
             self._subscription.delivered(kind)
             return
         self._subscription.delivered(kind, latency_s, self._exemplar_of(indicator, latency_s))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 import pytest
@@ -37,24 +36,13 @@ class Scrape:
         intended_t: float | None = None,
         result: RunResult | None = None,
         probe: str = "ordering",
-        judged: float = inf,
     ) -> None:
-        """`judged`: how many of its events are."""
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
         self.tallies = Tallies(CONFIG.objectives)
-        newest = [0]
-        measurements = Measurements(
-            target.topic("t"),
-            target.subscription("s"),
-            self.tallies,
-            "e1",
-            {"run_id": "e1"},
-            probe,
-            is_judged=lambda: newest[0] <= judged,
-        )
+        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, "e1", {"run_id": "e1"}, probe)
         verifier = Verifier(Rules(), subscriptions=["s"])
-        for newest[0], event in enumerate(history(line), 1):
+        for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
             measurements.listen(told, verifier.observe(event))
         if result is not None:
@@ -140,18 +128,6 @@ def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
     assert tallies["end_to_end_latency"] == Tally(1, 0, 1)
     disturbed = Scrape(line, result=RESULT, probe="affinity").tallies.totals
     assert "end_to_end_latency" not in disturbed
-
-
-def test_what_is_seen_after_judging_has_ended_says_nothing_of_the_service() -> None:
-    """The prober stood still: the answers were there long before it looked."""
-    scrape = Scrape("P1@0 ok1=m1@0.1 A<1@0.2 P2@1 ok2=m2@1.1 P3@2 A<2@9 info3@9 A nack 1@9.1 A<1@20", result=RESULT, judged=7)
-    assert scrape.tallies.totals["publish_availability"] == Tally(2, 0, 1)
-    assert scrape.tallies.totals["publish_latency"] == Tally(2, 0, 1)
-    assert scrape.tallies.totals["end_to_end_latency"] == Tally(1, 0, 1)
-    assert scrape['publishes_total outcome="unknown"'] == 0
-    assert scrape["end_to_end_latency_seconds_count"] == 1
-    assert scrape["redelivery_latency_seconds_count"] == 0
-    assert scrape['deliveries_total kind="first"'] == 2
 
 
 @pytest.mark.parametrize("keys", [10, 100_000])
