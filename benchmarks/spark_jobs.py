@@ -38,9 +38,8 @@ from prober.sinks.history.synthesis.plan import Recipe  # noqa: E402
 from prober.sinks.history.synthesize import synthesize  # noqa: E402
 from spark_jobs import compact, hot_keys, reverify, slo_burn  # noqa: E402
 from spark_jobs.history import History, folders_of  # noqa: E402
-from spark_jobs.reports import Reports  # noqa: E402
 from spark_jobs.session import session  # noqa: E402
-from spark_jobs.work import Work  # noqa: E402
+from spark_jobs.work import Reports, Work  # noqa: E402
 
 DAY = date(2026, 1, 5)
 MIDNIGHT = 1_767_571_200.0

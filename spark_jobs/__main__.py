@@ -14,13 +14,10 @@ from typing import Any, Final, NoReturn
 
 from prober.clock import wall_s
 from spark_jobs import nightly
-from spark_jobs.errors import JobError
 from spark_jobs.history import History
-from spark_jobs.objectives import read_objectives
-from spark_jobs.reports import Reports
 from spark_jobs.session import DRIVER_MEMORY, session
-from spark_jobs.storage import FAILURES, reason_of
-from spark_jobs.work import Exit, Outcome, Settings, Work, unknown
+from spark_jobs.storage import FAILURES, JobError, reason_of
+from spark_jobs.work import Exit, Outcome, Reports, Settings, Work, read_objectives, unknown
 
 _JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
 

@@ -28,9 +28,8 @@ from typing import Final
 from uuid import uuid4
 
 from prober.sinks.history.schema import TABLES, VERSION, VERSION_KEY, Table
-from spark_jobs.errors import JobError
 from spark_jobs.history import ORIGINALS, File, History, counting, folders_of, merged_file_name
-from spark_jobs.storage import FAILURES, reason_of
+from spark_jobs.storage import FAILURES, JobError, reason_of
 from spark_jobs.work import Exit, Outcome, Work
 
 JOB: Final = "compact"

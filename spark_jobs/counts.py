@@ -1,15 +1,16 @@
 """Good, bad and undecided things by objective: what happened on a day, in the minute in which it is due.
 
-A message counts in the minute in which it was to be sent, whatever became of it later; what a run's checks say counts in the minute in
-which the run ended, as it does online. Rows have the columns
+What is good, bad and undecided is said in `prober.slo.indicators`; the same day gives the same numbers here and online. A message counts
+in the minute in which it was to be sent, whatever became of it later; what a run's checks say counts in the minute in which the run
+ended, as it does online. Rows have the columns
 
     run, subscription   where it happened; the subscription is null where it is the run's only one.
     minute              whole minutes since 1970.
     key                 of bad things their ordering key, where that is known; otherwise null.
     objective, good, bad, undecided
 
-Undecided, and never good, is what nobody can know: a publish without an answer, a message that was confirmed and not received before
-the record ended, everything that an untrusted run measured, and the checks of a run whose verdict is UNKNOWN or that was cut short.
+More than online is undecided where nobody was left to say so: the checks of a run that was cut short, and everything that was measured
+in a run of which events are missing.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from pyspark.sql import functions as sf
 from prober.slo.checks import BREACHES
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import Objective
-from spark_jobs.messages import messages
-from spark_jobs.parts import FINISHED, Question
-from spark_jobs.runs import MICROS, MINUTE_US
+from spark_jobs.history import MINUTE_US
+from spark_jobs.messages import FINISHED, Question, messages
 
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
 BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
-BY_RUN: Final = frozenset({*BREACHES, Indicator.COMPLETENESS})
+BY_RUN: Final = frozenset(BREACHES)
 
 _PUBLISHED: Final = ""  # stands where an objective's name does, and counts the messages of a run
 
@@ -49,7 +49,7 @@ def message_counts(
 
     Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks.
 
-    parts   rows of `spark_jobs.parts`, made with the `questions_of` these objectives.
+    parts   rows of `spark_jobs.messages`, made with the `questions_of` these objectives.
     """
     listed = by_message(objectives)
     rows = messages(parts, runs, several=several)
@@ -63,7 +63,7 @@ def message_counts(
 
 
 def _undisturbed(counts: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    """Without what probes disturb themselves (`core.indicators.DISTURBED`)."""
+    """Without what probes disturb themselves (`indicators.DISTURBED`)."""
     for indicator, probes in DISTURBED.items():
         names = [objective.name for objective in objectives if objective.indicator is indicator]
         disturbed = runs.where(sf.col("probe").isin(*probes)).select(
@@ -80,23 +80,23 @@ def by_message(objectives: Iterable[Objective]) -> list[Objective]:
 
 def questions_of(objectives: Iterable[Objective]) -> list[Question]:
     """The same as executors are asked."""
-    return [Question(objective.indicator, _threshold_us(objective)) for objective in by_message(objectives)]
+    return [Question(objective.indicator, objective.threshold_us) for objective in by_message(objectives)]
 
 
 def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, until_us: int) -> DataFrame:
-    """The outcomes of messages that executors could finish; what an untrusted run measured is undecided."""
+    """The outcomes of messages that executors could finish."""
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
-    rows = parts.where((sf.col("part") == FINISHED) & within).join(sf.broadcast(runs.select("run", "trusted")), "run", "left")
-    outcomes = [_trusted(Outcome(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)]
+    rows = parts.where((sf.col("part") == FINISHED) & within).join(sf.broadcast(runs.select("run", "complete")), "run", "left")
+    outcomes = [_recorded(Outcome(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)]
     outcomes.append(Outcome(sf.col("messages"), sf.lit(0), sf.lit(0)))
-    key = sf.when(sf.coalesce("trusted", sf.lit(False)), sf.col("key"))
+    key = sf.when(sf.coalesce("complete", sf.lit(False)), sf.col("key"))
     return rows.select("run", sf.lit(None).cast("string").alias("subscription"), "minute", key.alias("key"), *_numbered(outcomes))
 
 
 def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective], since_us: int, until_us: int) -> DataFrame:
-    about = sf.broadcast(runs.select("run", sf.col("subscription").alias("first"), "ended_us", "trusted", "whole"))
+    about = sf.broadcast(runs.select("run", sf.col("subscription").alias("first"), "complete"))
     rows = messages.where(sf.col("intended_us").between(since_us, until_us - 1)).join(about, "run", "left")
-    outcomes = [_trusted(_OUTCOMES[one.indicator](one)) for one in listed]
+    outcomes = [_recorded(_OUTCOMES[one.indicator](one)) for one in listed]
     first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
     outcomes.append(Outcome(first, sf.lit(0), sf.lit(0)))
     any_bad = sf.greatest(*(outcome.bad for outcome in outcomes), sf.lit(0)) > 0
@@ -124,8 +124,6 @@ def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int
     if not names:
         return runs.limit(0).select(*_none_of(COUNTS))
     objective = sf.create_map(*(part for name, ours in names.items() for part in (sf.lit(name), sf.array(*map(sf.lit, ours)))))
-    decided = sf.col("trusted") & (sf.col("verdict") != "UNKNOWN")
-    good = sf.when(decided, sf.col("check.good")).otherwise(0)
     return (
         runs.where(sf.col("ended_us").between(since_us, until_us - 1))
         .select("*", sf.explode("checks").alias("check"))
@@ -137,9 +135,9 @@ def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int
             sf.floor(sf.col("ended_us") / MINUTE_US).alias("minute"),
             sf.lit(None).cast("string").alias("key"),
             "objective",
-            good.alias("good"),
-            sf.col("check.bad").alias("bad"),
-            (sf.col("check.undecided") + sf.col("check.good") - good).alias("undecided"),
+            "check.good",
+            "check.bad",
+            "check.undecided",
         )
     )
 
@@ -168,14 +166,12 @@ def _availability(_objective: Objective) -> Outcome:
 def _publish_latency(objective: Objective) -> Outcome:
     took_us = sf.col("confirmed_us") - sf.col("intended_us")
     unanswered = sf.col("attempts") > sf.col("confirmed") + sf.col("refused")
-    return _of_topic(decided(took_us <= _threshold_us(objective), took_us.isNotNull(), unanswered))
+    return _of_topic(decided(took_us <= objective.threshold_us, took_us.isNotNull(), unanswered))
 
 
 def _end_to_end_latency(objective: Objective) -> Outcome:
-    threshold_us = _threshold_us(objective)
     took_us = sf.col("received_us") - sf.col("intended_us")
-    overdue = sf.col("whole") & sf.col("confirmed_us").isNotNull() & (sf.col("ended_us") - sf.col("intended_us") > threshold_us)
-    return decided(took_us <= threshold_us, took_us.isNotNull() | overdue, sf.col("confirmed_us").isNotNull())
+    return decided(took_us <= objective.threshold_us, took_us.isNotNull(), sf.col("confirmed_us").isNotNull())
 
 
 _OUTCOMES: Final = {
@@ -185,13 +181,14 @@ _OUTCOMES: Final = {
 }
 
 
-def _trusted(outcome: Outcome) -> Outcome:
-    trusted = sf.coalesce("trusted", sf.lit(False))
+def _recorded(outcome: Outcome) -> Outcome:
+    """Undecided if the record of its run is not complete: what is missing there may have come in time."""
+    complete = sf.coalesce("complete", sf.lit(False))
     total = outcome.good + outcome.bad + outcome.undecided
     return Outcome(
-        sf.when(trusted, outcome.good).otherwise(0),
-        sf.when(trusted, outcome.bad).otherwise(0),
-        sf.when(trusted, outcome.undecided).otherwise(total),
+        sf.when(complete, outcome.good).otherwise(0),
+        sf.when(complete, outcome.bad).otherwise(0),
+        sf.when(complete, outcome.undecided).otherwise(total),
     )
 
 
@@ -240,7 +237,3 @@ def _none_of(names: Iterable[str]) -> list[Column]:
 
 def _number(condition: Column) -> Column:
     return sf.coalesce(condition, sf.lit(False)).cast("int")
-
-
-def _threshold_us(objective: Objective) -> int:
-    return round((objective.threshold_s or 0.0) * MICROS)

@@ -1,4 +1,4 @@
-"""The history as the jobs read it: which files count, and their rows under the one schema.
+"""The history as the jobs read it: which files count, their rows under the one schema, and one row per run.
 
 Every file counts that has a history's name, with one exception. A file that compaction wrote says in its own footer which files were
 merged into it (their *originals*), and where it is, they do not count any more, even if they are still there or come back. So at any
@@ -6,6 +6,11 @@ moment, whatever compaction was doing, each row counts once: the merged file app
 stand for the same originals, the one that stands for more counts.
 
 What a day consists of is told by the names of its originals, which compaction does not change (`inputs`).
+
+The columns are Spark's types made from their one definition in `prober.sinks.history.schema`.
+
+A run is *trusted* if what did not happen in it can be held against the service: not when the prober failed or stood still meanwhile. It is
+*complete* if nothing of its record had to be given up.
 """
 
 from __future__ import annotations
@@ -17,13 +22,114 @@ from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
-from prober.sinks.history.schema import EVENTS, VERSION_KEY, Table, check_version, file_name, folder_of, is_file_name
-from spark_jobs.errors import JobError
+from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type, check_version, file_name, folder_of, is_file_name
+from prober.slo.objectives import MICROS
 from spark_jobs.scan import Scan
-from spark_jobs.schemas import struct_of
-from spark_jobs.storage import Failure, Storage, reason_of
+from spark_jobs.storage import Failure, JobError, Storage, reason_of
+
+# --- columns -----------------------------------------------------------------------------------------------------------------
+
+
+def _structs(strings: tuple[str, ...], numbers: tuple[str, ...]) -> ArrayType:
+    fields = [StructField(name, StringType()) for name in strings] + [StructField(name, LongType()) for name in numbers]
+    return ArrayType(StructType(fields))
+
+
+SPARK_TYPES: Final[Mapping[Type, DataType]] = {
+    Type.STRING: StringType(),
+    Type.INT64: LongType(),
+    Type.FLOAT64: DoubleType(),
+    Type.BOOL: BooleanType(),
+    Type.TIMESTAMP: TimestampType(),
+    Type.INT64_LIST: ArrayType(LongType()),
+    Type.INT64_MAP: MapType(StringType(), LongType()),
+    Type.FLOAT64_MAP: MapType(StringType(), DoubleType()),
+    Type.CHECKS: _structs(("indicator",), ("good", "bad", "undecided")),
+    Type.FINDING_COUNTS: _structs(("kind", "status"), ("count",)),
+}
+
+
+def struct_of(table: Table) -> StructType:
+    """The columns of a table. The first one carries the version of the schema, which Spark writes into a file with its columns."""
+    fields = [StructField(column.name, SPARK_TYPES[column.type], nullable=not column.required) for column in table.columns]
+    first = fields[0]
+    fields[0] = StructField(first.name, first.dataType, first.nullable, {VERSION_KEY: VERSION})
+    return StructType(fields)
+
+
+# --- runs --------------------------------------------------------------------------------------------------------------------
+
+
+MINUTE_US: Final = 60 * MICROS
+DIMENSIONS: Final = ("target", "environment", "region", "probe", "vantage", "topic")
+
+
+def run_hash(column: str = "run_id") -> Column:
+    """A run as a number, which joins and groups far faster than its name; two names give one number once in 10^10 days."""
+    return sf.xxhash64(sf.col(column))
+
+
+def micros(seconds: Column) -> Column:
+    """Whole microseconds."""
+    return sf.round(seconds * MICROS).cast("long")
+
+
+def runs_of(rows: DataFrame) -> DataFrame:
+    """One row per run from rows of the table `runs`: that of the end if there is one, whose columns are null otherwise.
+
+    run          its hash. `run_id` and the dimensions are its own.
+    subscriptions   full names; `subscription` is the first.
+    began_us, ended_us   microseconds since 1970 by the clock of its events; `ended_us` is null for a run that was cut short.
+    trusted, complete   see the head of this file.
+    keys         how many keys it used, null if unknown.
+    checks       what counts for objectives, as in the table.
+    """
+    ended = sf.col("verdict").isNotNull()
+    latest = rows.groupBy("run_id").agg(sf.max_by(sf.struct("*"), ended).alias("row")).select("row.*")
+    time_us = sf.unix_micros("time")
+    return latest.select(
+        run_hash().alias("run"),
+        "run_id",
+        *DIMENSIONS,
+        "subscription",
+        sf.json_object_keys("rules").alias("subscriptions"),
+        sf.when(ended, time_us - micros(sf.col("duration_s"))).otherwise(time_us).alias("began_us"),
+        sf.when(ended, time_us).alias("ended_us"),
+        "verdict",
+        (~sf.coalesce("internal_error", sf.lit(False)) & sf.col("judged_events").isNull()).alias("trusted"),
+        (sf.coalesce("events_dropped", sf.lit(0)) == 0).alias("complete"),
+        sf.col("counters")["keys"].alias("keys"),
+        "checks",
+        "rules",
+        "events",
+        "events_dropped",
+        "judged_events",
+        "finding_counts",
+    )
+
+
+def several_subscriptions(runs: DataFrame) -> bool:
+    """Whether any run has more than one subscription."""
+    return not runs.where(sf.size("subscriptions") > 1).isEmpty()
+
+
+# --- files -------------------------------------------------------------------------------------------------------------------
+
 
 ORIGINALS: Final = "ordering_prober_originals"
 """The metadata of the first column of a merged file: the names of the files that it stands for."""

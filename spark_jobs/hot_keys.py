@@ -28,7 +28,7 @@ from prober.core.findings import Kind
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.checks import OVERDUE
 from prober.slo.objectives import DAY_S
-from spark_jobs.history import folders_of
+from spark_jobs.history import folders_of, runs_of, several_subscriptions
 from spark_jobs.loads import (
     LIMIT_BYTES_PER_S,
     candidates,
@@ -40,9 +40,7 @@ from spark_jobs.loads import (
     places_of,
     sketched,
 )
-from spark_jobs.points import candidate_events, evidence, receipts
-from spark_jobs.runs import runs_of, several_subscriptions
-from spark_jobs.trend import zipf_exponent
+from spark_jobs.points import candidate_events, evidence, receipts, zipf_exponent
 from spark_jobs.work import Exit, Outcome, Work, collected, kept
 
 JOB: Final = "hot-keys"

@@ -1,6 +1,6 @@
 """What every key carries on a day: one row per subscription and key, and of each subscription what stands out.
 
-Executors count file by file (`spark_jobs.parts`), Spark adds up. Memory does not grow with the number of keys: Spark's aggregation spills
+Executors count file by file (`loads_of`), Spark adds up. Memory does not grow with the number of keys: Spark's aggregation spills
 to the disk, and what reaches the driver is bounded.
 
 Which keys may be hot is decided here, by conditions that a hot key cannot fail to meet:
@@ -15,15 +15,77 @@ Which keys may be hot is decided here, by conditions that a hot key cannot fail 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.parts import COUNTED, LOAD_COLUMNS, LOADS, loads_of
-from spark_jobs.runs import MICROS, run_hash
-from spark_jobs.scan import Scan
+from prober.slo.objectives import MICROS
+from spark_jobs.history import run_hash
+from spark_jobs.scan import Chunk, Ints, Scan, rows_of
+
+# --- what executors count ----------------------------------------------------------------------------------------------------
+
+
+HOUR_US: Final = 3600 * MICROS
+COUNTED: Final[Mapping[str, str]] = {
+    "publishes": "publish",
+    "confirmed": "published",
+    "deliveries": "delivered",
+    "acks": "acked",
+    "nacks": "nacked",
+}
+"""What is counted of a key, by the event that counts."""
+LOAD_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time", "message_bytes")
+LOADS: Final = (
+    "run_id string, subscription string, key string, hour long, publishes long, confirmed long, deliveries long, acks long, "
+    "nacks long, bytes long, confirmed_us long, acked_us long"
+)
+"""Sums of one key, run and hour; `confirmed_us` and `acked_us` are the sums of the times of confirmations and acknowledgements, since
+the time that was given to `loads_of`."""
+
+_LOADS: Final = pa.schema(
+    [(name, pa.string()) for name in ("run_id", "subscription", "key")]
+    + [(name, pa.int64()) for name in ("hour", *COUNTED, "bytes", "confirmed_us", "acked_us")]
+)
+
+
+def loads_of(since_us: int) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
+    """The reduction of events to `LOADS`."""
+
+    def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        if not len(chunk):
+            return
+        hours = chunk.time_us // HOUR_US
+        later = np.flatnonzero(hours[1:] != hours[:-1]) + 1
+        starts = np.union1d(chunk.segments("subscription", "key", "run_id"), later)
+        stretch = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(chunk))))
+        columns: dict[str, pa.Array | Ints] = {name: chunk.value(name, starts) for name in ("run_id", "subscription", "key")}
+        columns["hour"] = hours[starts]
+        for name, kind in COUNTED.items():
+            rows = chunk.where(kind)
+            columns[name] = np.bincount(stretch[rows], minlength=len(starts))
+            if kind == "publish":
+                columns["bytes"] = _sums(stretch[rows], chunk.numbers("message_bytes")[rows], len(starts))
+            if kind in ("published", "acked"):
+                total = _sums(stretch[rows], chunk.time_us[rows] - since_us, len(starts))
+                columns["confirmed_us" if kind == "published" else "acked_us"] = total
+        yield rows_of(_LOADS, columns, len(starts))
+
+    return reduce
+
+
+def _sums(place: Ints, values: Ints, count: int) -> Ints:
+    totals = np.zeros(count, np.int64)
+    np.add.at(totals, place, values)
+    return totals
+
+
+# --- what Spark adds up ------------------------------------------------------------------------------------------------------
+
 
 LIMIT_BYTES_PER_S: Final = 1_000_000.0
 """What can be published per ordering key and second, as documented."""

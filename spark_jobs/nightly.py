@@ -17,11 +17,9 @@ from typing import Final
 from prober.clock import monotonic_s
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from spark_jobs import compact, hot_keys, reverify, slo_burn
-from spark_jobs.errors import JobError
 from spark_jobs.history import Inputs, folders_of
-from spark_jobs.objectives import written
-from spark_jobs.storage import FAILURES, reason_of
-from spark_jobs.work import Exit, Outcome, Work, days_until, unknown
+from spark_jobs.storage import FAILURES, JobError, reason_of
+from spark_jobs.work import Exit, Outcome, Work, days_until, unknown, written
 
 JOB: Final = "nightly"
 JOBS: Final[Mapping[str, Callable[[Work], Outcome]]] = {

@@ -29,9 +29,9 @@ from pyspark.sql import functions as sf
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
+from prober.slo.objectives import MICROS
 from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, Plan, folding
-from spark_jobs.history import folders_of
-from spark_jobs.runs import MICROS, run_hash, runs_of
+from spark_jobs.history import folders_of, run_hash, runs_of
 from spark_jobs.work import Exit, Outcome, Work, collected, kept, start_us
 
 JOB: Final = "reverify"

@@ -19,7 +19,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import JobError
+from spark_jobs.storage import JobError
 
 JAVA_VERSION_MIN: Final = 17
 MASTER: Final = "local[*]"

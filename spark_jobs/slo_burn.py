@@ -22,17 +22,12 @@ from pyspark.sql import functions as sf
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
-from spark_jobs.attribution import breaches_of, spenders
-from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
+from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
 from spark_jobs.counts import check_counts, message_counts, questions_of, tallies
-from spark_jobs.history import Events, Inputs, folders_of
-from spark_jobs.objectives import NOT_RECORDED, written
-from spark_jobs.parts import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
-from spark_jobs.redeliveries import redelivery_counts
-from spark_jobs.reports import Draft
-from spark_jobs.runs import MINUTE_US, run_hash, runs_of, several_subscriptions
-from spark_jobs.waits import age_counts, long_runs, long_waits, stall_counts, stalled_minutes
-from spark_jobs.work import Exit, Outcome, Work, collected, days_until, kept, start_us
+from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
+from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
+from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
+from spark_jobs.work import NOT_RECORDED, Draft, Exit, Outcome, Work, collected, days_until, kept, start_us, written
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
@@ -109,7 +104,7 @@ def counted(events: Events, runs: DataFrame, objectives: Sequence[Objective], da
 
 
 def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *, several: bool) -> DataFrame:
-    """What executors say about messages and their waits, rows of `spark_jobs.parts`."""
+    """What executors say about messages and their waits, rows of `spark_jobs.messages`."""
     questions = questions_of(objectives)
     limits_us = {row["run_id"]: row["limit_us"] for row in collected(long_runs(runs, objectives).select("run_id", "limit_us"))}
     columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if limits_us else MESSAGE_COLUMNS

@@ -16,7 +16,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import JobError
+
+class JobError(Exception):
+    """A job cannot be done. The text is one line that says what is wrong and what to do."""
+
 
 Failure: TypeAlias = Py4JJavaError
 """What the virtual machine raises."""

@@ -1,4 +1,4 @@
-"""How long messages wait for an acknowledgement: minutes in which the oldest was too old, and minutes in which a key stood still.
+"""How long messages wait: minutes in which the oldest was too old, minutes in which a key stood still, and how long redeliveries took.
 
 A message waits from its confirmation until it is acknowledged first; one that is not, until its run ends, since nothing is known from
 then on. A minute counts if a run was going on at any time of it. In a run that is shorter than what is asked about nothing can have
@@ -9,6 +9,10 @@ waited so long, so its events are not looked at; of one that was cut short nobod
   and nothing of the key had been received or acknowledged for as long.
 
 Online, both are sampled once a minute, so that what passes between two samples shows here only.
+
+A redelivery took from the refusal, or the end of the lease that was set last, to the next receipt of the message. A receipt
+before that has another cause, such as a stream that broke, and does not count; neither does one after an acknowledgement. That nothing
+came again at all is no latency: liveness findings say so.
 """
 
 from __future__ import annotations
@@ -22,9 +26,8 @@ from pyspark.sql import functions as sf
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS
-from spark_jobs.messages import addressed
-from spark_jobs.parts import WAIT
-from spark_jobs.runs import MICROS, MINUTE_US, micros, run_hash
+from spark_jobs.history import MINUTE_US, micros, run_hash
+from spark_jobs.messages import WAIT, addressed
 
 _ENDLESS_US: Final = 2**62
 _FEW_KEYS: Final = 1000
@@ -33,7 +36,7 @@ _PLACE: Final = ("run", "subscription", "key")
 
 def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
     """The runs in which something can have waited too long for any of the objectives, with how long that is: `limit_us`."""
-    limits = [_threshold_us(one) for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
+    limits = [one.threshold_us for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
     stalls = any(one.indicator is Indicator.STALLED_KEYS for one in objectives)
     limit_us = sf.least(*map(sf.lit, [*limits, _ENDLESS_US, _ENDLESS_US]), deadline_us() if stalls else sf.lit(_ENDLESS_US))
     return runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
@@ -42,7 +45,7 @@ def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
 def long_waits(parts: DataFrame, runs: DataFrame, objectives: Iterable[Objective], *, several: bool) -> DataFrame:
     """Messages that waited long enough for any of the objectives: run, subscription, key, since_us, until_us, end_us.
 
-    parts   rows of `spark_jobs.parts`, which say nothing of runs that are not `long_runs`.
+    parts   rows of `spark_jobs.messages`, which say nothing of runs that are not `long_runs`.
     """
     each = addressed(parts.where(sf.col("part") == WAIT), runs, several=several)
     waits = each.groupBy(*_PLACE, "message_id").agg(sf.min("since_us").alias("since_us"), sf.min("until_us").alias("acked_us"))
@@ -65,7 +68,7 @@ def long_waits(parts: DataFrame, runs: DataFrame, objectives: Iterable[Objective
 
 def age_counts(waits: DataFrame, runs: DataFrame, objective: Objective) -> DataFrame:
     """Minutes of each subscription, by whether something had waited too long; of a bad one with the key of the oldest message."""
-    limit_us = _threshold_us(objective)
+    limit_us = objective.threshold_us
     late = waits.where(sf.col("until_us") - sf.col("since_us") > limit_us)
     # Waits that become too long in the same minute cover together what the longest of them covers.
     spans = late.groupBy("run", "subscription", _minute(sf.col("since_us") + limit_us).alias("first")).agg(
@@ -172,5 +175,51 @@ def _minute(time_us: Column) -> Column:
     return sf.floor(time_us / MINUTE_US)
 
 
-def _threshold_us(objective: Objective) -> int:
-    return round((objective.threshold_s or 0.0) * MICROS)
+# --- redeliveries ------------------------------------------------------------------------------------------------------------
+
+
+def redelivery_counts(
+    events: DataFrame, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
+) -> list[DataFrame]:
+    """What redeliveries that became due in that time count, one frame for each objective about them; columns as in `counts`."""
+    listed = [objective for objective in objectives if objective.indicator is Indicator.REDELIVERY_LATENCY]
+    if not listed:
+        return []
+    rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
+    about = rows.join(sf.broadcast(runs.select("run", "complete")), "run", "left")
+    return [_redelivered(about, objective) for objective in listed]
+
+
+def redeliveries(events: DataFrame) -> DataFrame:
+    """Receipts of a run's own messages that a refusal or the end of a lease preceded: run, subscription, key, due_us, received_us."""
+    answering = events.where(sf.col("event").isin("nacked", "lease_modified", "delivered", "acked")).withColumn("run", run_hash())
+    message = ["run", "subscription", "key", "message_id"]
+    refused = answering.where(sf.col("event").isin("nacked", "lease_modified")).select(*message).distinct()
+    in_order = Window.partitionBy(*message).orderBy("number")
+    time_us = sf.unix_micros("time")
+    due_us = sf.when(sf.col("event") == "nacked", time_us).when(
+        sf.col("event") == "lease_modified", time_us + micros(sf.col("seconds"))
+    )
+    own = sf.col("epoch") == sf.col("run_id")
+    sequence = answering.join(refused, message, "left_semi").select(
+        *message, "event", own.alias("own"), time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
+    )
+    again = (sf.col("event") == "delivered") & sf.col("own") & (sf.col("due_us") <= sf.col("received_us"))
+    return sequence.where(again).drop("event", "message_id", "own")
+
+
+def _redelivered(rows: DataFrame, objective: Objective) -> DataFrame:
+    complete = sf.coalesce("complete", sf.lit(False))
+    late = sf.col("received_us") - sf.col("due_us") > objective.threshold_us
+    state = rows.select(
+        "run",
+        "subscription",
+        sf.floor(sf.col("due_us") / MINUTE_US).alias("minute"),
+        sf.when(late & complete, sf.col("key")).alias("key"),
+        sf.lit(objective.name).alias("objective"),
+        (complete & ~late).cast("long").alias("good"),
+        (complete & late).cast("long").alias("bad"),
+        (~complete).cast("long").alias("undecided"),
+    )
+    names = ("run", "subscription", "minute", "key", "objective")
+    return state.groupBy(*names).agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))).select(*COUNTS)

@@ -1,23 +1,193 @@
-"""What a job is given, and what it leaves: the same for all jobs."""
+"""What a job is given, and what it leaves: the same for all jobs.
+
+*Objectives*: a JSON file that the service's configuration writes, or else the defaults. The file is a list of objects with
+`name`, `indicator`, `objective` (the share that is to be good), `window_s`, `threshold_s` (null where the indicator needs none), and
+`labels`.
+
+*Reports*: what a job says about a day, as Parquet tables and a summary in JSON, below `REPORTS/<job>/date=YYYY-MM-DD/`.
+
+    REPORTS/slo-burn/date=2026-11-20/summary.json
+    REPORTS/slo-burn/date=2026-11-20/windows/part-....parquet
+
+A report is written into a hidden folder, its summary last, and then takes the place of the one before by renaming folders. So a reader
+sees one or the other, or for a moment none, never a mixture; and a job that is repeated replaces its report. Cut short, the old report
+is found again by the next one that looks (`Reports`). In an object store, where renaming a folder copies file by file, a report counts
+from the moment its summary is there; a reader that finds none there asks again later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
-from prober.slo.objectives import Objective
-from spark_jobs.history import History
-from spark_jobs.objectives import DEFAULTS
-from spark_jobs.reports import Draft, Reports
-from spark_jobs.runs import MICROS
+from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.objectives import DAY_S, MICROS, Objective
+from spark_jobs.history import History, date_of
+from spark_jobs.storage import JobError, Storage
+
+# --- objectives --------------------------------------------------------------------------------------------------------------
+
+
+PERIOD_S: Final = 30 * DAY_S
+
+DEFAULTS: Final = (
+    Objective("order", Indicator.ORDER, 0.9999, PERIOD_S),
+    Objective("redelivery", Indicator.REDELIVERY, 0.999, PERIOD_S),
+    Objective("affinity", Indicator.AFFINITY, 0.99, PERIOD_S),
+    Objective("completeness", Indicator.COMPLETENESS, 0.9999, PERIOD_S),
+    Objective("publish_availability", Indicator.PUBLISH_AVAILABILITY, 0.9995, PERIOD_S),
+    Objective("publish_latency", Indicator.PUBLISH_LATENCY, 0.99, PERIOD_S, 0.5),
+    Objective("end_to_end_latency", Indicator.END_TO_END_LATENCY, 0.99, PERIOD_S, 1.0),
+    Objective("oldest_unacked_message_age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, PERIOD_S, 60.0),
+    Objective("stalled_keys", Indicator.STALLED_KEYS, 0.999, PERIOD_S),
+)
+"""Those of the service when its configuration says nothing."""
+
+NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY})
+"""What the history says nothing about."""
+
+_KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}
+
+
+def read_objectives(path: str | None) -> tuple[Objective, ...]:
+    """The objectives of a file, those of the service's defaults without one. Raises `JobError` for what is not such a file."""
+    if path is None:
+        return DEFAULTS
+    try:
+        objectives = tuple(_objective(one) for one in json.loads(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise JobError(f"{path}: {error.strerror}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as wrong:
+        raise JobError(f"{path} is not a list of objectives: {wrong}") from wrong
+    if len({objective.name for objective in objectives}) < len(objectives):
+        raise JobError(f"{path} has two objectives of one name; each needs its own")
+    return objectives
+
+
+def written(objectives: Iterable[Objective]) -> str:
+    """The text of a file with these objectives."""
+    rows = [
+        {
+            "name": one.name,
+            "indicator": one.indicator.value,
+            "objective": one.target,
+            "window_s": one.window_s,
+            "threshold_s": one.threshold_s,
+            "labels": dict(one.labels),
+        }
+        for one in objectives
+    ]
+    return json.dumps(rows, indent=2, sort_keys=True)
+
+
+def _objective(row: Mapping[str, Any]) -> Objective:
+    strange = set(row) - _KEYS
+    if strange:
+        raise ValueError(f"it has {sorted(strange)[0]!r}, which is none of {', '.join(sorted(_KEYS))}")
+    indicator = Indicator(row["indicator"])
+    threshold_s = row.get("threshold_s") if MEANINGS[indicator].thresholded else None
+    return Objective(row["name"], indicator, row["objective"], row["window_s"], threshold_s, row.get("labels") or {})
+
+
+# --- reports -----------------------------------------------------------------------------------------------------------------
+
+
+VERSION: Final = 1
+SUMMARY: Final = "summary.json"
+
+_WRITING: Final = "_writing-"
+_REPLACED: Final = "_replaced-"
+
+
+class Draft:
+    """A report that is being written; nobody sees it before `publish`."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, job: str, day: date) -> None:
+        self._spark, self._storage = spark, storage
+        self._job, self._name = job, f"date={day.isoformat()}"
+        self._folder = f"{job}/{_WRITING}{self._name}"
+        self._tables: dict[str, int] = {}
+        storage.delete(self._folder)
+
+    def write(self, table: str, rows: DataFrame, *order: Column) -> DataFrame:
+        """Writes a table, as one file since reports are small, and in that order if one is given; returns it as it was written."""
+        path = f"{self._folder}/{table}"
+        one = rows.repartition(1)
+        (one.sortWithinPartitions(*order) if order else one).write.parquet(self._storage.uri(path))
+        written = self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
+        self._tables[table] = written.count()
+        return written
+
+    def publish(self, summary: Mapping[str, object]) -> None:
+        """Writes the summary and puts the report where it belongs."""
+        about = {"version": VERSION, "job": self._job, "date": self._name.partition("=")[2], "rows": self._tables}
+        text = json.dumps({**about, **summary}, indent=2, default=str)
+        self._storage.write_text(f"{self._folder}/{SUMMARY}", text)
+        report, replaced = f"{self._job}/{self._name}", f"{self._job}/{_REPLACED}{self._name}"
+        self._storage.delete(replaced)
+        if self._storage.exists(report):
+            self._storage.rename(report, replaced)
+        self._storage.rename(self._folder, report)
+        self._storage.delete(replaced)
+
+
+class Reports:
+    """The reports of all jobs at one place, which is made if it is not there."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self.storage = Storage(spark, location)
+        self._spark = spark
+
+    def draft(self, job: str, day: date) -> Draft:
+        """Begins a report."""
+        self._recover(job, day)
+        return Draft(self._spark, self.storage, job, day)
+
+    def summary(self, job: str, day: date) -> Mapping[str, Any]:
+        """The summary of a report; empty if there is none, or none that this version can read."""
+        self._recover(job, day)
+        path = f"{_folder(job, day)}/{SUMMARY}"
+        if not self.storage.exists(path):
+            return {}
+        with suppress(ValueError):
+            read: dict[str, Any] = json.loads(self.storage.read_text(path))
+            if read.get("version") == VERSION:
+                return read
+        return {}
+
+    def dates(self, job: str) -> list[date]:
+        """The days that a job has reported on, the first one first."""
+        return sorted(found for name in self.storage.folders(job) if (found := date_of(name)) is not None)
+
+    def read(self, job: str, table: str, days: Iterable[date], schema: str) -> DataFrame:
+        """A table of the reports of these days, those that there are."""
+        paths = [f"{_folder(job, day)}/{table}" for day in days]
+        there = [self.storage.uri(path) for path in paths if self.storage.exists(path)]
+        return self._spark.read.schema(schema).parquet(*there) if there else self._spark.createDataFrame([], schema)
+
+    def _recover(self, job: str, day: date) -> None:
+        """Brings back the report whose place another was taking when it was cut short."""
+        report, replaced = _folder(job, day), f"{job}/{_REPLACED}date={day.isoformat()}"
+        if self.storage.exists(replaced) and not self.storage.exists(report):
+            self.storage.rename(replaced, report)
+
+
+def _folder(job: str, day: date) -> str:
+    return f"{job}/date={day.isoformat()}"
+
+
+# --- work --------------------------------------------------------------------------------------------------------------------
+
 
 DAY_US: Final = 86_400 * MICROS
 

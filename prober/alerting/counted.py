@@ -1,6 +1,6 @@
 """How the things that an objective counts are told from the metrics: how many were bad, and how many were decided at all.
 
-The definitions are those of `core.indicators`; what is undecided is in neither number. Errors and totals are told apart, and never as
+The definitions are those of `prober.slo.indicators`; what is undecided is in neither number. Errors and totals are told apart, and never as
 ratios, so that they can be added up over windows of uneven traffic.
 
 Time is counted in slices of a minute. A minute in which nobody looked (no scrape, no prober, maintenance) is in neither number.
@@ -8,34 +8,14 @@ Time is counted in slices of a minute. A minute in which nobody looked (no scrap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
 
 from prober.alerting.promql import duration, increase, joined, largest, number, outside_maintenance, series, total
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import SUBSCRIPTION, TARGET, Family
+from prober.sinks.metrics.families import CHECKS, LATENCIES, SUBSCRIPTION, TARGET, Family
 from prober.sinks.metrics.labels import PublishOutcome, Result
 from prober.slo.indicators import SLICE_S, Indicator
 from prober.slo.objectives import Objective
-
-CHECKS: Final[Mapping[Indicator, Family]] = MappingProxyType(
-    {
-        Indicator.ORDER: families.ORDER_CHECKS,
-        Indicator.REDELIVERY: families.REDELIVERY_CHECKS,
-        Indicator.AFFINITY: families.AFFINITY_CHECKS,
-        Indicator.COMPLETENESS: families.DELIVERY_CHECKS,
-    }
-)
-LATENCIES: Final[Mapping[Indicator, Family]] = MappingProxyType(
-    {
-        Indicator.PUBLISH_LATENCY: families.PUBLISH_LATENCY,
-        Indicator.END_TO_END_LATENCY: families.END_TO_END_LATENCY,
-        Indicator.REDELIVERY_LATENCY: families.REDELIVERY_LATENCY,
-        Indicator.CONTROL_PLANE_LATENCY: families.CONTROL_PLANE_LATENCY,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +46,7 @@ def _checks(family: Family, window: str) -> Counted:
 
 
 def _publishes(window: str) -> Counted:
-    bad = series(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))
+    bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
     return Counted(increase(TARGET, bad, window), increase(TARGET, series(families.PUBLISHES), window))
 
 

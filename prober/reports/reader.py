@@ -1,7 +1,7 @@
 """Reads the reports of the nightly jobs: what the API and the metrics say about keys and budgets, without Spark.
 
 A report is a folder `REPORTS/<job>/date=YYYY-MM-DD/` with `summary.json` and a folder of Parquet files for each table, as
-`spark_jobs.reports` writes it. It counts when its summary is there and each table has the rows that the summary promises; anything else
+`spark_jobs.work` writes it. It counts when its summary is there and each table has the rows that the summary promises; anything else
 is half written, and no report yet. Nothing is kept in memory between two questions, and threads may ask at the same time.
 """
 

@@ -6,6 +6,7 @@ redeliveries from the refusal, or the end of the lease, that caused them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -16,11 +17,13 @@ from prober.core.events import (
     LeaseModified,
     Nacked,
     Published,
+    PublishFailed,
     PublishInvoked,
+    PublishUnknown,
 )
 from prober.core.findings import Finding
 from prober.probes.context import DeliveryKind
-from prober.slo.indicators import Indicator
+from prober.slo.indicators import UNPUBLISHED, Indicator
 
 RECEIVED_KEPT_MAX: Final = 1_000_000
 """Message ids remembered per run, to tell a redelivery from a publisher's duplicate; beyond that the oldest are forgotten."""
@@ -60,12 +63,14 @@ class Classifier:
         self._published_up_to: dict[str, int] = {}
         self._unconfirmed: dict[tuple[str, int], float] = {}
         self._undelivered: dict[tuple[str, int], float] = {}
+        self._unanswered: Counter[tuple[str, int]] = Counter()
         self._received: dict[str, None] = {}
         self._forgot = False
         self._due: dict[str, float] = {}
         self._handlers: Mapping[type[Any], Callable[[Any], tuple[DeliveryKind | None, Latency | None]]] = {
             PublishInvoked: self._invoked,
             Published: self._published,
+            **dict.fromkeys(UNPUBLISHED, self._unpublished),
             Delivered: self._delivered,
             Nacked: self._due_again,
             LeaseModified: self._due_again,
@@ -77,14 +82,34 @@ class Classifier:
         handler = self._handlers.get(type(event))
         return handler(event) if handler is not None else (None, None)
 
+    def undecided(self) -> dict[Indicator, int]:
+        """What is under way, of which nobody knows what will become: attempts without an answer, messages that did not come."""
+        return {
+            Indicator.PUBLISH_AVAILABILITY: self._unanswered.total(),
+            Indicator.PUBLISH_LATENCY: len(self._unanswered.keys() & self._unconfirmed.keys()),
+            Indicator.END_TO_END_LATENCY: len(self._undelivered.keys() - self._unconfirmed.keys()),
+        }
+
     def _invoked(self, event: PublishInvoked) -> tuple[None, None]:
+        self._unanswered[event.key, event.seq] += 1
         if event.generation == 0:
             place, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
             self._published_up_to[event.key] = event.seq
             self._unconfirmed[place] = self._undelivered[place] = intended_t
         return None, None
 
+    def _unpublished(self, event: PublishFailed | PublishUnknown) -> tuple[None, None]:
+        self._answered(event)
+        return None, None
+
+    def _answered(self, event: Published | PublishFailed | PublishUnknown) -> None:
+        message = event.key, event.seq
+        self._unanswered[message] -= 1
+        if self._unanswered[message] <= 0:
+            del self._unanswered[message]
+
     def _published(self, event: Published) -> tuple[None, Latency | None]:
+        self._answered(event)
         intended_t = self._unconfirmed.pop((event.key, event.seq), None)
         return None, None if intended_t is None else Latency(Indicator.PUBLISH_LATENCY, event.t - intended_t)
 

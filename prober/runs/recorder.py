@@ -26,6 +26,7 @@ from prober.core.verifier import Verifier
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Observation
 from prober.runs.timings import Timings
+from prober.slo.indicators import Indicator
 from prober.traces.judgement import Made, Tally
 
 EVENTS_KEPT_MAX = 200_000
@@ -130,6 +131,11 @@ class Recording:
             if not self.unjudged_because:
                 self.late = self._judge(None)
         return self.tally.kept
+
+    @property
+    def undecided(self) -> Mapping[Indicator, int]:
+        """What is under way, of which nobody knows what will become, by what it would count for."""
+        return self._classifier.undecided()
 
     @property
     def untold(self) -> int:

@@ -126,7 +126,7 @@ class Run:
         rules = {self._resources.subscription: self._target.rules}
         recorded = Recorded(recording.events, rules, recording.count, recording.judged, recording.unjudged_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
-        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed)
+        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
         for listener in self._listeners:
             try:
                 listener.ended(end)

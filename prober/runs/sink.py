@@ -8,7 +8,7 @@ mistake of ours: it is logged and counted, hears no more of the events, and harm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from prober.core.events import Event
@@ -17,6 +17,7 @@ from prober.core.rules import Rules
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.site import Site
+from prober.slo.indicators import Indicator
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class RunEnded:
     ended_at    seconds since 1970.
     counts      whether it counts; it does not if it was cut short or ended under maintenance.
     cut_short   it was cancelled: `result` says what was found until then.
+    undecided   what was under way, of which nobody knows what became of it, by what it would count for.
     unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
     """
 
@@ -70,6 +72,7 @@ class RunEnded:
     counts: bool = True
     cut_short: bool = False
     unfollowed: int = 0
+    undecided: Mapping[Indicator, int] = field(default_factory=dict)
 
 
 class RunListener(Protocol):

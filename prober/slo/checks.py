@@ -17,6 +17,9 @@ from prober.core.findings import Kind, Status
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
 
+OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
+"""The findings that say of a key: what is missing there was not delivered by its deadline."""
+
 BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
     {
         Indicator.ORDER: frozenset(
@@ -32,12 +35,10 @@ BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
             }
         ),
         Indicator.AFFINITY: frozenset({Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}),
+        Indicator.COMPLETENESS: OVERDUE,
     }
 )
-"""Which findings make a counted thing bad."""
-
-OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
-"""The findings that say of a key: what is missing there was not delivered by its deadline."""
+"""Which findings make a counted thing bad, by the indicators that runs judge."""
 
 _SEEN: Final = MappingProxyType(
     {
@@ -64,7 +65,7 @@ def checks_of(counters: Mapping[str, int], findings: Counts, completeness: Tally
     completeness        confirmed messages, by whether they were delivered.
     trusted             False after a fault of ours: then nothing that was seen is decided.
     """
-    tallies = {indicator: _tally(indicator, counters, findings) for indicator in BREACHES}
+    tallies = {indicator: _tally(indicator, counters, findings) for indicator in _SEEN}
     tallies[Indicator.COMPLETENESS] = completeness
     return tallies if trusted else {indicator: _doubted(tally) for indicator, tally in tallies.items()}
 

@@ -2,6 +2,16 @@
 
 Every indicator counts things that end good, bad or undecided. Some count messages, some count slices of time; those that compare a
 duration with a threshold need one. What an indicator is expected to reach is an objective (`slo`), never part of the indicator.
+
+This is the one definition. The metrics, the recorded rules, the status store and the nightly jobs derive from it and count alike:
+
+* What a run *judges* (`checks.BREACHES`) is counted when the run has ended, by `checks.checks_of` and nowhere else. Each thing is decided
+  by itself: a run whose verdict is UNKNOWN may have good ones.
+* What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. What never comes has no
+  latency: that it is missing is for completeness, or a finding, to say. When the run ends, a publish that nobody answered and a
+  confirmed message that was not received are undecided.
+* Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
+  silent then, and in a run that a fault of ours ended.
 """
 
 from __future__ import annotations
@@ -10,6 +20,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from prober.core.events import PublishFailed, PublishUnknown
 
 SLICE_S: Final = 60.0  # indicators of time are counted in slices of this length
 
@@ -75,3 +87,6 @@ DISTURBED: Final = MappingProxyType({Indicator.END_TO_END_LATENCY: frozenset({"r
 They keep messages unanswered, break streams and let subscribers go. What comes after that on the same key is late by their own doing: a
 client library, for one, hands out the next message of a key only when the last one is answered.
 """
+
+UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
+"""The events by which a publish ends badly: it was rejected, or nobody answered in time."""

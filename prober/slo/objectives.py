@@ -30,6 +30,7 @@ from prober.slo import proportions
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.proportions import CONFIDENCE, Bounds
 
+MICROS: Final = 1_000_000
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 60 * MINUTE_S
 DAY_S: Final = 24 * HOUR_S
@@ -39,6 +40,11 @@ SHORT_WINDOWS_PER_LONG: Final = 12
 def exact(number: float) -> Fraction:
     """The decimal that a float was written as: 999/1000 for 0.999."""
     return Fraction(repr(float(number)))
+
+
+def micros(seconds: float) -> int:
+    """Whole microseconds, in which everything is measured: what is less is an error of the arithmetic."""
+    return round(seconds * MICROS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,15 @@ class Objective:
             raise ValueError(f"{self.indicator} {'lacks a' if self.threshold_s is None else 'has no'} threshold: {self.name!r}")
         if self.threshold_s is not None and not 0.0 < self.threshold_s < inf:
             raise ValueError(f"the threshold of {self.name!r} must be positive and finite, not {self.threshold_s}")
+
+    @property
+    def threshold_us(self) -> int:
+        """The threshold in whole microseconds, 0 without one."""
+        return micros(self.threshold_s or 0.0)
+
+    def is_late(self, duration_s: float) -> bool:
+        """Whether something that took so long is bad; of an indicator without a threshold nothing is."""
+        return self.threshold_s is not None and micros(duration_s) > self.threshold_us
 
     @property
     def budget_exact(self) -> Fraction:

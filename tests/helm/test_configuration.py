@@ -15,8 +15,7 @@ from prober.cli import main
 from prober.config.environment import PREFIX
 from prober.config.loading import load
 from prober.config.models import Config
-from spark_jobs.objectives import read_objectives
-from spark_jobs.work import Exit
+from spark_jobs.work import Exit, read_objectives
 from tests.commands import ROOT
 from tests.helm.chart import CASES, CONFIG, Values, configuration, containers, documents, environment, merged, only, pods, rendered
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import JobError
 from spark_jobs.session import session
+from spark_jobs.storage import JobError
 
 PATIENCE_S = 600.0
 """On two busy cores a job takes far longer than by itself, and that is no failure."""

@@ -16,9 +16,8 @@ from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.sinks.history.arrow import schema_of, to_parquet
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
-from spark_jobs.history import Events
+from spark_jobs.history import Events, struct_of
 from spark_jobs.scan import Scan
-from spark_jobs.schemas import struct_of
 
 DAY = date(2026, 11, 20)
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC).timestamp()

@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 from prober.core.events import Ended, Event, Opened, Published, PublishInvoked
 from spark_jobs import hot_keys, nightly
 from spark_jobs.__main__ import main
-from spark_jobs.errors import JobError
 from spark_jobs.history import History
-from spark_jobs.reports import Reports
 from spark_jobs.session import find_java
-from spark_jobs.work import Exit, Work
+from spark_jobs.storage import JobError
+from spark_jobs.work import Exit, Reports, Work
 from tests.commands import ROOT
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
 

@@ -20,10 +20,9 @@ from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, folder_of
 from spark_jobs import compact
 from spark_jobs.compact import clear, merge
-from spark_jobs.errors import JobError
 from spark_jobs.history import History, folders_of
-from spark_jobs.reports import Reports
-from spark_jobs.work import Exit, Settings, Work
+from spark_jobs.storage import JobError
+from spark_jobs.work import Exit, Reports, Settings, Work
 from tests.commands import ROOT
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
 

@@ -27,10 +27,10 @@ from prober.core.rules import Rules
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
-from spark_jobs.attribution import breaches_of, spenders
-from spark_jobs.redeliveries import redelivery_counts
-from spark_jobs.runs import runs_of
+from spark_jobs.burn import breaches_of, spenders
+from spark_jobs.history import runs_of
 from spark_jobs.slo_burn import counted
+from spark_jobs.waits import redelivery_counts
 from spark_jobs.work import start_us
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame
 
@@ -93,13 +93,13 @@ DURATIONS = (AVAILABILITY, PUBLISH, END_TO_END)
 
 def test_messages_are_good_bad_or_undecided(spark: SparkSession) -> None:
     rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "FAIL"))
-    assert totals(rows) == {"available": (5, 2, 1), "publish": (2, 3, 1), "end to end": (1, 4, 0)}
+    assert totals(rows) == {"available": (5, 2, 1), "publish": (2, 3, 1), "end to end": (1, 3, 1)}
     minutes = {row["minute"] - FIRST_MINUTE for row in rows if row["objective"] == "end to end" and row["bad"]}
     assert minutes == {1}
     assert {row["key"] for row in rows if row["bad"]} == {"k"}
 
 
-@pytest.mark.parametrize("verdict", ["UNKNOWN", None])
+@pytest.mark.parametrize("verdict", ["PASS", "FAIL", "UNKNOWN", None])
 def test_what_did_not_come_before_the_record_ended_is_undecided(spark: SparkSession, verdict: str | None) -> None:
     run = Taped().add(*message(1.0, 1, confirmed=1.1), *message(2.0, 2, confirmed=2.1, received=2.2))
     ended = run.began(0.0) if verdict is None else run.ended(0.0, 120.0, verdict)
@@ -114,16 +114,22 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(spark: Sp
     assert totals(counts_of(spark, [PUBLISH, END_TO_END], *runs)) == {"publish": (3, 0, 0), "end to end": (0, 1, 0)}
 
 
-@pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
-def test_a_run_that_cannot_be_trusted_decides_nothing(spark: SparkSession, said: dict[str, Any]) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **said))
+def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSession) -> None:
+    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", events_dropped=1))
     assert {name: (good, bad) for name, (good, bad, _) in totals(rows).items()} == dict.fromkeys(
         ("available", "publish", "end to end"), (0, 0)
     )
     assert totals(rows)["available"][2] == 8
 
 
-def test_checks_count_when_the_run_ended_and_not_if_it_is_unknown(spark: SparkSession) -> None:
+@pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
+def test_what_was_measured_is_measured_whether_it_was_judged_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
+    """A service that is down keeps runs from being judged: it must not look available for that."""
+    unjudged, judged = (Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
+    assert totals(counts_of(spark, DURATIONS, unjudged)) == totals(counts_of(spark, DURATIONS, judged))
+
+
+def test_checks_count_when_the_run_ended_each_for_itself_whatever_its_verdict(spark: SparkSession) -> None:
     checks = [
         {"indicator": "order", "good": 5, "bad": 1, "undecided": 2},
         {"indicator": "affinity", "good": 9, "bad": 9, "undecided": 9},
@@ -132,7 +138,7 @@ def test_checks_count_when_the_run_ended_and_not_if_it_is_unknown(spark: SparkSe
     unknown = Taped("ordering-2").ended(0.0, 119.0, "UNKNOWN", checks=checks)
     yesterday = Taped("ordering-3").ended(-60.0, -1.0, "PASS", checks=checks)
     rows = counts_of(spark, [ORDER, replace(ORDER, name="also order")], known, unknown, yesterday)
-    assert totals(rows) == {"order": (5, 2, 9), "also order": (5, 2, 9)}
+    assert totals(rows) == {"order": (10, 2, 4), "also order": (10, 2, 4)}
     assert {row["minute"] - FIRST_MINUTE for row in rows} == {1}
 
 
@@ -144,7 +150,7 @@ def test_a_run_that_was_cut_short_leaves_its_messages_undecided(spark: SparkSess
 def test_a_publish_counts_once_and_a_receipt_for_each_subscription(spark: SparkSession) -> None:
     other = "projects/p/subscriptions/other"
     run = Taped(rules={S: Rules(), other: Rules()}).add(*message(1.0, 1, confirmed=1.1, received=1.2)).ended(0.0, 120.0)
-    assert totals(counts_of(spark, DURATIONS, run)) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": (1, 1, 0)}
+    assert totals(counts_of(spark, DURATIONS, run)) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": (1, 0, 1)}
 
 
 def test_a_minute_is_bad_if_a_message_was_too_old_at_any_time_of_it(spark: SparkSession) -> None:
@@ -199,6 +205,9 @@ def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
         Acked(3.0, S, "k", "A", "m4"),
         delivered(17.0, 4),  # after an acknowledgement: another cause
         delivered(18.0, 5),  # nothing is known to have caused it
+        *(Delivered(at, S, "k", "A", "ordering-0", 9, "m9") for at in (19.0, 20.0)),
+        Nacked(21.0, S, "k", "A", "m9"),
+        Delivered(29.0, S, "k", "A", "ordering-0", 9, "m9"),  # of another run
     )
     run.ended(0.0, 60.0)
     since_us = start_us(DAY)

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from prober.core.events import Delivered, Published, PublishFailed, PublishInvoked, PublishUnknown
 from prober.core.rules import Rules
 from prober.sinks.history.schema import RUNS
+from spark_jobs.history import runs_of
 from spark_jobs.messages import messages
-from spark_jobs.runs import runs_of
 from spark_jobs.slo_burn import parts_of
 from tests.spark.taped import MIDNIGHT, S, Taped, events_of, frame
 

@@ -13,8 +13,7 @@ from prober.reports.values import JobSummary
 from prober.sinks.history.reader import HistoryReader
 from spark_jobs import reverify
 from spark_jobs.history import History
-from spark_jobs.reports import Reports
-from spark_jobs.work import Work
+from spark_jobs.work import Reports, Work
 from tests.integration.programs import eventually, series, service
 
 FAULTS = (

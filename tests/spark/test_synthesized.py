@@ -23,9 +23,7 @@ from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Tally
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
-from spark_jobs.objectives import DEFAULTS
-from spark_jobs.reports import Reports
-from spark_jobs.work import Settings, Work
+from spark_jobs.work import DEFAULTS, Reports, Settings, Work
 from tests.spark.taped import MIDNIGHT, S, Taped, write
 
 QUIET: Final = date(2026, 11, 20)
@@ -201,7 +199,7 @@ def _checks(truth: Json) -> dict[tuple[Indicator, str], Tally]:
 
 
 def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
-    """Publishes and latencies by the rules at the head of `spark_jobs.counts`, event by event."""
+    """Publishes and latencies by the rules at the head of `prober.slo.indicators`, event by event."""
     runs = {
         row["run_id"]: row for row in pq.read_table(history / "runs", partitioning=None).to_pylist() if row["verdict"] is not None
     }
@@ -220,24 +218,18 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
     counts: defaultdict[tuple[Indicator, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for name, at in sent.items():
         run = runs[name[0]]
-        if at >= MIDNIGHT + DAY_S:
-            outcomes = {
-                Indicator.PUBLISH_AVAILABILITY: name not in failed,
-                Indicator.PUBLISH_LATENCY: _soon(at, confirmed.get(name), thresholds[Indicator.PUBLISH_LATENCY]),
-                Indicator.END_TO_END_LATENCY: _soon(at, received.get(name), thresholds[Indicator.END_TO_END_LATENCY]),
-            }
-            if run["probe"] in DISTURBED[Indicator.END_TO_END_LATENCY]:
-                del outcomes[Indicator.END_TO_END_LATENCY]
-            if name in failed:
-                outcomes = {Indicator.PUBLISH_AVAILABILITY: False}
-            for indicator, good in outcomes.items():
-                trusted = run["judged_events"] is None
-                counts[indicator, run["target"]][(0 if good else 1) if trusted else 2] += 1
+        if at < MIDNIGHT + DAY_S:
+            continue
+        counts[Indicator.PUBLISH_AVAILABILITY, run["target"]][name in failed] += 1
+        for indicator, until in ((Indicator.PUBLISH_LATENCY, confirmed), (Indicator.END_TO_END_LATENCY, received)):
+            if name not in failed and run["probe"] not in DISTURBED.get(indicator, ()):
+                counts[indicator, run["target"]][_place(at, until.get(name), thresholds[indicator])] += 1
     return {name: Tally(*numbers) for name, numbers in counts.items()}
 
 
-def _soon(since: float, until: float | None, threshold_s: float) -> bool:
-    return until is not None and round((until - since) * 1e6) <= round(threshold_s * 1e6)
+def _place(since: float, until: float | None, threshold_s: float) -> int:
+    """Whether it is good, bad or undecided."""
+    return 2 if until is None else int(round((until - since) * 1e6) > round(threshold_s * 1e6))
 
 
 def _out_of_order() -> list[Event]:

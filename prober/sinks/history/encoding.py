@@ -20,6 +20,7 @@ from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, schema_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, Table, encode_rules
+from prober.slo.objectives import micros
 from prober.traces.judgement import Made
 
 TABLE: Final = b"table"
@@ -72,11 +73,6 @@ class Counts:
     recorded: int
     dropped: int
     judged: int | None
-
-
-def micros(seconds: float) -> int:
-    """Seconds since 1970 as the tables hold them."""
-    return round(seconds * 1e6)
 
 
 def as_stream(batch: pa.RecordBatch) -> bytes:

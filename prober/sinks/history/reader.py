@@ -17,11 +17,11 @@ import pyarrow.dataset as ds
 
 from prober.core.events import EVENT_TYPES, Event
 from prober.sinks.history.arrow import schema_of, version_in
-from prober.sinks.history.encoding import micros
 from prober.sinks.history.records import StoredFinding, StoredRun, finding_of, run_of
 from prober.sinks.history.retention import end_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
 from prober.sinks.history.store import HistoryError, Store
+from prober.slo.objectives import micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000
 """Events held in memory at once; of one key in one hour there are seldom more."""

@@ -166,23 +166,41 @@ FOLDED_NAMES: Final = Family(
 START: Final = Family("start_timestamp_seconds", Kind.GAUGE, (), "When this prober started, seconds since 1970.")
 BUILD: Final = Family("build", Kind.INFO, (), "The version that is running.")
 
+CHECKS: Final = MappingProxyType(
+    {
+        Indicator.ORDER: ORDER_CHECKS,
+        Indicator.REDELIVERY: REDELIVERY_CHECKS,
+        Indicator.AFFINITY: AFFINITY_CHECKS,
+        Indicator.COMPLETENESS: DELIVERY_CHECKS,
+    }
+)
+"""Where the things that a run judges are counted, by indicator."""
+LATENCIES: Final = MappingProxyType(
+    {
+        Indicator.PUBLISH_LATENCY: PUBLISH_LATENCY,
+        Indicator.END_TO_END_LATENCY: END_TO_END_LATENCY,
+        Indicator.REDELIVERY_LATENCY: REDELIVERY_LATENCY,
+        Indicator.CONTROL_PLANE_LATENCY: CONTROL_PLANE_LATENCY,
+    }
+)
+"""Where what takes time is counted, by indicator."""
+
 FAMILIES: Final = tuple(value for value in dict(globals()).values() if isinstance(value, Family))
 
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _DEFAULT_BOUNDS: Final = MappingProxyType(
     {
-        PUBLISH_LATENCY: (Indicator.PUBLISH_LATENCY, _SHORT),
-        END_TO_END_LATENCY: (Indicator.END_TO_END_LATENCY, _LONG),
-        REDELIVERY_LATENCY: (Indicator.REDELIVERY_LATENCY, _LONG),
-        CONTROL_PLANE_LATENCY: (Indicator.CONTROL_PLANE_LATENCY, (*_SHORT, 30.0, 60.0)),
-        LOOP_LAG: (None, (0.001, *_SHORT)),
+        PUBLISH_LATENCY: _SHORT,
+        END_TO_END_LATENCY: _LONG,
+        REDELIVERY_LATENCY: _LONG,
+        CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
+        LOOP_LAG: (0.001, *_SHORT),
     }
 )
 
 
 def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
     """The bucket bounds of a histogram: the threshold of every objective about it is one of them."""
-    indicator, defaults = _DEFAULT_BOUNDS[family]
-    thresholds = [one.threshold_s for one in objectives if one.indicator is indicator and one.threshold_s is not None]
-    return tuple(bucket_bounds(defaults, thresholds))
+    thresholds = [one.threshold_s for one in objectives if LATENCIES.get(one.indicator) == family and one.threshold_s is not None]
+    return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))

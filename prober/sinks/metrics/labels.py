@@ -13,15 +13,6 @@ class PublishOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Check(StrEnum):
-    """What is judged, one thing at a time."""
-
-    ORDER = "order"
-    REDELIVERY = "redelivery"
-    AFFINITY = "affinity"
-    DELIVERY = "delivery"
-
-
 class Result(StrEnum):
     """How a check ended."""
 

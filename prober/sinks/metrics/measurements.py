@@ -1,4 +1,7 @@
-"""What a run tells to the metrics and tallies: publishes, deliveries and findings as they happen, and the checks when it is over."""
+"""What a run tells to the metrics and tallies: publishes, deliveries and findings as they happen, and the checks when it is over.
+
+What is good, bad and undecided says `prober.slo.indicators`.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,22 @@ from typing import Any, Final
 
 from prober.brokers.base import Confirmed, Rejected, Unknown
 from prober.config.models import ProbeName
-from prober.core.events import Delivered, Published, PublishFailed, PublishUnknown
+from prober.core.events import Delivered, Published, PublishFailed
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.labels import Check, Component, Outstanding, Result
+from prober.sinks.metrics.labels import Component, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import Tallies
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import DISTURBED, UNPUBLISHED, Indicator
 
 EXEMPLAR_STEP: Final = 1.2
 
 _CONFIRMED: Final = Confirmed("")
 _REJECTED: Final = Rejected("")
 _UNKNOWN: Final = Unknown("")
-_CHECKS: Final[Mapping[Indicator, Check]] = {
-    Indicator.ORDER: Check.ORDER,
-    Indicator.REDELIVERY: Check.REDELIVERY,
-    Indicator.AFFINITY: Check.AFFINITY,
-    Indicator.COMPLETENESS: Check.DELIVERY,
-}
 _MOVES: Final = {
     "affinity_moves_outstanding_yes": Outstanding.YES,
     "affinity_moves_outstanding_no": Outstanding.NO,
@@ -80,8 +77,7 @@ class Measurements:
         self._slowest: dict[Indicator, float] = {}
         self._handlers: Mapping[type[Any], Callable[[Observation], None]] = {
             Published: self._published,
-            PublishFailed: self._unpublished,
-            PublishUnknown: self._unpublished,
+            **dict.fromkeys(UNPUBLISHED, self._unpublished),
             Delivered: self._delivered,
         }
 
@@ -107,12 +103,14 @@ class Measurements:
             return
         if self._target is not None:
             self._target.run(ProbeName(self._probe), result.verdict, end.ended_at)
+        for indicator, count in end.undecided.items():
+            if indicator not in self._disturbed:
+                self._tallies.ended(indicator, undecided=count)
         self._count(result)
 
     def _count(self, result: RunResult) -> None:
         for indicator, tally in result.checks.items():
-            for answer, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
-                self._subscription.checked(_CHECKS[indicator], answer, count)
+            self._subscription.checked(indicator, tally)
         for name, outstanding in _MOVES.items():
             self._subscription.moved(outstanding, result.counters.get(name, 0))
         self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, Kind
-from prober.slo.objectives import Objective
+from prober.slo.objectives import MICROS, Objective, micros
 
 SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
 
@@ -88,4 +88,5 @@ class Stopwatch:
         if duration_s < 0.0:
             self._negative.inc()
             duration_s = 0.0
-        self._histogram.observe(duration_s, dict(exemplar) if exemplar else None)
+        # As objectives are judged: what is not longer than a threshold is in its bucket, whatever floats make of it.
+        self._histogram.observe(micros(duration_s) / MICROS, dict(exemplar) if exemplar else None)

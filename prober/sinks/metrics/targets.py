@@ -15,18 +15,13 @@ from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.labels import Check, Duration, Outstanding, PublishOutcome, Result, Skip
+from prober.sinks.metrics.labels import Duration, Outstanding, PublishOutcome, Result, Skip
 from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Tally
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
-
-_CHECKS: Final[dict[Check, Family]] = {
-    Check.ORDER: families.ORDER_CHECKS,
-    Check.REDELIVERY: families.REDELIVERY_CHECKS,
-    Check.AFFINITY: families.AFFINITY_CHECKS,
-    Check.DELIVERY: families.DELIVERY_CHECKS,
-}
 
 
 class TopicMetrics:
@@ -59,7 +54,9 @@ class SubscriptionMetrics:
             (kind, status): store.counter(families.FINDINGS, *labels, kind, status) for kind in Kind for status in Status
         }
         self._checks = {
-            (check, result): store.counter(family, *labels, result) for check, family in _CHECKS.items() for result in Result
+            (indicator, result): store.counter(family, *labels, result)
+            for indicator, family in families.CHECKS.items()
+            for result in Result
         }
         self._keys = store.gauge(families.PROBED_KEYS, *labels)
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
@@ -83,9 +80,10 @@ class SubscriptionMetrics:
         """The checker found something."""
         self._findings[kind, status].inc()
 
-    def checked(self, check: Check, result: Result, count: int = 1) -> None:
-        """So many things were judged, with this result."""
-        self._checks[check, result].inc(count)
+    def checked(self, indicator: Indicator, tally: Tally) -> None:
+        """So many things were judged, with these results. KeyError for an indicator that no run judges."""
+        for result, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
+            self._checks[indicator, result].inc(count)
 
     def moved(self, outstanding: Outstanding, count: int = 1) -> None:
         """Keys went to another subscriber."""

@@ -13,7 +13,7 @@ from prober.config import ProbeName, Vantage, load
 from prober.config.defaults import SLOS
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
-from spark_jobs.objectives import DEFAULTS
+from spark_jobs.work import DEFAULTS
 from tests.unit.config.writing import loaded, problems
 
 EUROPE = "{name: eu, endpoint: europe-west1, project: my-project, environment: production}"

@@ -18,8 +18,17 @@ def test_a_duration_counts_for_every_objective_by_its_own_threshold() -> None:
     assert tallies.totals == {"fast": Tally(3, 1), "faster": Tally(2, 2)}
 
 
+def test_what_is_as_long_as_the_threshold_is_good_whatever_floats_make_of_it() -> None:
+    tallies = Tallies([FASTER])
+    for duration_s in (100.3 - 100.2, 1000.2 - 1000.1, 0.1000004, 0.100001):
+        tallies.took(Indicator.PUBLISH_LATENCY, duration_s)
+    assert max(100.3 - 100.2, 1000.2 - 1000.1) > 0.1
+    assert tallies.totals == {"faster": Tally(3, 1)}
+
+
 def test_outcomes_count_for_their_indicator_only() -> None:
     tallies = Tallies([FAST, UP])
     tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=3, bad=1)
+    tallies.ended(Indicator.PUBLISH_AVAILABILITY, undecided=2)
     tallies.ended(Indicator.STALLED_KEYS, good=7)
-    assert tallies.totals == {"up": Tally(3, 1)}
+    assert tallies.totals == {"up": Tally(3, 1, 2)}

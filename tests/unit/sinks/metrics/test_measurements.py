@@ -45,7 +45,7 @@ class Scrape:
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
             measurements.event(Observation(told, *classifier.classify(told), verifier.observe(event)))
         if result is not None:
-            measurements.ended(RunEnded(result, [STUCK] * late, Recorded((), {}, 0), 0.0))
+            measurements.ended(RunEnded(result, [STUCK] * late, Recorded((), {}, 0), 0.0, undecided=classifier.undecided()))
         self.lines = page(metrics)[1].decode().splitlines()
 
     def __getitem__(self, text: str) -> float:
@@ -116,6 +116,17 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(probe: st
     assert scrape["publish_latency_seconds_count"] == 1
     assert scrape['deliveries_total kind="first"'] == 1
     assert scrape.tallies.totals.get("end_to_end_latency", Tally()) == Tally(0, counted)
+
+
+def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
+    """Of four messages the first has everything, the second no receipt, the third no answer; the fourth was refused."""
+    line = "P1@0 ok1=m1@0.1 A<1@0.2 P2@1 ok2=m2@1.1 P3@2 P4@3 fail4@3.1"
+    tallies = Scrape(line, result=RESULT).tallies.totals
+    assert tallies["publish_availability"] == Tally(2, 1, 1)
+    assert tallies["publish_latency"] == Tally(2, 0, 1)
+    assert tallies["end_to_end_latency"] == Tally(1, 0, 1)
+    disturbed = Scrape(line, result=RESULT, probe="affinity").tallies.totals
+    assert "end_to_end_latency" not in disturbed
 
 
 @pytest.mark.parametrize("keys", [10, 100_000])

@@ -20,12 +20,10 @@ from prober.sinks.history.arrow import schema_of, to_parquet
 from prober.sinks.history.schema import EVENTS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
-from spark_jobs.chunk import numbered
-from spark_jobs.history import Events
-from spark_jobs.loads import key_loads
-from spark_jobs.parts import LOAD_COLUMNS, MESSAGE_COLUMNS, loads_of
-from spark_jobs.runs import runs_of
-from spark_jobs.scan import Scan, chunks_of, opened
+from spark_jobs.history import Events, runs_of
+from spark_jobs.loads import LOAD_COLUMNS, key_loads, loads_of
+from spark_jobs.messages import MESSAGE_COLUMNS
+from spark_jobs.scan import Scan, chunks_of, numbered, opened
 from spark_jobs.slo_burn import counted
 from spark_jobs.work import collected, start_us
 from tests.spark.taped import DAY, S, Taped, frame, rows_of
