@@ -179,7 +179,9 @@ class ProbeLoop:
         try:
             result = await run.carry_out()
             if log is not None:
-                log.ended(result, run.recording.judged)
+                # What ends under maintenance does not count, wherever the record of it is counted later.
+                counts = self.maintenance() is None
+                log.ended(result if counts else replace(result, checks={}), run.recording.judged)
             return result
         finally:
             self._running_since_t = None

@@ -48,7 +48,7 @@ class Admin:
 class Work:
     """One prober with one site, in the state that a test brings it into."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: Any = None) -> None:
         self.admin = Admin()
         self.maintenance: str | None = None
         """Why the target is under maintenance; None: it is not."""
@@ -69,7 +69,7 @@ class Work:
         self.assignments.enter(
             target.name,
             [probe_instance],
-            Audience(metrics.watch(target), Tallies(()), metrics.health, self.board, tracing, None, status),
+            Audience(metrics.watch(target), Tallies(()), metrics.health, self.board, tracing, history, status),
         )
 
     @property
