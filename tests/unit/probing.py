@@ -16,6 +16,7 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.sinks.history.sink import HistorySink
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
@@ -66,7 +67,7 @@ class Told:
 class Work:
     """One prober with one site, in the state that a test brings it into."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: Any = None) -> None:
         self.admin = Admin()
         self.maintenance: str | None = None
         """Why the target is under maintenance; None: it is not."""
@@ -82,10 +83,11 @@ class Work:
         self.name, self.key = site.name, probe_instance.shown.key
         self.board = LiveState([probe_instance.shown], version="1.2.3", instance="me", started_at=0.0)
         self.assignments = Assignments(config, self.board, metrics.health)
+        sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
         self.assignments.enter(
             target.name,
             [probe_instance],
-            Surroundings(metrics.watch(target), self.board, lambda _site, _name: [self.board, Told(self.told)]),
+            Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks),
             Tallies(()),
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import RunContext
@@ -48,4 +50,6 @@ class HistoryRun:
         if end.cut_short:
             self._log.release()
         else:
-            self._log.ended(end.result, end.findings, end.recorded.judged)
+            # What does not count must not count wherever the record of it is counted later.
+            result = end.result if end.counts else replace(end.result, checks={})
+            self._log.ended(result, end.findings, end.recorded.judged)

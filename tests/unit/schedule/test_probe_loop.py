@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
+from prober.runs.result import RunResult
 from prober.schedule.assignments import NO_MORE, UNDER_WAY
 from prober.sinks.live.snapshot import RunOrdered
 from tests.unit.probing import Work, until
@@ -41,6 +46,23 @@ class TestMaintenance:
             work.admin.may_go_on.set()
             await until(lambda: work.shown.maintenance == "moving house")
             assert (work.shown.running_since, work.shown.last_run, work.told) == (None, None, [])
+
+        work.run(scenario())
+
+    @pytest.mark.parametrize("maintenance", [None, "moving house"])
+    def test_what_ends_under_it_has_no_checks_on_record(self, maintenance: str | None) -> None:
+        ended: list[RunResult] = []
+        log = SimpleNamespace(
+            record=lambda _event, _findings: None, ended=lambda result, _late, _judged: ended.append(result), release=lambda: None
+        )
+        work = Work(SimpleNamespace(begin=lambda _context: log))
+
+        async def scenario() -> None:
+            await until(lambda: work.shown.running_since is not None)
+            work.maintenance = maintenance
+            work.admin.may_go_on.set()
+            await until(lambda: ended)
+            assert bool(ended[0].checks) == (maintenance is None)
 
         work.run(scenario())
 
