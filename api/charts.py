@@ -52,7 +52,6 @@ class Chart:
     lower: str
     gaps: tuple[tuple[float, float], ...]
     ceiling_s: float
-    limit_s: float | None
     limit: float | None
     latest: Durations | None
     highest_s: float
@@ -116,7 +115,6 @@ def _chart(indicator: Indicator, points: Sequence[Point], join_s: float, now: fl
         lower="" if is_age else path(lambda spread: spread.p50_s),
         gaps=tuple((x(begin), round(max(1.0, x(end) - x(begin)), 2)) for begin, end in _gaps(points, join_s, now)),
         ceiling_s=ceiling,
-        limit_s=limit_s,
         limit=None if limit_s is None or limit_s > ceiling else round(HEIGHT - limit_s / ceiling * HEIGHT, 2),
         latest=known[-1] if known else None,
         highest_s=highest,

@@ -22,7 +22,6 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, TargetSettings
-from prober.drills.results import DrillReport
 from prober.drills.schedule import FireDrills, drills_of
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
@@ -39,7 +38,7 @@ from prober.sinks.history.sink import HistorySink
 from prober.sinks.history.writer import HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Exemplar, Health, Metrics, Scrapes, exemplar_of
+from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.dossiers import Prober
@@ -120,20 +119,10 @@ class Service:
         """What was, of all probers of the store; they block."""
         return StatusQueries(self._database)
 
-    @property
-    def health(self) -> Health:
-        """How the prober itself is."""
-        return self._metrics.health
-
     def failed(self, error: Exception) -> None:
         """A request could not be answered because of a mistake of ours."""
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
-
-    @property
-    def drills(self) -> DrillReport:
-        """How the fire drills stand."""
-        return self._drills.report
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
@@ -142,9 +131,7 @@ class Service:
     def _troubles(self) -> tuple[str, ...]:
         """What is wrong with the prober itself, for those who look at the page."""
         troubles = list(self._assignments.stuck())
-        status = self._status.state()
-        troubles += [f"the status store cannot be written: {status.error}"] if status.error else []
-        troubles += [f"{status.dropped:,} runs and findings are missing from the status store"] if status.dropped else []
+        troubles += self._status.state().troubles
         if self._history is not None:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]

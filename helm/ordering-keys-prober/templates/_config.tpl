@@ -6,7 +6,7 @@
 {{- $_ := set $own "status" (dict "url" "sqlite:////var/lib/ordering-prober/status.db") -}}
 {{- end -}}
 {{- if eq (include "prober.hasHistory" .) "true" -}}
-{{- $history := dict "location" (include "prober.sinks.history" .) "spool" "/var/lib/ordering-prober/spool" -}}
+{{- $history := dict "location" (include "prober.history" .) "spool" "/var/lib/ordering-prober/spool" -}}
 {{- if ne .Values.jobs.mode "none" -}}
 {{- $_ := set $history "reports" (include "prober.reports" .) -}}
 {{- end -}}
@@ -34,7 +34,7 @@
 {{- if or .Values.history.volume.existingClaim .Values.history.volume.size }}true{{ end -}}
 {{- end }}
 
-{{- define "prober.sinks.history" -}}
+{{- define "prober.history" -}}
 {{- .Values.history.location | default "/history/events" -}}
 {{- end }}
 

@@ -2,7 +2,7 @@
 {{- define "prober.jobArguments" -}}
 - nightly
 - --history
-- {{ include "prober.forSpark" (include "prober.sinks.history" .) }}
+- {{ include "prober.forSpark" (include "prober.history" .) }}
 - --reports
 - {{ include "prober.forSpark" (include "prober.reports" .) }}
 - --objectives

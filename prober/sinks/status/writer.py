@@ -72,6 +72,13 @@ class WriterState:
     evicted: int
     slices_dropped: int
 
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What is wrong, one line each, for those who look at the page."""
+        dropped = {"runs and findings are": self.dropped, "counts of objectives are": self.slices_dropped}
+        missing = (f"{count:,} {what} missing from the status store" for what, count in dropped.items() if count)
+        return (*([f"the status store cannot be written: {self.error}"] if self.error else []), *missing)
+
 
 @dataclass(slots=True)
 class _Counts:

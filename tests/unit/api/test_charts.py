@@ -86,8 +86,7 @@ def test_of_an_age_the_longest_counts() -> None:
 def test_the_limit_is_drawn_where_it_is_not_above_the_chart() -> None:
     assert chart(run(100.0, 0.1, 0.9, 0.9)).limit == HEIGHT / 2
     assert chart(run(100.0, 0.01, 0.09, 0.9)).limit is None
-    assert chart(run(100.0, 0.01, 0.09, 0.9)).limit_s == 0.5
-    assert chart(run(100.0, 0.1, 0.9, 0.9), number=1).limit_s is None
+    assert chart(run(100.0, 0.1, 0.9, 0.9), number=1).limit is None
 
 
 def test_nothing_but_zeros_is_a_line_at_the_bottom() -> None:

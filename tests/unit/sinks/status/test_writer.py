@@ -17,7 +17,7 @@ from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
-from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter
+from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, WriterState
 from prober.slo.objectives import HOUR_S, Tally
 from tests.unit.sinks.history.recording import Clock, Losses
 from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
@@ -130,6 +130,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(bench: Bench, monkeypat
         bench.end(f"run-{number:02}")
         bench.writer.write()
     assert (bench.writer.state().dropped, bench.losses.dropped, bench.writer.state().waiting) == (5, 5, 10)
+    assert "5 runs and findings are missing from the status store" in bench.writer.state().troubles
     bench.store.down = False
     bench.writer.write()
     assert bench.names == [f"run-{number:02}" for number in range(5, 15)]
@@ -232,3 +233,13 @@ def test_the_thread_writes_by_itself_and_ends_with_everything_written(bench: Ben
 
 def test_closing_one_that_was_never_started_is_allowed(bench: Bench) -> None:
     assert bench.writer.close().written == 0
+
+
+def test_what_was_given_up_is_said_in_words() -> None:
+    fine = WriterState("sqlite:///a.db", 7, 0, 0, 1, 2, "", 0, 0, 0)
+    assert fine.troubles == ()
+    assert replace(fine, error="disk full", dropped=1200, slices_dropped=3).troubles == (
+        "the status store cannot be written: disk full",
+        "1,200 runs and findings are missing from the status store",
+        "3 counts of objectives are missing from the status store",
+    )
