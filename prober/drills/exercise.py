@@ -21,7 +21,7 @@ from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Probe, ProbeName, Schedule, TargetSettings
 from prober.core.events import Event
-from prober.core.findings import Finding
+from prober.core.findings import FAILING, Finding
 from prober.drills.plans import Plan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
@@ -30,7 +30,7 @@ from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import Site
 from prober.sinks.metrics import DrillMetrics
-from prober.traces.judgement import FAILING, Sort
+from prober.traces.judgement import Sort
 
 PLACE: Final = "drill"
 _ONCE: Final = Schedule(interval=timedelta(days=1))

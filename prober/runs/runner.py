@@ -21,7 +21,7 @@ from secrets import token_hex
 from prober.brokers.base import Broker
 from prober.clock import monotonic_s, wall_s
 from prober.core.events import Ended
-from prober.core.findings import Kind
+from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
@@ -32,7 +32,6 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.target import Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
-from prober.traces.judgement import FAILING
 
 TICK_S = 0.05
 TICK_SHARE = 0.1
