@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.findings import Status
+from prober.core.findings import FAILING
 from prober.slo.checks import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
@@ -246,7 +246,7 @@ def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFra
     """How many findings make things bad: objective, run, key, count."""
     pairs = [(kind.value, one.name) for one in objectives for kind in BREACHES.get(one.indicator, ())]
     about = findings.sparkSession.createDataFrame(pairs, "kind string, objective string")
-    failing = findings.where(sf.col("status").isin(Status.VIOLATION.value, Status.LIVENESS.value))
+    failing = findings.where(sf.col("status").isin(*(status.value for status in FAILING)))
     rows = failing.join(sf.broadcast(about), "kind").withColumn("run", run_hash())
     return rows.groupBy("objective", "run", "key").agg(sf.count("*").alias("count"))
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.findings import Status
+from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
 from prober.slo.objectives import MICROS
@@ -39,7 +39,7 @@ SHARD_EVENTS: Final = 1_000_000
 """Events that one checker judges; a larger run is divided."""
 RUN_DAYS_MAX: Final = 2
 """How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
-FAILING: Final = (Status.VIOLATION.value, Status.LIVENESS.value)
+BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
@@ -191,7 +191,7 @@ def _with_unlisted(rows: DataFrame, found: DataFrame, runs: DataFrame) -> DataFr
 
 def verdicts(found: DataFrame, runs: DataFrame) -> DataFrame:
     """A row per run: what its record allows, how many events were judged, and the verdict, now and online."""
-    failing = sf.col("kind").isNotNull() & sf.col("status").isin(*FAILING)
+    failing = sf.col("kind").isNotNull() & sf.col("status").isin(*BROKEN)
     totals = found.groupBy("run_id").agg(
         sf.sum("events").alias("judged"),
         sf.coalesce(sf.bool_or("owed"), sf.lit(True)).alias("owed"),
@@ -228,7 +228,7 @@ def _report(work: Work, runs: DataFrame, found: DataFrame) -> Outcome:
         "runs": _counts(judgements, "verdict"),
         "scopes": _counts(judgements, "scope"),
         "findings": _counts(written, "status"),
-        "kinds": _counts(written.where(sf.col("status").isin(*FAILING)), "kind"),
+        "kinds": _counts(written.where(sf.col("status").isin(*BROKEN)), "kind"),
         "differences": _counts(different, "difference"),
         "crashes": judgements.where(sf.col("crash").isNotNull()).count(),
     }
@@ -236,7 +236,7 @@ def _report(work: Work, runs: DataFrame, found: DataFrame) -> Outcome:
 
 
 def _outcome(work: Work, counts: Mapping[str, Any]) -> Outcome:
-    broken = sum(count for status, count in counts["findings"].items() if status in FAILING)
+    broken = sum(count for status, count in counts["findings"].items() if status in BROKEN)
     different = sum(count for name, count in counts["differences"].items() if name != "unlisted")
     total = sum(counts["runs"].values())
     said = f"{total} runs judged again, {broken} broken promises, {different} differences from the online judgement"

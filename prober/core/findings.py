@@ -64,6 +64,9 @@ class Status(StrEnum):
     INFO = "info"
 
 
+FAILING = frozenset({Status.VIOLATION, Status.LIVENESS})
+"""Findings so sure fail a run, and make what they are about bad."""
+
 EPOCHS = "epochs"
 """The fact that the key was published in several epochs, and in how many: sentences then say of which a message is."""
 

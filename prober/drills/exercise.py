@@ -19,7 +19,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Probe, ProbeName, Schedule, TargetSettings
-from prober.core.findings import Finding
+from prober.core.findings import FAILING, Finding
 from prober.drills.plans import Plan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
@@ -31,7 +31,6 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site
 from prober.schedule.instances import PlannedSite
 from prober.sinks.metrics import DrillMetrics
-from prober.traces.judgement import FAILING
 
 PLACE: Final = "drill"
 _ONCE: Final = Schedule(interval=timedelta(days=1))

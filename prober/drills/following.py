@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.clock import monotonic_s
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.drills.alerts import NoAnswer, Sighting
 from prober.drills.results import Step, StepName
 from prober.sinks.metrics import DrillMetrics
-from prober.traces.judgement import FAILING
 
 LOOK_S: Final = 1.0
 """Between two looks at the same place."""

@@ -21,7 +21,7 @@ from secrets import token_hex
 from prober.brokers.base import Broker
 from prober.clock import monotonic_s, wall_s
 from prober.core.events import Ended
-from prober.core.findings import Kind
+from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.errors import BrokerError
@@ -36,7 +36,6 @@ from prober.runs.site import Site
 from prober.runs.target import Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
-from prober.traces.judgement import FAILING
 
 TICK_S = 0.05
 TICK_SHARE = 0.1

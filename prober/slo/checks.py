@@ -10,10 +10,11 @@ doubt a thing is undecided and never good; there are never more good ones than t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Final
 
-from prober.core.findings import Kind, Status
+from prober.core.findings import FAILING, Kind, Status
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
 
@@ -78,13 +79,13 @@ def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: fr
 
 
 def _tally(indicator: Indicator, counters: Mapping[str, int], findings: Counts) -> Tally:
-    bad = _count(findings, indicator, (Status.VIOLATION, Status.LIVENESS))
-    undecided = max(_count(findings, indicator, (Status.INDETERMINATE,)), counters.get(_UNDECIDED[indicator], 0))
+    bad = _count(findings, indicator, FAILING)
+    undecided = max(_count(findings, indicator, {Status.INDETERMINATE}), counters.get(_UNDECIDED[indicator], 0))
     seen = sum(counters.get(name, 0) for name in _SEEN[indicator])
     return Tally(max(0, seen - bad - undecided), bad, undecided)
 
 
-def _count(findings: Counts, indicator: Indicator, statuses: tuple[Status, ...]) -> int:
+def _count(findings: Counts, indicator: Indicator, statuses: AbstractSet[Status]) -> int:
     return sum(findings.get((kind, status), 0) for kind in BREACHES[indicator] for status in statuses)
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from prober.core.events import Event
-from prober.core.findings import Finding, Kind, Status
+from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
 from prober.traces.header import TraceHeader
 from prober.traces.trace import TraceError
 
 KEPT_PER_KIND_MAX: Final = 100
-FAILING: Final = frozenset({Status.VIOLATION, Status.LIVENESS})
 
 Sort: TypeAlias = tuple[Kind, Status]
 

@@ -23,6 +23,7 @@ from api.archive import Archive
 from api.server import serve
 from prober.config import load
 from prober.core.events import Event
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
 from prober.runs.result import Durations, RunResult
@@ -38,7 +39,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Tally
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import FAILING, judge
+from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
 from tests.unit.api.asking import NOON, StubView
 from tests.unit.reports.test_reader import Row, alert, put, window

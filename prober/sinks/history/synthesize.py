@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from prober.core.events import Delivered, Event, Published
-from prober.core.findings import Kind, Status
+from prober.core.findings import FAILING, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
@@ -36,7 +36,6 @@ from prober.sinks.history.synthesis.truth import Truth
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
-from prober.traces.judgement import FAILING
 from prober.traces.judgement import Tally as Findings
 
 TRUTH: Final = "truth.json"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from prober.config.rates import FEEDS
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
 from prober.runs.classification import Observation
@@ -26,7 +27,7 @@ from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, 
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, Tally
-from prober.traces.judgement import FAILING, Made
+from prober.traces.judgement import Made
 
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20

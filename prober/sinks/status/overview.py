@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Final
 
 from prober.config.values import write_duration
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, Snapshot
@@ -22,7 +23,6 @@ from prober.sinks.status.records import FindingFilter, FindingRecord, ProberReco
 from prober.sinks.status.slices import Series, begin_of, definition_of, length_for
 from prober.slo.budgets import SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, Tally, windows_s
-from prober.traces.judgement import FAILING
 
 SILENT_AFTER_S: Final = 90.0
 RUNS_SHOWN_MAX: Final = 50

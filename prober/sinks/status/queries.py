@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
 
-from prober.core.findings import Kind, Status
+from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import RunSummary
@@ -33,7 +33,6 @@ from prober.sinks.status.records import (
 from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, standing_of, summary_of, text_of
 from prober.sinks.status.slices import Series, begin_of, length_for
 from prober.slo.objectives import Tally
-from prober.traces.judgement import FAILING
 
 Columns: TypeAlias = Iterable[ColumnElement[Any]]
 
