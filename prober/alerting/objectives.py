@@ -1,6 +1,6 @@
 """Rules that follow from the objectives: windows, burn rates, budgets, and the alerts of the SRE workbook.
 
-Per objective and target, `core.slo` says what is computed: error ratio E = bad / decided of a window, burn rate E / B, and an alert
+Per objective and target, `prober.slo` says what is computed: error ratio E = bad / decided of a window, burn rate E / B, and an alert
 where the burn rates of a long and a short window both exceed a factor that follows from the period. Here this is written as rules.
 
 * Windows up to six hours are read off the counters. Longer ones add up recorded hours: twelve overlapping ones in each hour, divided

@@ -1,7 +1,7 @@
 """Whether the probes count enough for what is promised about them.
 
 An error budget of 0.01 % cannot be judged by ten events an hour: a single bad one would raise every alarm. Which rate would do is
-arithmetic (`core.slo.rate_min_per_s`); what a run of a probe counts at the least is said here. Time is counted in minutes, whatever
+arithmetic (`slo.objectives.rate_min_per_s`); what a run of a probe counts at the least is said here. Time is counted in minutes, whatever
 the schedule. The rate is that of one target seen from one vantage, since that is what an alert sees.
 """
 
