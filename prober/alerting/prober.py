@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prober.alerting import sight, trust, upkeep
+from prober.alerting import measurement_validity, no_data, self_monitoring
 from prober.alerting.options import Options
 from prober.alerting.rules import FINDINGS_INTERVAL_S, INTERVAL_S, Group
 
@@ -10,9 +10,9 @@ from prober.alerting.rules import FINDINGS_INTERVAL_S, INTERVAL_S, Group
 def groups(options: Options) -> tuple[Group, ...]:
     """One group for each subject. Drills are looked at as often as real findings."""
     return (
-        Group("pubsub-prober-sight", INTERVAL_S, sight.alerts(options)),
-        Group("pubsub-prober-trust", INTERVAL_S, trust.alerts()),
-        Group("pubsub-prober-parts", INTERVAL_S, upkeep.parts()),
-        Group("pubsub-prober-regular", INTERVAL_S, upkeep.regular()),
-        Group("pubsub-prober-drills", FINDINGS_INTERVAL_S, upkeep.drills()),
+        Group("pubsub-prober-no-data", INTERVAL_S, no_data.alerts(options)),
+        Group("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.alerts()),
+        Group("pubsub-prober-self-monitoring", INTERVAL_S, self_monitoring.parts()),
+        Group("pubsub-prober-schedules", INTERVAL_S, self_monitoring.regular()),
+        Group("pubsub-prober-drills", FINDINGS_INTERVAL_S, self_monitoring.drills()),
     )

@@ -273,12 +273,12 @@ JUDGEMENT = (
     Story(
         "PubsubProberRulesFailing",
         "fires while evaluations fail and ends after them",
-        {named("prometheus_rule_evaluation_failures_total", rule_group="/x.yaml;pubsub-prober-sight"): "0x20 0+1x60 60x100"},
+        {named("prometheus_rule_evaluation_failures_total", rule_group="/x.yaml;pubsub-prober-no-data"): "0x20 0+1x60 60x100"},
         {"5m": 0, "12m": 1, "37m": 0},
         reads=(
             "12m",
-            {"rule_group": "/x.yaml;pubsub-prober-sight"},
-            "Rules of /x.yaml;pubsub-prober-sight failed within the last 15m: their alerts cannot fire.",
+            {"rule_group": "/x.yaml;pubsub-prober-no-data"},
+            "Rules of /x.yaml;pubsub-prober-no-data failed within the last 15m: their alerts cannot fire.",
         ),
     ),
     Story(

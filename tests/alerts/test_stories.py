@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerts import about_objectives, about_prober, about_service, about_upkeep
+from tests.alerts import about_objectives, about_prober, about_self_monitoring, about_service
 from tests.alerts.stories import NAMES, Story, play
 
-STORIES = (*about_objectives.STORIES, *about_service.STORIES, *about_prober.STORIES, *about_upkeep.STORIES)
+STORIES = (*about_objectives.STORIES, *about_service.STORIES, *about_prober.STORIES, *about_self_monitoring.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 
 
