@@ -9,12 +9,12 @@ from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
-from api.answering import Answering
 from api.archive import Archive
 from api.headers import Headers, Heads
 from api.limits import RATE, Limits, Rate
 from api.models.base import API
-from api.questions import said_once
+from api.query_parameters import said_once
+from api.response_cache import Answering
 from api.routes import evidence, findings, health, keys, metrics, page, probes, reports, runs, slos, status
 from api.standing import Standing
 from api.templates import STATIC

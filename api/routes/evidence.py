@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Query, Response
 from starlette.exceptions import HTTPException
 
-from api.answering import Answering
 from api.archive import Archive
 from api.headers import DRAWING_POLICY
 from api.lanes import NoDiagram, diagram
 from api.models.findings import file_name
-from api.questions import Question
+from api.query_parameters import Question
+from api.response_cache import Answering
 from prober.sinks.status.records import FindingRecord
 
 TRACE: Final = "application/jsonl"

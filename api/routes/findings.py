@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.answering import Answering
 from api.archive import Archive
 from api.models.findings import Dossier, FindingPage
-from api.questions import FindingQuestion, Question
+from api.query_parameters import FindingQuestion, Question
+from api.response_cache import Answering
 from api.routes.evidence import FindingName, finding_of
 
 

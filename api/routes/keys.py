@@ -7,12 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.answering import Answering
 from api.archive import Archive
 from api.models.keys import FindingGroup, KeyAnswer, SubscriptionAnswer, SubscriptionList
 from api.models.reports import HotKey, KeySpread
 from api.models.sites import SiteState
-from api.questions import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
+from api.query_parameters import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
+from api.response_cache import Answering
 from api.standing import Standing
 from prober.reports.reader import HOT_KEYS, ROWS_MAX
 from prober.reports.values import HotKeysReport

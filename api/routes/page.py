@@ -12,13 +12,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
-from api.answering import Answering
 from api.archive import Archive
-from api.contents import Absent, Contents
-from api.questions import FindingQuestion, HotKeyQuestion, Question, RunQuestion
+from api.query_parameters import FindingQuestion, HotKeyQuestion, Question, RunQuestion
 from api.recent import Recent
+from api.response_cache import Answering
 from api.standing import Standing
 from api.templates import page
+from api.view_models import Absent, Contents
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError

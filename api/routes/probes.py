@@ -10,10 +10,10 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from api import problems
-from api.answering import Answering
 from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
 from api.models.sites import Site, SiteState
-from api.questions import Question
+from api.query_parameters import Question
+from api.response_cache import Answering
 from api.standing import Standing
 from api.view import View
 from prober.core.verdict import Verdict, worst

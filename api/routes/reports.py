@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.answering import Answering
 from api.archive import Archive
 from api.models.reports import HotKey, HotKeyList, JobReport, KeySpread, ReportList
-from api.questions import HotKeyQuestion, ReportQuestion
+from api.query_parameters import HotKeyQuestion, ReportQuestion
+from api.response_cache import Answering
 from prober.reports.reader import HOT_KEYS, JOBS, ReportReader
 
 DAYS_MAX: Final = 100

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.answering import Answering
 from api.archive import Archive
 from api.models.runs import RunDetail, RunPage
-from api.questions import Question, RunQuestion
+from api.query_parameters import Question, RunQuestion
+from api.response_cache import Answering
 
 RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examples=["ordering-1f3a9c02"])]
 

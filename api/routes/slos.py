@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.answering import Answering
 from api.archive import Archive
 from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarget, Spender, Window
-from api.questions import Question
+from api.query_parameters import Question
+from api.response_cache import Answering
 from api.standing import Standing
 from prober.reports.reader import SLO_BURN
 from prober.reports.values import BurnReport

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.answering import Answering, Written, sent, written
 from api.models.status import Prober, ProberList, StatusAnswer
-from api.questions import Question
+from api.query_parameters import Question
+from api.response_cache import Answering, Written, sent, written
 from api.standing import Standing
 from prober.sinks.live.snapshot import Snapshot
 

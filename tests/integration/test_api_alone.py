@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from api.alone import Alone
+from api.standalone import Alone
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
@@ -89,13 +89,13 @@ def test_it_imports_nothing_that_probes(tmp_path: Path) -> None:
     """It may run where only the store can be reached, and in many replicas: neither gRPC nor a server nor a schedule is for it."""
     program = """
 import sys
-import api.alone
+import api.standalone
 from prober.cli import main
 
 async def served(*_arguments, **_named):
     print(*sys.modules)
 
-api.alone.serve_until = served
+api.standalone.serve_until = served
 sys.exit(main(["api"]))
 """
     variables = os.environ | {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db"}

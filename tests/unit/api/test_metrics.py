@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from api.alone import Alone
 from api.app import create_app
+from api.standalone import Alone
 from prober.config import load
 from prober.config.models import Api
 from prober.sinks.status.database import Database

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from api.archive import Archive
 from api.dossiers import case_of
-from api.questions import FindingQuestion, HotKeyQuestion, Paged, RunQuestion
+from api.query_parameters import FindingQuestion, HotKeyQuestion, Paged, RunQuestion
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, ROWS_MAX, SLO_BURN

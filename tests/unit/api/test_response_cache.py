@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from fastapi import Request
 
-from api import answering
-from api.answering import Answering, Busy, Written, written
+from api import response_cache
 from api.app import create_app
 from api.models.base import Answer
+from api.response_cache import Answering, Busy, Written, written
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
@@ -93,7 +93,7 @@ class TestThreads:
         assert asyncio.run(asking()) == b'{"text":"well"}'
 
     def test_what_is_remembered_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(answering, "REMEMBERED_MAX", 2)
+        monkeypatch.setattr(response_cache, "REMEMBERED_MAX", 2)
 
         async def asking() -> int:
             desk, made = Answering(), 0
@@ -110,12 +110,12 @@ class TestThreads:
         assert asyncio.run(asking()) == 4  # the first was forgotten
 
     def test_who_waits_for_too_long_is_sent_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(answering, "WAIT_MAX_S", 0.0)
+        monkeypatch.setattr(response_cache, "WAIT_MAX_S", 0.0)
         release = threading.Event()
 
         async def asking() -> None:
             desk = Answering()
-            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(answering.THREADS_MAX)]
+            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(response_cache.THREADS_MAX)]
             await asyncio.sleep(0)
             with pytest.raises(Busy) as refused:
                 await desk.ask(lambda: None)
