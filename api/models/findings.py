@@ -58,7 +58,7 @@ class Finding(Answer):
     """Something that a run found."""
 
     finding_id: FindingId
-    """Unique; its dossier is at `/api/v1/findings/{finding_id}`."""
+    """Unique; its evidence is at `/api/v1/findings/{finding_id}`."""
     run_id: RunId
     """The run that made it."""
     probe: Probe

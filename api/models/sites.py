@@ -32,7 +32,7 @@ class FailingFinding(Answer):
     """A finding that failed a run, in short."""
 
     finding_id: FindingId
-    """Its dossier is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
+    """Its evidence is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
     run_id: RunId
     """The run that made it."""
     found_at: Time

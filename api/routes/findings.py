@@ -27,7 +27,7 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
 
         return await answering.answer(request, make)
 
-    @routes.get("/findings/{finding_id}", response_model=Dossier, response_description="The dossier.")
+    @routes.get("/findings/{finding_id}", response_model=Dossier, response_description="The evidence.")
     async def finding(request: Request, finding_id: FindingName, _: Annotated[Question, Query()]) -> Response:
         """A finding with everything that is needed to believe it, or to doubt it.
 

@@ -260,7 +260,7 @@ class KeyChecker:
         log = self.log
         invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
         arrival.new = True
-        arrival.lo = max(arrival.lo, invoked_t)
+        arrival.lo = arrival.lo if arrival.lo > invoked_t else invoked_t
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
         self.collector.counts.deliveries_first += 1
         arrival.proven = publication is not None and publication.token == arrival.token

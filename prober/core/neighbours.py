@@ -35,9 +35,12 @@ class Held:
 
     def join(self, other: Held) -> None:
         """Becomes one with another that was over at about the same time."""
-        self.begun_t = min(self.begun_t, other.begun_t)
-        self.over_t = max(self.over_t, other.over_t)
-        self.leased_until_t = max(self.leased_until_t, other.leased_until_t)
+        if other.begun_t < self.begun_t:
+            self.begun_t = other.begun_t
+        if other.over_t > self.over_t:
+            self.over_t = other.over_t
+        if other.leased_until_t > self.leased_until_t:
+            self.leased_until_t = other.leased_until_t
         if self.key != other.key:
             self.key = ""
 
@@ -71,7 +74,9 @@ class Neighbours:
         """Everything of a key is acknowledged, which takes a while to be applied."""
         before = self._held.get(key)
         if before is not None:
-            before.over_t = min(before.over_t, t + self._ack_settled_s)
+            applied_t = t + self._ack_settled_s
+            if applied_t < before.over_t:
+                before.over_t = applied_t
             self._end(before)
 
     def forget(self, key: str) -> None:

@@ -86,8 +86,9 @@ class Span:
 
     def take_in(self, other: Span) -> None:
         """Becomes one span with that of another session."""
-        self.absorb(max(self.last_t, other.last_t), other.position, other.number)
-        self.first_t = min(self.first_t, other.first_t)
+        self.absorb(self.last_t if self.last_t > other.last_t else other.last_t, other.position, other.number)
+        if other.first_t < self.first_t:
+            self.first_t = other.first_t
         self.sent_after_t = LONG_AGO
 
 

@@ -191,7 +191,8 @@ class Subscription:
             self.up_since_t = t
         self.open += 1
         self.seen = True
-        self.first_seen_t = min(self.first_seen_t, t)
+        if t < self.first_seen_t:
+            self.first_seen_t = t
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
             self.racing = self.racing or streams > 1 or not self.complete

@@ -13,7 +13,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("dead-letter-one-attempt-early", "positions.py", ">= self._attempts_max - 1", ">= self._attempts_max - 2", "The policy is taken to act an attempt too early."),
     excuse("dead-letter-at-the-last-attempt-only", "positions.py", ">= self._attempts_max - 1", ">= self._attempts_max", "The policy is taken to act at the last attempt that we saw."),
     excuse("service-attempts-ignored", "positions.py", "attempts[position] = max(attempts.get(position, 0) + 1, attempt)", "attempts[position] = attempts.get(position, 0) + 1", "The service's own count of attempts is ignored."),
-    rule("publishing-bounds-nothing", "key.py", "        arrival.lo = max(arrival.lo, invoked_t)\n", "", "A message may have been sent before it was published."),
+    rule("publishing-bounds-nothing", "key.py", "        arrival.lo = arrival.lo if arrival.lo > invoked_t else invoked_t\n", "", "A message may have been sent before it was published."),
     rule("pull-sent-when-answered", "subscription.py", "invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)", "invoked_t = LONG_AGO", "A response may have been sent before the pull."),
     rule("batch-hole-not-told", "redelivery.py", "        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "        return\n        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "Holes inside a pull response are not told."),
     excuse("batch-told-at-once", "redelivery.py", "if doubt or not rules.clock_error_s:", "if doubt or rules.clock_error_s >= 0:", "A response is judged although a second copy of what it holds may be on its way."),
