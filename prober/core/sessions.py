@@ -234,7 +234,7 @@ class Track:
     @property
     def busy_until_t(self) -> float:
         """Until when something received on the session may count as held, by its subscriber or at the service."""
-        return max(self.unsettled_until_t, self._leased_until_t)
+        return self.unsettled_until_t if self.unsettled_until_t > self._leased_until_t else self._leased_until_t
 
 
 NO_TRACKS: dict[str, Track] = {}
