@@ -95,7 +95,9 @@ class Splits:
             return False
         known = self._log.holds(held.position)
         copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
-        return copied or held.position >= arrival.position or not self._places.in_order(held.position, arrival.position)
+        begins = not arrival.new and arrival.position != arrival.own + 1  # what goes on with a run dropped nothing
+        again_below = begins and not self._places.in_order(held.position, arrival.position)
+        return copied or held.position >= arrival.position or again_below
 
     def lets_go(self, session: str, positions: list[int], t: float) -> None:
         """An answer whose recorder's clock may be behind: what it let go was perhaps not held any more when a split was seen.
