@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
 
-test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto")
+test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto --dist worksteal")
 	@sh .ci/get-tools $(BIN)
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
