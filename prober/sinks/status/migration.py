@@ -9,8 +9,9 @@ a replica that is killed in between leaves nothing half done.
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from alembic import command
 from alembic.config import Config
@@ -18,10 +19,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from prober.sinks.status.database import Database, StatusError
+from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 
 VERSION_TABLE: Final = "status_version"
 ADVISORY_LOCK: Final = 0x6F6B70  # "okp"; what else locks in this database takes another number
+WRITERS_MAX: Final = 20
+"""How many other writers in a row are waited for."""
 
 
 def migrate(database: Database, revision: str = "head") -> None:
@@ -45,13 +48,25 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def _write_ahead(database: Database) -> None:
-    """Lets readers and the writer of an SQLite file go on side by side. The file remembers it."""
+    """Lets readers and the writer of an SQLite file go on side by side. The file remembers it.
+
+    While another replica writes, SQLite refuses this at once: each time the next one waits for the end of that write.
+    """
     with database.reading() as connection:
-        raw = connection.connection.dbapi_connection
-        assert raw is not None
-        cursor = raw.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.close()
+        raw: Any = connection.connection.dbapi_connection
+        for _ in range(WRITERS_MAX):
+            try:
+                raw.execute("PRAGMA journal_mode=WAL").close()
+                return
+            except sqlite3.OperationalError:
+                _await_writer(database)
+    raise StoreUnavailable(f"{database}: others write to it all the time")
+
+
+def _await_writer(database: Database) -> None:
+    """Returns when nobody writes any more. Raises `StoreUnavailable` if that takes too long."""
+    with database.writing():
+        pass
 
 
 def _move(connection: Connection, revision: str) -> None:

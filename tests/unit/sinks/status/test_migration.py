@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import Connection, inspect
 
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.migration import VERSION_TABLE, migrate
@@ -54,6 +57,33 @@ class TestForm:
         assert [len(StatusQueries(each).runs().items) for each in replicas] == [1] * 4
         for each in replicas:
             each.close()
+
+    def test_a_replica_that_starts_while_another_writes_waits_for_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        other = sqlite3.connect(tmp_path / "status.db", isolation_level=None)
+        other.execute("CREATE TABLE other (x)")
+        other.execute("BEGIN IMMEDIATE")  # SQLite does not wait for its end before it refuses another form of journal
+        database = Database(f"sqlite:///{tmp_path}/status.db")
+        writing, waits = database.writing, []
+
+        def ended() -> AbstractContextManager[Connection]:
+            if other.in_transaction:
+                waits.append(other.execute("COMMIT"))
+            return writing()
+
+        monkeypatch.setattr(database, "writing", ended)
+        migrate(database)
+        assert len(waits) == 1
+        with database.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+    def test_a_replica_does_not_wait_for_ever(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        other = sqlite3.connect(tmp_path / "status.db", isolation_level=None)
+        other.execute("CREATE TABLE other (x)")
+        other.execute("BEGIN IMMEDIATE")
+        database = Database(f"sqlite:///{tmp_path}/status.db")
+        monkeypatch.setattr(database, "writing", lambda: nullcontext())  # others came in between each time
+        with pytest.raises(StoreUnavailable, match="all the time"):
+            migrate(database)
 
     def test_a_store_of_a_newer_program_is_left_alone(self, database: Database, store: StatusStore) -> None:
         with database.writing() as connection:
