@@ -10,13 +10,13 @@ from fastapi.staticfiles import StaticFiles
 from api import problems
 from api.access import Access
 from api.archive import Archive
+from api.current_status import CurrentStatus
 from api.headers import Headers, Heads
 from api.limits import RATE, Limits, Rate
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import Answering
 from api.routes import evidence, findings, health, keys, metrics, page, probes, reports, runs, slos, status
-from api.standing import Standing
 from api.templates import STATIC
 from api.view import View
 from prober.config.models import Api
@@ -29,7 +29,7 @@ DESCRIPTION: Final = (
 
 def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
     """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
-    standing, answering = Standing(view, archive), Answering()
+    current, answering = CurrentStatus(view, archive), Answering()
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,
@@ -42,17 +42,17 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     )
     api = APIRouter(prefix=API, dependencies=[Depends(said_once)])
     for router in (
-        status.router(answering, standing),
-        probes.router(answering, standing, view),
+        status.router(answering, current),
+        probes.router(answering, current, view),
         runs.router(answering, archive),
         findings.router(answering, archive),
         evidence.router(answering, archive),
-        keys.router(answering, standing, archive),
-        slos.router(answering, standing, archive),
+        keys.router(answering, current, archive),
+        slos.router(answering, current, archive),
         reports.router(answering, archive),
     ):
         api.include_router(router)
-    for router in (api, health.router(view), metrics.router(view), page.router(answering, standing, archive)):
+    for router in (api, health.router(view), metrics.router(view), page.router(answering, current, archive)):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)

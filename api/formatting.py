@@ -25,7 +25,7 @@ KEY_LENGTH_MAX: Final = 80
 
 _UNITS: Final = {"_bytes_per_s": "bytes/s", "_messages_per_s": "messages/s", "_per_s": "per second", "_minutes": "min", "_s": ""}
 _TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A promise is broken", Verdict.UNKNOWN: "Not everything is known"}
-_STANDINGS: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
+_STATUSES: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class FindingGroup:
 
 def headline(snapshot: Snapshot) -> Headline:
     """What is to be read first. Names at most three sites that are behind the verdict."""
-    standings = Counter(site.standing for site in snapshot.sites)
-    counts = ", ".join(f"{standings[standing]:,} {word}" for standing, word in _STANDINGS.items() if standings[standing])
-    causes = [f"{name(site.site)}: {why(site)}" for site in snapshot.sites if site.standing is snapshot.verdict and why(site)]
+    statuses = Counter(site.status for site in snapshot.sites)
+    counts = ", ".join(f"{statuses[standing]:,} {word}" for standing, word in _STATUSES.items() if statuses[standing])
+    causes = [f"{name(site.site)}: {why(site)}" for site in snapshot.sites if site.status is snapshot.verdict and why(site)]
     more = len(causes) - CAUSES_SHOWN_MAX
     shown = (*causes[:CAUSES_SHOWN_MAX], *([f"and {more:,} more"] if more > 0 else []))
     title = _TITLES[snapshot.verdict]
@@ -70,9 +70,9 @@ def why(site: SiteSnapshot) -> str:
     """Why a site does not stand at PASS, in one line; empty if it does."""
     if site.maintenance is not None:
         return site.maintenance or "no reason was given"
-    if site.standing is Verdict.UNKNOWN and site.last_run is None:
+    if site.status is Verdict.UNKNOWN and site.last_run is None:
         return "no run has ended yet" + _overdue(site)
-    if site.standing is Verdict.UNKNOWN and site.verdict is Verdict.PASS:
+    if site.status is Verdict.UNKNOWN and site.verdict is Verdict.PASS:
         return (
             "it passed, but no prober reports on it any more" if site.overdue_s is None else f"it passed, but{_overdue(site)[1:]}"
         )

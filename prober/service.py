@@ -55,7 +55,8 @@ from prober.slo.indicators import SLICE_S
 BEAT_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
-TELL_S: Final = 5.0
+HEARTBEAT_S: Final = 5.0
+"""How often the status store is told how everything stands when nothing changes; else within `BEAT_S` of a change."""
 
 _log = logging.getLogger(__name__)
 
@@ -178,6 +179,7 @@ class Service:
         await self._resources.enter_async_context(self._drills)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
+        self._send_heartbeat()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
 
@@ -273,7 +275,8 @@ class Service:
     async def _watch(self) -> None:
         """Measures how late the loop wakes up; what else is to be done every so often."""
         assignments = self._assignments
-        regularly = (_Regular(AGE_S, assignments.age), _Regular(TELL_S, self._tell), _Regular(SLICE_S, assignments.count_slice))
+        regularly = (_Regular(AGE_S, assignments.age), _Regular(SLICE_S, assignments.count_slice))
+        heartbeat, told = _Regular(HEARTBEAT_S, self._send_heartbeat), 0
         while True:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)
@@ -281,9 +284,12 @@ class Service:
             self._metrics.health.lagged(now - due_t)
             for regular in regularly:
                 regular.at(now)
+            heartbeat.at(now, at_once=self._live.changes != told)
+            told = self._live.changes
 
-    def _tell(self) -> None:
-        self._status.tell(self.snapshot())
+    def _send_heartbeat(self) -> None:
+        """Tells the status store how everything stands."""
+        self._status.heartbeat(self.snapshot())
         self._metrics.health.status_answers(not self._status.state().error)
 
 
@@ -298,8 +304,10 @@ class _Regular:
         self._every_s, self._action = every_s, action
         self._due_t = monotonic_s() + every_s
 
-    def at(self, now: float) -> None:
-        """Does it if it is due."""
+    def at(self, now: float, *, at_once: bool = False) -> None:
+        """Does it if it is due, or wanted at once."""
         if now >= self._due_t:
             self._due_t = max(now, self._due_t + self._every_s)
+            at_once = True
+        if at_once:
             self._action()

@@ -18,7 +18,7 @@ class ProbeState(Answer):
     """Its name."""
     promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
     """The promise that it tests, in one sentence."""
-    standing: Verdict | None
+    status: Verdict | None
     """The worst of its sites; null: all are under maintenance."""
     sites: tuple[SiteState, ...]
     """Every target and vantage that it probes."""

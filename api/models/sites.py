@@ -82,7 +82,7 @@ class SiteState(Answer):
     """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     verdict: Verdict | None
     """Of the newest run; null: no run has ended yet."""
-    standing: Verdict | None
+    status: Verdict | None
     """What it counts for the overall verdict: UNKNOWN if there is no verdict yet or a PASS is overdue; null under maintenance."""
     since: Time | None
     """Since when `verdict` is what it is."""

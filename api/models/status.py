@@ -21,7 +21,7 @@ class Prober(Answer):
     """Its version."""
     started_at: Time
     """When it started."""
-    told_at: Time
+    last_heartbeat_at: Time
     """When it last said how its sites stand."""
     silent: bool
     """That is too long ago to rely on."""

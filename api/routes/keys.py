@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.archive import Archive
+from api.current_status import CurrentStatus
 from api.models.keys import FindingGroup, KeyAnswer, SubscriptionAnswer, SubscriptionList
 from api.models.reports import HotKey, KeySpread
 from api.models.sites import SiteState
 from api.query_parameters import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
 from api.response_cache import Answering
-from api.standing import Standing
 from prober.reports.reader import HOT_KEYS, ROWS_MAX
 from prober.reports.values import HotKeysReport
 from prober.sinks.live.snapshot import Snapshot
@@ -25,7 +25,7 @@ KeyName = Annotated[
 ]
 
 
-def router(answering: Answering, standing: Standing, archive: Archive) -> APIRouter:
+def router(answering: Answering, current: CurrentStatus, archive: Archive) -> APIRouter:
     """`GET /keys`, `GET /keys/{key}` and `GET /subscriptions`."""
     routes = APIRouter(tags=["keys"])
 
@@ -42,7 +42,7 @@ def router(answering: Answering, standing: Standing, archive: Archive) -> APIRou
     @routes.get("/subscriptions", response_model=SubscriptionList, response_description="The subscriptions.")
     async def subscriptions(request: Request, asked: Annotated[SubscriptionQuestion, Query()]) -> Response:
         """Every subscription that is probed, or on which something was found, with what was found there."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.answer(request, lambda: _subscriptions(archive, snapshot, seconds(asked.since)))
 
     return routes

@@ -13,10 +13,10 @@ from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from api.archive import Archive
+from api.current_status import CurrentStatus
 from api.query_parameters import FindingQuestion, HotKeyQuestion, Question, RunQuestion
 from api.recent import Recent
 from api.response_cache import Answering
-from api.standing import Standing
 from api.templates import page
 from api.view_models import Absent, Contents
 from prober.sinks.history.store import HistoryError
@@ -29,22 +29,22 @@ Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=Question)
 
 
-def router(answering: Answering, standing: Standing, archive: Archive) -> APIRouter:
+def router(answering: Answering, current: CurrentStatus, archive: Archive) -> APIRouter:
     """The pages: `/`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     contents = Contents(archive)
-    _add_standing(routes, answering, standing, contents, Recent(archive))
+    _add_current(routes, answering, current, contents, Recent(archive))
     _add_kept(routes, answering, contents)
     return routes
 
 
-def _add_standing(routes: APIRouter, answering: Answering, standing: Standing, contents: Contents, recent: Recent) -> None:
+def _add_current(routes: APIRouter, answering: Answering, current: CurrentStatus, contents: Contents, recent: Recent) -> None:
     """The pages that say how things stand at the moment."""
 
     @routes.get("/")
     async def status_page(request: Request) -> HTMLResponse:
         """How everything stands."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
 
         def values() -> Values:
             return {"snapshot": snapshot, "charts_of": recent.charts(snapshot), "hot": recent.hot_keys()}
@@ -54,7 +54,7 @@ def _add_standing(routes: APIRouter, answering: Answering, standing: Standing, c
     @routes.get("/findings")
     async def findings_page(request: Request) -> HTMLResponse:
         """Findings, newest first."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.ask(
             lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingQuestion), snapshot))
         )
@@ -62,7 +62,7 @@ def _add_standing(routes: APIRouter, answering: Answering, standing: Standing, c
     @routes.get("/runs")
     async def runs_page(request: Request) -> HTMLResponse:
         """Runs, newest first."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.ask(
             lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunQuestion), snapshot))
         )
@@ -70,7 +70,7 @@ def _add_standing(routes: APIRouter, answering: Answering, standing: Standing, c
     @routes.get("/slos/{name}")
     async def objective_page(request: Request, name: str) -> HTMLResponse:
         """One objective."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
 
 

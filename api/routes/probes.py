@@ -10,11 +10,11 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from api import problems
+from api.current_status import CurrentStatus
 from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
 from api.models.sites import Site, SiteState
 from api.query_parameters import Question
 from api.response_cache import Answering
-from api.standing import Standing
 from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
@@ -28,20 +28,20 @@ TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api
 ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
 
 
-def router(answering: Answering, standing: Standing, view: View) -> APIRouter:
+def router(answering: Answering, current: CurrentStatus, view: View) -> APIRouter:
     """`GET /probes`, `GET /probes/{name}` and `POST /probes/{name}/runs`."""
     routes = APIRouter(tags=["probes"])
 
     @routes.get("/probes", response_model=ProbeList, response_description="The probes.")
     async def probes(request: Request, _: Annotated[Question, Query()]) -> Response:
         """Every probe that runs somewhere, and how it stands there."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.answer(request, lambda: _list(snapshot))
 
     @routes.get("/probes/{name}", response_model=ProbeDetail, response_description="The probe.")
     async def probe(request: Request, name: ProbeName, _: Annotated[Question, Query()]) -> Response:
         """One probe with the last runs and findings of every site."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         if not _sites_of(snapshot.sites, name):
             raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
         return await answering.answer(request, lambda: _detail(snapshot, name))
@@ -64,7 +64,7 @@ def router(answering: Answering, standing: Standing, view: View) -> APIRouter:
         order = order or RunOrder()
         mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
         if not mine:
-            raise _nobody_runs(name, order, await standing.snapshot())
+            raise _nobody_runs(name, order, await current.snapshot())
         sites = tuple(_begun(key, view.run_now(key)) for key in (site.site.key for site in mine))
         if not any(site.begun for site in sites):
             raise _none_begun(sites)
@@ -80,14 +80,14 @@ def _list(snapshot: Snapshot) -> ProbeList:
 
 def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
     return ProbeState(
-        name=name, promise=_promise(name, sites), standing=_standing(sites), sites=tuple(map(SiteState.model_validate, sites))
+        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(SiteState.model_validate, sites))
     )
 
 
 def _detail(snapshot: Snapshot, name: str) -> ProbeDetail:
     sites = _sites_of(snapshot.sites, name)
     return ProbeDetail(
-        name=name, promise=_promise(name, sites), standing=_standing(sites), sites=tuple(map(Site.model_validate, sites))
+        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(Site.model_validate, sites))
     )
 
 
@@ -95,9 +95,9 @@ def _promise(name: str, sites: Sequence[SiteSnapshot]) -> str:
     return PROBES[name].promise if name in PROBES else sites[0].site.promise
 
 
-def _standing(sites: Iterable[SiteSnapshot]) -> Verdict | None:
-    standings = [site.standing for site in sites if site.standing is not None]
-    return worst(standings) if standings else None
+def _status(sites: Iterable[SiteSnapshot]) -> Verdict | None:
+    statuses = [site.status for site in sites if site.status is not None]
+    return worst(statuses) if statuses else None
 
 
 def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:

@@ -7,16 +7,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from api.current_status import CurrentStatus
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.query_parameters import Question
 from api.response_cache import Answering, Written, sent, written
-from api.standing import Standing
 from prober.sinks.live.snapshot import Snapshot
 
 UNLIKE = frozenset({"at"})
 
 
-def router(answering: Answering, standing: Standing) -> APIRouter:
+def router(answering: Answering, current: CurrentStatus) -> APIRouter:
     """`GET /status` and `GET /probers`."""
     routes = APIRouter(tags=["status"])
     latest: tuple[Snapshot, asyncio.Task[Written]] | None = None
@@ -29,7 +29,7 @@ def router(answering: Answering, standing: Standing) -> APIRouter:
         only in `at` have the same ETag.
         """
         nonlocal latest
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         if latest is None or latest[0] is not snapshot or _failed(latest[1]):
             latest = snapshot, asyncio.create_task(answering.ask(lambda: _written(snapshot)))  # once, for all who ask now
         return sent(request, await asyncio.shield(latest[1]))
@@ -37,7 +37,7 @@ def router(answering: Answering, standing: Standing) -> APIRouter:
     @routes.get("/probers", response_model=ProberList, response_description="The probers.")
     async def probers(request: Request, _: Annotated[Question, Query()]) -> Response:
         """Every prober that writes to the store, and whether it still does."""
-        snapshot = await standing.snapshot()
+        snapshot = await current.snapshot()
         return await answering.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
 
     return routes

@@ -7,7 +7,7 @@ the schedule. The rate is that of one target seen from one vantage, since that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil, floor
@@ -66,6 +66,11 @@ FEEDS: Final[Mapping[Indicator, Feed]] = MappingProxyType(
         Indicator.STALLED_KEYS: Feed(ALL, _keys, per_minute=True),
     }
 )
+
+
+def is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
+    """Whether one of the probes feeds an indicator. What no probe is named for, all of them feed."""
+    return indicator not in FEEDS or not FEEDS[indicator].probes.isdisjoint(probes)
 
 
 def feeding(target: TargetSettings, indicator: Indicator) -> ProbeName | None:

@@ -103,7 +103,12 @@ class World:
         """One more run ends at this moment."""
         result = _result(site, verdict, number, self.view.now - 1.0)
         self.store.record([_entry(site, result, "prober-0")])
-        self.view.board.ended(site, result, result.started_at + result.duration_s)
+        self.view.live.ended(site, result, result.started_at + result.duration_s)
+        self.tell()
+
+    def tell(self) -> None:
+        """The service sends a heartbeat."""
+        self.store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, self.view.now), self.view.snapshot().sites)
 
 
 @contextmanager
@@ -141,29 +146,30 @@ def made(folder: Path) -> World:
     database = Database(f"sqlite:///{folder / 'status.db'}")
     store = StatusStore(database)
     store.prepare()
-    boards = {
+    live_states = {
         instance: LiveState(sites, objectives, version=VERSION, instance=instance, started_at=STARTED)
         for instance, sites in {"prober-0": OWN, **OTHERS}.items()
     }
-    for instance, board in boards.items():
-        _live(store, board, instance, OWN if instance == "prober-0" else OTHERS[instance])
-    boards["prober-0"].under_maintenance(STAGING, "upgrade of the emulator", NOON - 600.0)
-    boards["prober-0"].started(EUROPE, NOON - 4.0)
+    for instance, live in live_states.items():
+        _live(store, live, instance, OWN if instance == "prober-0" else OTHERS[instance])
+    live_states["prober-0"].under_maintenance(STAGING, "upgrade of the emulator", NOON - 600.0)
+    live_states["prober-0"].started(EUROPE, NOON - 4.0)
     for site in OWN:
-        boards["prober-0"].planned(site, NOON + 21.0)
+        live_states["prober-0"].planned(site, NOON + 21.0)
     for instance, silent_s in (("prober-1", 3.0), ("prober-2", 1500.0)):
-        told = boards[instance].snapshot(NOON - silent_s)
-        store.tell(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.sites)
-    store.tell(ProberRecord("prober-0", VERSION, STARTED, NOON), slices=tuple(_slices()))
+        told = live_states[instance].snapshot(NOON - silent_s)
+        store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.sites)
+    told = live_states["prober-0"].snapshot(NOON)
+    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON), told.sites, tuple(_slices()))
     _report(folder / "reports")
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")))
-    return World(StubView(boards["prober-0"], archive), store)
+    return World(StubView(live_states["prober-0"], archive), store)
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 
-def _live(store: StatusStore, board: LiveState, instance: str, sites: Iterable[Site]) -> None:
+def _live(store: StatusStore, live: LiveState, instance: str, sites: Iterable[Site]) -> None:
     """What a prober has seen: a run a minute at each site, and earlier every recorded trace once."""
     for site in sites:
         entries = []
@@ -173,7 +179,7 @@ def _live(store: StatusStore, board: LiveState, instance: str, sites: Iterable[S
                 break
             entry = _entry(site, _result(site, _verdict(site, number), number, at), instance)
             entries.append(entry)
-            board.ended(site, entry.run.result, entry.run.ended_at)
+            live.ended(site, entry.run.result, entry.run.ended_at)
         if site is US:
             entries = [*_recorded(site, instance), *entries]
         store.record(entries)

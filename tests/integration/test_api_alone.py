@@ -53,7 +53,7 @@ def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
     store = StatusStore(database)
     store.prepare()
     store.record([entry("run-1", Kind.ORDER_GAP)])
-    store.tell(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().sites)
+    store.heartbeat(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().sites)
     database.close()
     with alone(url, ORDERING_PROBER_API__TOKEN="t") as client:
         assert client.get("/readyz").json() == {"ready": True, "problems": []}

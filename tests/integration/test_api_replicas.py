@@ -55,14 +55,14 @@ def probe(url: str, instance: str, site: Site) -> None:
     with closing(Database(url)) as database:
         store = StatusStore(database)
         store.prepare()
-        board = LiveState([site], (), version="1", instance=instance, started_at=wall_s())
+        live = LiveState([site], (), version="1", instance=instance, started_at=wall_s())
         for number in range(RUNS):
             kinds = (Kind.ORDER_GAP,) if number % 5 == 4 else ()
             written = entry(f"{instance}-{number}", *kinds, at=wall_s(), site=site, instance=instance)
             store.record([written])
-            board.ended(site, written.run.result, written.run.ended_at)
-            shown = board.snapshot(wall_s())
-            store.tell(ProberRecord(instance, "1", shown.started_at, shown.at), shown.sites)
+            live.ended(site, written.run.result, written.run.ended_at)
+            shown = live.snapshot(wall_s())
+            store.heartbeat(ProberRecord(instance, "1", shown.started_at, shown.at), shown.sites)
 
 
 def without(answer: Any) -> Any:

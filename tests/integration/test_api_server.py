@@ -25,6 +25,7 @@ WAIT_S = 20.0
 def app() -> FastAPI:
     """On an empty store."""
     asked = view(EUROPE)
+    asked.tell()
     return create_app(asked, asked.archive, asked.settings)
 
 

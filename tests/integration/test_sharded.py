@@ -67,7 +67,7 @@ class Group:
 
     def share(self, name: str) -> set[SiteKey]:
         """The sites that a prober says it works at."""
-        return {told.site.key for told in self.queries.standings() if told.instance == name}
+        return {told.site.key for told in self.queries.sites() if told.instance == name}
 
     def divided_among(self, *names: str) -> bool:
         """Whether every site is at one of these and none at two, and nobody has nothing."""

@@ -119,7 +119,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
                 count += 1
             outcome, recorded = failed(f"bad-{count:04}")
             writer.ended(SITE, outcome, START + 2.0, recorded)
-            writer.tell(snapshot(Tally(count), START + turn))
+            writer.heartbeat(snapshot(Tally(count), START + turn))
             count, findings = count + 1, findings + 1
         server.start()
     wait_until(writer, count + findings)

@@ -150,7 +150,7 @@ def show_progress(done: int, total: int, fate: Fate) -> None:
 def report(fates: Sequence[Fate]) -> int:
     """Prints the table and returns the exit code."""
     for fate in fates:
-        print(fate.line())
+        print(fate.line(), flush=True)
     wrong = {fate.mutant.name: fate for fate in fates if not fate.as_wanted}
     if IDENTITY.name in wrong:
         raise HarnessError(f"the tests fail on an unchanged copy ({wrong[IDENTITY.name].killer}); make them pass first")

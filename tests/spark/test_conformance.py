@@ -108,7 +108,7 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     database = Database(f"sqlite:///{location}")
     store = StatusStore(database)
     store.prepare()
-    store.tell(ProberRecord("p", "1", MIDNIGHT, MIDNIGHT + DAY_S), (), slices.as_slices(slices.take()))
+    store.heartbeat(ProberRecord("p", "1", MIDNIGHT, MIDNIGHT + DAY_S), (), slices.as_slices(slices.take()))
     database.close()
     body = page(metrics)[1].decode()
     return Told([sample for family in text_string_to_metric_families(body) for sample in family.samples], location)

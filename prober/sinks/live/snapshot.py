@@ -120,7 +120,7 @@ class SiteSnapshot:
 
     site: Site
     verdict: Verdict | None
-    standing: Verdict | None
+    status: Verdict | None
     since: float | None
     overdue_s: float | None
     running_since: float | None
@@ -139,12 +139,12 @@ class SiteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProberSnapshot:
-    """One prober. `told_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on."""
+    """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on."""
 
     instance: str
     version: str
     started_at: float
-    told_at: float
+    last_heartbeat_at: float
     silent: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The board: how every site stands, in memory. The service tells it what happens, the API asks it for a snapshot.
+"""How every site of this process stands, in memory: what it tells the status store, and what it shows while that cannot be reached.
 
 What a site stands for is three-valued, like everything here: the verdict of its newest run, UNKNOWN before the first one and when a PASS
 is not renewed in time, nothing while it is under maintenance. All sites together are FAIL if one is, else UNKNOWN if one is or there
@@ -11,11 +11,11 @@ takes them best from a clock that does not step.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from prober.config.rates import FEEDS
+from prober.config.rates import is_fed
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
@@ -52,11 +52,15 @@ class LiveRun:
 
 
 class LiveState:
-    """Told by the service, asked by the API. KeyError for a site that is not watched, and for a target or objective that never was."""
+    """Told of each run and of what the schedule does. KeyError for a site, target or objective that is not watched.
+
+    `changes` grows whenever something changes that a reader would see, but for the passing of time.
+    """
 
     def __init__(
         self, sites: Iterable[Site], objectives: Iterable[Objective] = (), *, version: str, instance: str, started_at: float
     ) -> None:
+        self.changes = 0
         self._records: dict[SiteKey, _Record] = {}
         self._probes: dict[str, set[str]] = {}
         for site in sites:
@@ -70,11 +74,13 @@ class LiveState:
     def watched(self, site: Site, at: float) -> None:
         """A site is watched from now on."""
         self._records[site.key] = _Record(site, at)
+        self.changes += 1
         self._probes.setdefault(site.target, set()).add(site.probe)
 
     def left(self, site: Site) -> None:
         """A site is somebody else's from now on; what was counted there stays counted."""
         del self._records[site.key]
+        self.changes += 1
 
     def planned(self, site: Site, at: float | None) -> None:
         """The next run is to begin then; None: nobody knows."""
@@ -87,6 +93,7 @@ class LiveState:
     def skipped(self, site: Site, reason: str, at: float) -> None:
         """A run that the schedule asked for did not start."""
         self._records[site.key].skip(SkippedRun(reason, at))
+        self.changes += 1
 
     def begin(self, run: RunBegun) -> LiveRun:
         """A run begins, on the topic and subscription that its site names."""
@@ -97,16 +104,19 @@ class LiveState:
         """A run is under way at a site."""
         record = self._records[site.key]
         record.site, record.running_since = site, at
+        self.changes += 1
 
     def over(self, site: Site) -> None:
         """No run is under way any more. What came of it, if it counts, is told by `ended`."""
         record = self._records.get(site.key)
         if record is not None:  # else the site is somebody else's by now
             record.running_since = None
+        self.changes += 1
 
     def ended(self, site: Site, result: RunResult, at: float) -> None:
         """A run ended. Its checks count for the objectives of its target."""
         self._records[site.key].end(result, at)
+        self.changes += 1
         for indicator, tally in result.checks.items():
             key = site.target, indicator
             self._checks[key] = self._checks.get(key, Tally()) + tally
@@ -114,7 +124,8 @@ class LiveState:
 
     def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
         """Maintenance began, or goes on, for this reason; None: there is none, or no more."""
-        self._records[site.key].maintain(reason, at)
+        if self._records[site.key].maintain(reason, at):
+            self.changes += 1
         self._overall(at)
 
     def counted(self, target: str, objective: str, total: Tally) -> None:
@@ -143,7 +154,7 @@ class LiveState:
 
     def _overall(self, now: float) -> Verdict:
         """The verdict of all sites; notes when it changes."""
-        verdict = worst(filter(None, (record.standing(now) for record in self._records.values())))
+        verdict = worst(filter(None, (record.status(now) for record in self._records.values())))
         if verdict is not self._verdict:
             self._verdict, self._since = verdict, now
         return verdict
@@ -154,7 +165,7 @@ class LiveState:
             for objective in self._objectives.values():
                 checks = self._checks.get((target, objective.indicator), Tally())
                 total = checks + self._counted.get((target, objective.name), Tally())
-                if total != Tally() or _is_fed(objective.indicator, probes):
+                if total != Tally() or is_fed(objective.indicator, probes):
                     yield slo_of(target, objective, total, self._started_at)
 
 
@@ -204,16 +215,18 @@ class _Record:
         failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
         self.findings = (failing + self.findings)[:FINDINGS_KEPT_MAX]
 
-    def maintain(self, reason: str | None, at: float) -> None:
+    def maintain(self, reason: str | None, at: float) -> bool:
+        """True: that is new."""
         if self.maintenance is not None and reason is None:
             self.waiting_since = at
-        self.maintenance = reason
+        before, self.maintenance = self.maintenance, reason
+        return before != reason
 
     def overdue_s(self, now: float) -> float | None:
         late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.site.interval_s - self.longest_s
         return late_s if late_s > 0.0 and self.maintenance is None else None
 
-    def standing(self, now: float) -> Verdict | None:
+    def status(self, now: float) -> Verdict | None:
         if self.maintenance is not None:
             return None
         late = self.overdue_s(now) is not None and self.verdict is Verdict.PASS
@@ -223,7 +236,7 @@ class _Record:
         return SiteSnapshot(
             site=self.site,
             verdict=self.verdict,
-            standing=self.standing(now),
+            status=self.status(now),
             since=self.since,
             overdue_s=self.overdue_s(now),
             running_since=self.running_since,
@@ -260,8 +273,3 @@ def _finding(result: RunResult, number: int, made: Made, at: float) -> FailingFi
         explain(finding, result.clock_offset_s),
         finding_id=finding_id_of(result.run_id, number),
     )
-
-
-def _is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
-    """Whether one of the probes feeds an indicator. What no probe is named for, all of them feed."""
-    return indicator not in FEEDS or not FEEDS[indicator].probes.isdisjoint(probes)

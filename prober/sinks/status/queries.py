@@ -6,10 +6,10 @@ a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, Table, case, func, select, tuple_
+from sqlalchemy import CTE, ColumnElement, Select, Table, case, func, select, tuple_
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
@@ -19,6 +19,7 @@ from prober.sinks.status import tables
 from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import (
+    FailingFindings,
     FindingFilter,
     FindingGroup,
     FindingRecord,
@@ -28,9 +29,9 @@ from prober.sinks.status.records import (
     ProberRecord,
     RunFilter,
     RunRecord,
-    Standing,
+    SiteStatus,
 )
-from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, standing_of, summary_of, text_of
+from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, site_of, summary_of, text_of
 from prober.sinks.status.slices import Series, begin_of, length_for
 from prober.slo.objectives import Tally
 
@@ -102,30 +103,26 @@ class StatusQueries:
         newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
         return tuple(map(summary_of, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
 
-    def last_change_at(self, site: SiteKey, verdict: Verdict) -> float | None:
-        """When the runs of a site began to end with `verdict`, which is that of its newest run: the end of the first of them.
+    def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
+        """The runs of these names, at most some hundreds; those that are not there are missing."""
+        rows = self._rows(select(tables.runs).where(tables.runs.c.run_id.in_(map(text_of, run_ids))))
+        return {row["run_id"]: run_of(row) for row in rows}
 
-        None: there is no such run.
+    def verdicts_since(self) -> dict[SiteKey, float]:
+        """For each site that a prober speaks of: when its runs began to end as the newest one did, which is the end of the first of them.
+
+        Sites without a run are missing.
         """
-        runs = tables.runs.c
-        others = [self._newest(site, other) for other in Verdict if other is not verdict]
-        before = max((at for at in others if at is not None), default=0.0)
-        first = select(runs.ended_at).where(*_of_site(tables.runs, site), runs.started_at > before)
-        rows = self._rows(first.order_by(runs.started_at, runs.run_id).limit(1))
-        return rows[0]["ended_at"] if rows else None
+        rows = self._rows(_verdicts_since())
+        return {_site_key(row): row["since"] for row in rows if row["since"] is not None}
 
-    def failing(self, site: SiteKey, *, limit: int = 20) -> tuple[FindingRecord, ...]:
-        """The newest open findings of a site that failed a run, without their evidence."""
-        findings = tables.findings.c
-        query = _ordered(select(tables.findings), findings.found_at, findings.finding_id).limit(limit)
-        return tuple(map(finding_of, self._rows(query.where(*_of_site(tables.findings, site), *_open_and_failing()))))
-
-    def failing_counts(self) -> dict[SiteKey, int]:
-        """How many open findings that failed a run each site has; sites without are missing."""
-        findings = tables.findings.c
-        site = (findings.target, findings.probe, findings.vantage, findings.part)
-        rows = self._rows(select(*site, func.count().label("n")).where(*_open_and_failing()).group_by(*site))
-        return {_site_key(row): row["n"] for row in rows}
+    def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
+        """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""
+        found: dict[SiteKey, FailingFindings] = {}
+        for row in self._rows(_failing(limit)):
+            before = found.get(_site_key(row), FailingFindings((), row["total"]))
+            found[_site_key(row)] = before._replace(newest=(*before.newest, finding_of(row)))
+        return found
 
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
         """What was found on an ordering key, by subscription, kind and status, at most `GROUPS_MAX` of these."""
@@ -142,10 +139,10 @@ class StatusQueries:
         rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
         return tuple(map(prober_of, rows))
 
-    def standings(self) -> tuple[Standing, ...]:
+    def sites(self) -> tuple[SiteStatus, ...]:
         """What each prober last said of each of its sites."""
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
-        return tuple(map(standing_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
+        return tuple(map(site_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
     def tallies(self, window_s: float, now: float) -> dict[Series, Tally]:
         """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
@@ -223,13 +220,6 @@ class StatusQueries:
         last = rows[limit - 1]._mapping
         return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
 
-    def _newest(self, site: SiteKey, verdict: Verdict) -> float | None:
-        """When the newest run of a site began that ended with a verdict."""
-        runs = tables.runs.c
-        newest = _ordered(select(runs.started_at), runs.started_at, runs.run_id).limit(1)
-        rows = self._rows(newest.where(*_of_site(tables.runs, site), *_equal(tables.runs, verdict=verdict)))
-        return rows[0]["started_at"] if rows else None
-
     def _groups(self, condition: ColumnElement[bool]) -> tuple[FindingGroup, ...]:
         findings = tables.findings.c
         by = (findings.subscription, findings.kind, findings.status)
@@ -292,3 +282,59 @@ def _of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
 def _open_and_failing() -> tuple[ColumnElement[bool], ...]:
     findings = tables.findings.c
     return findings.closed_at.is_(None), findings.status.in_([status.value for status in FAILING])
+
+
+def _failing(limit: int) -> Select[Any]:
+    """Open findings that failed a run, newest first within each site; `total`: how many there are of the site."""
+    findings = tables.findings.c
+    site = [findings[name] for name in SiteKey._fields]
+    newest = (findings.found_at.desc(), findings.finding_id.desc())
+    ranked = select(
+        findings.finding_id,
+        func.row_number().over(partition_by=site, order_by=newest).label("place"),
+        func.count().over(partition_by=site).label("total"),
+    ).where(*_open_and_failing())
+    chosen = ranked.subquery()
+    rows = select(tables.findings, chosen.c.total).join(chosen, chosen.c.finding_id == findings.finding_id)
+    return rows.where(chosen.c.place <= limit).order_by(*newest)
+
+
+def _verdicts_since() -> Select[Any]:
+    """One row a site. Each part of it is found by an index, so that it costs the same after a month as after an hour."""
+    key = [tables.sites.c[name] for name in SiteKey._fields]
+    site = select(*key).distinct().cte("site")
+    newest = select(site, *(_newest_run(site, verdict).label(verdict.value) for verdict in Verdict)).cte("newest")
+    runs = tables.runs.c
+    first = (
+        select(runs.ended_at)
+        .where(*_same_site(newest), runs.started_at > _newest_of_others(newest))
+        .order_by(runs.started_at, runs.run_id)
+        .limit(1)
+    )
+    return select(*(newest.c[name] for name in SiteKey._fields), first.scalar_subquery().label("since"))
+
+
+def _newest_run(site: CTE, verdict: Verdict) -> ColumnElement[float]:
+    """When the newest run of the site began that ended with the verdict; 0: there is none."""
+    runs = tables.runs.c
+    newest = select(func.max(runs.started_at)).where(*_same_site(site), runs.verdict == verdict.value)
+    return func.coalesce(newest.scalar_subquery(), 0.0)
+
+
+def _newest_of_others(newest: CTE) -> ColumnElement[float]:
+    """When the newest run began whose verdict is not that of the newest of all: the second largest of three."""
+    one, two, three = (newest.c[verdict.value] for verdict in Verdict)
+    larger, smaller = _larger(one, two), _smaller(one, two)
+    return _larger(_smaller(larger, three), smaller)
+
+
+def _larger(one: ColumnElement[float], two: ColumnElement[float]) -> ColumnElement[float]:
+    return case((one > two, one), else_=two)
+
+
+def _smaller(one: ColumnElement[float], two: ColumnElement[float]) -> ColumnElement[float]:
+    return case((one > two, two), else_=one)
+
+
+def _same_site(other: CTE) -> list[ColumnElement[bool]]:
+    return [tables.runs.c[name] == other.c[name] for name in SiteKey._fields]

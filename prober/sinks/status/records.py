@@ -105,6 +105,13 @@ class FindingRecord:
     closed_at: float | None = None
 
 
+class FailingFindings(NamedTuple):
+    """The open findings of a site that failed a run: the newest ones, newest first, and how many there are in total."""
+
+    newest: tuple[FindingRecord, ...]
+    total: int
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A run with its findings: written together or not at all."""
@@ -121,24 +128,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ProberRecord:
-    """A prober that writes to the store; `told_at` is when it last said how its sites stand, and what its own troubles are."""
+    """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, and what its own troubles are."""
 
     instance: str
     version: str
     started_at: float
-    told_at: float
+    last_heartbeat_at: float
     troubles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SiteStatus:
     """How one prober last said that one of its sites stands: the words of `SiteSnapshot`."""
 
     instance: str
-    told_at: float
+    last_heartbeat_at: float
     site: Site
     verdict: Verdict | None
-    standing: Verdict | None
+    status: Verdict | None
     since: float | None
     last_run_id: str | None
     last_pass_at: float | None
@@ -152,14 +159,14 @@ class Standing:
     maintenance: str | None
 
     @classmethod
-    def told(cls, instance: str, at: float, shown: SiteSnapshot) -> Standing:
+    def told(cls, instance: str, at: float, shown: SiteSnapshot) -> SiteStatus:
         """What a prober says of one of its sites."""
         return cls(
             instance=instance,
-            told_at=at,
+            last_heartbeat_at=at,
             site=shown.site,
             verdict=shown.verdict,
-            standing=shown.standing,
+            status=shown.status,
             since=shown.since,
             last_run_id=None if shown.last_run is None else shown.last_run.run_id,
             last_pass_at=shown.last_pass_at,

@@ -116,6 +116,6 @@ def _forget(database: Database, now: float) -> None:
     slices = tables.slices.c
     with database.writing() as connection:
         for table in (tables.sites, tables.probers):
-            connection.execute(delete(table).where(table.c.told_at < now - SILENT_KEPT_S))
+            connection.execute(delete(table).where(table.c.last_heartbeat_at < now - SILENT_KEPT_S))
         for length_s, kept_s in KEPT_S.items():
             connection.execute(delete(tables.slices).where(slices.length_s == length_s, slices.begins_at < now - kept_s))

@@ -28,8 +28,8 @@ from prober.sinks.status.records import (
     ProberRecord,
     ProberState,
     RunRecord,
+    SiteStatus,
     Slice,
-    Standing,
 )
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
@@ -116,7 +116,7 @@ def summary_of(row: RowMapping) -> RunSummary:
     return _value(RunSummary, row, verdict=Verdict(row["verdict"]))
 
 
-def standing_values(told: Standing) -> Values:
+def site_values(told: SiteStatus) -> Values:
     """The row of a site."""
     skip = told.last_skip
     return _row(tables.sites, told, told.site) | {
@@ -127,14 +127,14 @@ def standing_values(told: Standing) -> Values:
     }
 
 
-def standing_of(row: RowMapping) -> Standing:
+def site_of(row: RowMapping) -> SiteStatus:
     """How a prober said that a site stands."""
     return _value(
-        Standing,
+        SiteStatus,
         row,
         site=_value(Site, row),
         verdict=_verdict(row["verdict"]),
-        standing=_verdict(row["standing"]),
+        status=_verdict(row["status"]),
         runs={Verdict(verdict): count for verdict, count in row["runs"].items()},
         last_skip=None if row["last_skip_at"] is None else SkippedRun(row["last_skip_reason"], row["last_skip_at"]),
     )

@@ -16,7 +16,7 @@ from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
-from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, RunRecord, Slice, Standing
+from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, RunRecord, SiteStatus, Slice
 from prober.sinks.status.retention import Keeping, Tidied, tidy
 from prober.sinks.status.rows import (
     Values,
@@ -24,8 +24,8 @@ from prober.sinks.status.rows import (
     finding_values,
     prober_values,
     run_values,
+    site_values,
     slice_values,
-    standing_values,
     text_of,
 )
 
@@ -52,10 +52,12 @@ class StatusStore:
             for entry in entries:
                 self._record(connection, entry)
 
-    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
+    def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
         """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted."""
-        standings = [standing_values(Standing.told(prober.instance, prober.told_at, site)) for site in sites or ()]
-        outdated = (tables.sites.c.instance == text_of(prober.instance)) & (tables.sites.c.told_at < prober.told_at)
+        standings = [site_values(SiteStatus.told(prober.instance, prober.last_heartbeat_at, site)) for site in sites or ()]
+        outdated = (tables.sites.c.instance == text_of(prober.instance)) & (
+            tables.sites.c.last_heartbeat_at < prober.last_heartbeat_at
+        )
         with self._database.writing() as connection:
             self._replace(connection, tables.probers, [prober_values(prober)])
             self._replace(connection, tables.sites, standings)

@@ -31,7 +31,7 @@ probers: Final = Table(
     _key("instance", Text),
     _needed("version", Text),
     _needed("started_at", Double),
-    _needed("told_at", Double),
+    _needed("last_heartbeat_at", Double),
     _needed("troubles", JSON),
 )
 
@@ -43,7 +43,7 @@ sites: Final = Table(
     _key("probe", Text),
     _key("vantage", Text),
     _key("part", Text),
-    _needed("told_at", Double),
+    _needed("last_heartbeat_at", Double),
     _needed("interval_s", Double),
     _needed("schedule", Text),
     _needed("environment", Text),
@@ -54,7 +54,7 @@ sites: Final = Table(
     _needed("subscription", Text),
     _needed("labels", JSON),
     _maybe("verdict", Text),
-    _maybe("standing", Text),
+    _maybe("status", Text),
     _maybe("since", Double),
     _maybe("last_run_id", Text),
     _maybe("last_pass_at", Double),

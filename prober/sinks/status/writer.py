@@ -3,7 +3,7 @@
     writer = StatusWriter(store, Prober("prober-0", "1.2.3", wall_s()), Keeping(...), dropped=..., failed=...)
     writer.start()
     writer.ended(site, result, ended_at, recorded)   # on the event loop, for each run
-    writer.tell(snapshot)                            # on the event loop, every few seconds
+    writer.heartbeat(snapshot)                            # on the event loop, every few seconds
     writer.close()
 
 A thread does the rest: it makes the dossiers, writes, and sees to retention. A store that is down costs time: what waits is tried again,
@@ -157,7 +157,7 @@ class StatusWriter:
             self._events_waiting += _events(self._ended[-1])
         self._wake.set()
 
-    def tell(self, snapshot: Snapshot) -> None:
+    def heartbeat(self, snapshot: Snapshot) -> None:
         """How everything stands, in place of what was told before."""
         with self._lock:
             self._told = snapshot
@@ -266,7 +266,7 @@ class StatusWriter:
         at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
         prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at, troubles)
         try:
-            self._store.tell(prober, sites, self._slices.as_slices(slices))
+            self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:
             self._note_failure(str(refused))
         except StatusError:

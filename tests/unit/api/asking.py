@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import httpx
@@ -24,13 +27,18 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
+from prober.sinks.status.dossiers import Prober
 from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.retention import Keeping
 from prober.sinks.status.store import StatusStore
+from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import DAY_S, Tally
 from prober.traces.judgement import Made
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
+STARTED = NOON - 60.0
+_NUMBERS = count()
 EUROPE = Site(
     target="europe",
     probe="ordering",
@@ -72,12 +80,22 @@ def nothing_kept() -> Archive:
     return archive_at(f"sqlite:///{folder() / 'empty.db'}")
 
 
+def copy_of(name: str) -> str:
+    """The URL of a store of one's own with what is in the one of this name."""
+    copied = folder() / f"{name}-{next(_NUMBERS)}.db"
+    with closing(sqlite3.connect(folder() / f"{name}.db")) as one, closing(sqlite3.connect(copied)) as other:
+        one.backup(other)
+    return f"sqlite:///{copied}"
+
+
 @dataclass
 class StubView:
-    """A real board and an archive, and readiness and metrics that a test sets."""
+    """A real live state that writes to a real store, and readiness and metrics that a test sets."""
 
-    board: LiveState
+    live: LiveState
     archive: Archive = field(default_factory=nothing_kept)
+    writer: StatusWriter | None = None
+    runs: int = 0
     settings: Api = field(default_factory=Api)
     now: float = NOON
     ready: Readiness = field(default_factory=lambda: Readiness(True))
@@ -88,8 +106,25 @@ class StubView:
     begun: list[SiteKey] = field(default_factory=list)
     refused: dict[SiteKey, str] = field(default_factory=dict)
 
+    def write_to(self, url: str) -> None:
+        """Lets it write to the store there, and the API read from it."""
+        self.archive = archive_at(url)
+        self.writer = StatusWriter(
+            StatusStore(Database(url)),
+            Prober("prober-0", "0.1.0", STARTED),
+            Keeping(DAY_S),
+            clock=lambda: 0.0,
+            wall_clock=lambda: STARTED,
+        )
+
+    def tell(self) -> None:
+        """Sends a heartbeat, as the service does whenever something changes."""
+        if self.writer is not None:
+            self.writer.heartbeat(self.snapshot())
+            assert self.writer.write()
+
     def snapshot(self) -> Snapshot:
-        return self.board.snapshot(self.now, self.troubles)
+        return self.live.snapshot(self.now, self.troubles)
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         if site not in {shown.site.key for shown in self.snapshot().sites}:
@@ -116,18 +151,28 @@ class StubView:
 def view(*sites: Site) -> StubView:
     """A service that watches these sites and has just started."""
     objectives = load(None, {}).objectives
-    return StubView(LiveState(sites, objectives, version="0.1.0", instance="prober-0", started_at=NOON - 60.0))
+    nothing_kept()
+    made = StubView(LiveState(sites, objectives, version="0.1.0", instance="prober-0", started_at=STARTED))
+    made.write_to(copy_of("empty"))
+    return made
 
 
 def end(
-    asked: StubView, site: Site, verdict: Verdict, *findings: Finding, reason: str = "", number: int = 1, at: float = NOON - 5.0
+    asked: StubView,
+    site: Site,
+    verdict: Verdict,
+    *findings: Finding,
+    reason: str = "",
+    number: int | None = None,
+    at: float = NOON - 5.0,
 ) -> None:
-    """A run ends, with 200 messages in order."""
+    """A run ends, with 200 messages in order: the first one, second one ... of all sites unless it has a number."""
+    asked.runs += 1
     made = tuple(Made(finding, 1) for finding in findings)
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
     checks = {Indicator.ORDER: Tally(200, 0, 0)}
     result = RunResult(
-        f"run-{number}",
+        f"run-{asked.runs if number is None else number}",
         site.probe,
         site.target,
         site.vantage,
@@ -139,7 +184,9 @@ def end(
         counts=counts,
         checks=checks,
     )
-    asked.board.ended(site, result, at)
+    asked.live.ended(site, result, at)
+    if asked.writer is not None:
+        asked.writer.ended(site, result, at)
 
 
 def ask(
@@ -150,7 +197,8 @@ def ask(
     change: Callable[[FastAPI], None] | None = None,
     body: bytes | None = None,
 ) -> httpx.Response:
-    """What the API answers. `change` does something to the application first."""
+    """What the API answers after a heartbeat. `change` does something to the application first."""
+    asked.tell()
 
     async def asking() -> httpx.Response:
         app = create_app(asked, asked.archive, asked.settings)

@@ -12,7 +12,7 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Ended, entry_of
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
-from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, folder, view
+from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, copy_of, folder, view
 from tests.unit.api.asking import US as US_SHOWN
 from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
 
@@ -67,7 +67,8 @@ def filled() -> Archive:
 def full_view() -> StubView:
     """A service whose store has all of this."""
     asked = view(EUROPE, US_SHOWN)
-    asked.archive = filled()
+    filled()
+    asked.write_to(copy_of("filled"))
     return asked
 
 

@@ -108,7 +108,7 @@ class TestSlos:
             Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, Tally(198, 2, 1))
             for length_s in (300, 3600)
         ]
-        StatusStore(database).tell(ProberRecord("prober-1", "1", NOON, NOON), None, slices)
+        StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, slices)
         database.close()
         return asked
 

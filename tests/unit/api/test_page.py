@@ -33,9 +33,9 @@ def full() -> StubView:
     end(asked, sites[3], Verdict.FAIL, STUCK, at=NOON - 20.0)
     end(asked, sites[3], Verdict.PASS)
     end(asked, sites[4], Verdict.PASS)
-    asked.board.under_maintenance(sites[4], "network works", NOON)
-    asked.board.started(US, NOON - 7.0)
-    asked.board.counted("t0", "publish_latency", Tally(900, 100))
+    asked.live.under_maintenance(sites[4], "network works", NOON)
+    asked.live.started(US, NOON - 7.0)
+    asked.live.counted("t0", "publish_latency", Tally(900, 100))
     return asked
 
 
@@ -142,13 +142,13 @@ class TestStates:
         end(asked, EUROPE, Verdict.FAIL, ghost, replace(ghost, t=4.0), number=3, at=NOON - 10.0)
         said = page(asked).said()
         assert said.index("GHOST liveness · ordering on europe (wire) · 10 s ago") < said.index("STUCK liveness · redelivery on us")
-        assert "run run-3 · subscription projects/p/subscriptions/s The newest of 2 like it in 1 run, from 10 s ago on." in said
+        assert "run run-3 · subscription projects/p/subscriptions/s The newest of 3 like it in 2 runs, from 40 s ago on." in said
         assert said.count("GHOST liveness") == 1
 
     def test_when_the_next_run_comes(self) -> None:
         asked = view(EUROPE, US)
-        asked.board.planned(EUROPE, NOON + 7.0)
-        asked.board.planned(US, NOON - 9.0)
+        asked.live.planned(EUROPE, NOON + 7.0)
+        asked.live.planned(US, NOON - 9.0)
         said = page(asked).said()
         assert "in 7 s" in said
         assert "due 9 s ago" in said
@@ -225,7 +225,7 @@ class TestMarkup:
         asked = view(site, replace(site, vantage="other"))
         finding = Finding(Kind.GHOST, Status.VIOLATION, EVIL, EVIL, 1.0, (1,), {"seq": EVIL})
         end(asked, site, Verdict.FAIL, finding, reason=EVIL)
-        asked.board.under_maintenance(replace(site, vantage="other"), EVIL, NOON)
+        asked.live.under_maintenance(replace(site, vantage="other"), EVIL, NOON)
         found = page(asked)
         tags = [tag for tag, _ in found.elements]
         assert (tags.count("script"), tags.count("img")) == (1, 0)

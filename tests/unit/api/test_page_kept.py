@@ -225,7 +225,7 @@ class TestOutages:
         def fail(*_: object, **__: object) -> None:
             raise StoreUnavailable("the database is locked")
 
-        for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "standings", "probers"):
+        for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "sites", "probers"):
             monkeypatch.setattr(StatusQueries, name, fail)
         said = page(world, "/").said()
         assert "Trouble of the prober itself" in said

@@ -15,7 +15,7 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
-from tests.unit.api.asking import EUROPE, NOON, US, StubView, archive_at, ask, end, view
+from tests.unit.api.asking import EUROPE, NOON, US, StubView, ask, end, view
 
 LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
 TOKEN = {"Authorization": "Bearer open sesame"}
@@ -39,19 +39,19 @@ def test_probes_with_how_they_stand() -> None:
     asked = view(EUROPE, LIBRARY, US)
     end(asked, EUROPE, Verdict.PASS)
     end(asked, LIBRARY, Verdict.FAIL, reason="STUCK")
-    asked.board.under_maintenance(US, "works", NOON)
+    asked.live.under_maintenance(US, "works", NOON)
     ordering, redelivery = ask(asked, "/api/v1/probes").json()["items"]
-    assert (ordering["name"], ordering["standing"]) == ("ordering", "FAIL")
+    assert (ordering["name"], ordering["status"]) == ("ordering", "FAIL")
     assert ordering["promise"].startswith("Messages of a key are received in the order")
-    assert [(site["vantage"], site["standing"]) for site in ordering["sites"]] == [("wire", "PASS"), ("library", "FAIL")]
-    assert (redelivery["name"], redelivery["standing"]) == ("redelivery", None)
+    assert [(site["vantage"], site["status"]) for site in ordering["sites"]] == [("library", "FAIL"), ("wire", "PASS")]
+    assert (redelivery["name"], redelivery["status"]) == ("redelivery", None)
 
 
 def test_one_probe_in_full() -> None:
     asked = view(EUROPE, US)
     end(asked, EUROPE, Verdict.PASS)
     probe = ask(asked, "/api/v1/probes/ordering").json()
-    assert probe["standing"] == "PASS"
+    assert probe["status"] == "PASS"
     assert [run["run_id"] for run in probe["sites"][0]["history"]] == ["run-1"]
 
 
@@ -152,10 +152,10 @@ class TestRunNow:
         """Another process probes it, which this one cannot order about."""
         url = f"sqlite:///{tmp_path}/status.db"
         asked = guarded(EUROPE)
-        asked.archive = archive_at(url)
+        asked.write_to(url)
         other = view(US)
         database = Database(url)
-        StatusStore(database).tell(ProberRecord("prober-1", "0.1.0", NOON - 60.0, NOON), other.snapshot().sites)
+        StatusStore(database).heartbeat(ProberRecord("prober-1", "0.1.0", NOON - 60.0, NOON), other.snapshot().sites)
         database.close()
         status, problem = begin(asked, "redelivery")
         assert (status, problem["detail"]) == (

@@ -51,7 +51,7 @@ class TestETags:
         asked = view(EUROPE)
         end(asked, EUROPE, Verdict.PASS)
         before = ask(asked, "/api/v1/status").headers["etag"]
-        asked.board.skipped(EUROPE, "overlap", asked.now)
+        asked.live.skipped(EUROPE, "overlap", asked.now)
         assert ask(asked, "/api/v1/status").headers["etag"] != before
 
 

@@ -59,7 +59,7 @@ def test_a_site_that_has_not_run_yet() -> None:
         "schedule": "every 10s",
         "interval_s": 10.0,
         "verdict": None,
-        "standing": "UNKNOWN",
+        "status": "UNKNOWN",
         "since": None,
         "overdue_s": 30.0,
         "running_since": None,
@@ -80,10 +80,10 @@ def test_a_site_that_has_not_run_yet() -> None:
 def test_a_site_that_failed() -> None:
     asked = view(EUROPE)
     end(asked, EUROPE, Verdict.FAIL, STUCK, reason="STUCK")
-    asked.board.started(EUROPE, NOON - 1.5)
-    asked.board.planned(EUROPE, NOON + 3.25)
-    asked.board.skipped(EUROPE, "overlap", NOON - 1.0)
-    asked.board.under_maintenance(EUROPE, "works", NOON)
+    asked.live.started(EUROPE, NOON - 1.5)
+    asked.live.planned(EUROPE, NOON + 3.25)
+    asked.live.skipped(EUROPE, "overlap", NOON - 1.0)
+    asked.live.under_maintenance(EUROPE, "works", NOON)
     (site,) = status(asked)["sites"]
     run = {
         "run_id": "run-1",
@@ -93,7 +93,7 @@ def test_a_site_that_failed() -> None:
         "duration_s": 2.0,
         "internal_error": False,
     }
-    assert (site["verdict"], site["standing"], site["maintenance"]) == ("FAIL", None, "works")
+    assert (site["verdict"], site["status"], site["maintenance"]) == ("FAIL", None, "works")
     assert site["running_since"] == "2026-03-01T11:59:58.500000Z"
     assert site["next_run_at"] == "2026-03-01T12:00:03.250000Z"
     assert site["last_skip"] == {"reason": "overlap", "at": "2026-03-01T11:59:59Z"}
@@ -106,7 +106,7 @@ def test_a_site_that_failed() -> None:
         "counters": {},
     }
     (finding,) = site["findings"]
-    stuck = "Message 7 was published and confirmed but not delivered, and the key stood still since t=1.000 s."
+    stuck = "Message 7 was published and confirmed but not delivered, and the key stood still since 11:59:01 UTC (t=1.000 s)."
     assert finding.pop("explanation").startswith(stuck)
     assert finding == {
         "finding_id": "run-1-1",
@@ -124,7 +124,7 @@ def test_a_site_that_failed() -> None:
 def test_objectives() -> None:
     asked = view(EUROPE, US)
     end(asked, EUROPE, Verdict.PASS)
-    asked.board.counted("europe", "publish_latency", Tally(990, 10, 5))
+    asked.live.counted("europe", "publish_latency", Tally(990, 10, 5))
     slos = {(slo["target"], slo["name"]): slo for slo in status(asked)["slos"]}
     order = slos["europe", "order"]
     assert (order["good"], order["bad"], order["undecided"], order["error_ratio"], order["verdict"]) == (200, 0, 0, 0.0, "UNKNOWN")

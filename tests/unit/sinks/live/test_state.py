@@ -1,4 +1,4 @@
-"""The board: verdicts newest first, unknown when runs stay away, bounded memory, and objectives that never call nothing good."""
+"""The live: verdicts newest first, unknown when runs stay away, bounded memory, and objectives that never call nothing good."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REDELIVERY = Objective("redelivery", Indicator.REDELIVERY, 0.99, 30 * DAY_S)
 FAST = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
 
 
-def board(*sites: Site, objectives: tuple[Objective, ...] = ()) -> LiveState:
+def live(*sites: Site, objectives: tuple[Objective, ...] = ()) -> LiveState:
     return LiveState(sites or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
 
 
@@ -59,10 +59,10 @@ def slo(told: LiveState) -> SloSnapshot:
 
 class TestVerdict:
     def test_nothing_is_known_before_the_first_run_ends(self) -> None:
-        told = board()
+        told = live()
         told.started(WIRE, START + 1)
         site = only(told, START + 2)
-        assert (site.verdict, site.standing, site.since, site.last_run, site.last_pass_at) == (None, UNKNOWN, None, None, None)
+        assert (site.verdict, site.status, site.since, site.last_run, site.last_pass_at) == (None, UNKNOWN, None, None, None)
         assert site.running_since == START + 1
         assert told.snapshot(START + 2).verdict is UNKNOWN
 
@@ -78,7 +78,7 @@ class TestVerdict:
     )
     def test_the_worst_site_decides(self, verdicts: tuple[Verdict | None, ...], overall: Verdict) -> None:
         sites = (WIRE, LIBRARY, OTHER)
-        told = board(*sites)
+        told = live(*sites)
         for site, verdict in zip(sites, verdicts, strict=True):
             if verdict is not None:
                 end(told, verdict, START + 5, site)
@@ -89,18 +89,18 @@ class TestVerdict:
         assert told.snapshot(START).verdict is UNKNOWN
 
     def test_the_newest_run_counts_and_since_is_when_the_verdict_changed(self) -> None:
-        told = board()
+        told = live()
         end(told, FAIL, START + 10, reason="STUCK")
         end(told, PASS, START + 20)
         told.started(WIRE, START + 28)
         end(told, PASS, START + 30)
         site = only(told, START + 31)
-        assert (site.verdict, site.standing, site.since, site.last_pass_at) == (PASS, PASS, START + 20, START + 30)
+        assert (site.verdict, site.status, site.since, site.last_pass_at) == (PASS, PASS, START + 20, START + 30)
         assert site.runs == {PASS: 2, FAIL: 1, UNKNOWN: 0}
         assert site.running_since is None
 
     def test_overall_since_is_when_it_was_first_seen(self) -> None:
-        told = board(WIRE, LIBRARY)
+        told = live(WIRE, LIBRARY)
         assert told.snapshot(START + 1).since == START
         end(told, PASS, START + 5)
         end(told, PASS, START + 6, LIBRARY)
@@ -111,7 +111,7 @@ class TestVerdict:
         assert told.snapshot(START + 26).since == START + 15
 
     def test_the_last_run_is_told_in_full(self) -> None:
-        told = board()
+        told = live()
         made = (finding(1), finding(2), finding(3, Status.INDETERMINATE))
         result = end(
             told, FAIL, START + 10, made=made, seed=7, topic="t", subscription="s", counters={"rewinds": 3}, reason="STUCK"
@@ -127,60 +127,60 @@ class TestOverdue:
     """No run ended for three intervals and the time of the longest run: 3 x 10 s + 2 s."""
 
     def test_a_pass_that_is_not_renewed_becomes_unknown(self) -> None:
-        told = board()
+        told = live()
         end(told, PASS, START + 10)
-        assert (only(told, START + 42).standing, only(told, START + 42).overdue_s) == (PASS, None)
+        assert (only(told, START + 42).status, only(told, START + 42).overdue_s) == (PASS, None)
         late = only(told, START + 43)
-        assert (late.verdict, late.standing, late.overdue_s) == (PASS, UNKNOWN, 1.0)
+        assert (late.verdict, late.status, late.overdue_s) == (PASS, UNKNOWN, 1.0)
         assert told.snapshot(START + 43).verdict is UNKNOWN
 
     def test_a_fail_stays_one(self) -> None:
-        told = board()
+        told = live()
         end(told, FAIL, START + 10)
-        assert (only(told, START + 100).standing, only(told, START + 100).overdue_s) == (FAIL, 58.0)
+        assert (only(told, START + 100).status, only(told, START + 100).overdue_s) == (FAIL, 58.0)
 
     def test_a_run_that_hangs_renews_nothing(self) -> None:
-        told = board()
+        told = live()
         end(told, PASS, START + 10)
         told.started(WIRE, START + 20)
-        assert only(told, START + 43).standing is UNKNOWN
+        assert only(told, START + 43).status is UNKNOWN
 
     def test_the_longest_run_so_far_is_allowed_for(self) -> None:
-        told = board()
+        told = live()
         end(told, PASS, START + 10, duration_s=9.0)
         end(told, PASS, START + 20)
         assert only(told, START + 59).overdue_s is None
         assert only(told, START + 60).overdue_s == 1.0
 
     def test_a_site_that_never_ran_is_waited_for_from_the_start(self) -> None:
-        assert only(board(), START + 30).overdue_s is None
-        assert only(board(), START + 31).overdue_s == 1.0
+        assert only(live(), START + 30).overdue_s is None
+        assert only(live(), START + 31).overdue_s == 1.0
 
     def test_after_maintenance_the_wait_begins_anew(self) -> None:
-        told = board()
+        told = live()
         end(told, PASS, START + 10)
         told.under_maintenance(WIRE, "works", START + 20)
         assert only(told, START + 500).overdue_s is None
         told.under_maintenance(WIRE, None, START + 500)
         told.under_maintenance(WIRE, None, START + 510)
-        assert only(told, START + 532).standing is PASS
-        assert only(told, START + 533).standing is UNKNOWN
+        assert only(told, START + 532).status is PASS
+        assert only(told, START + 533).status is UNKNOWN
 
 
 class TestMaintenance:
     def test_a_site_under_maintenance_does_not_count(self) -> None:
-        told = board(WIRE, LIBRARY)
+        told = live(WIRE, LIBRARY)
         end(told, FAIL, START + 5)
         end(told, PASS, START + 5, LIBRARY)
         told.under_maintenance(WIRE, "", START + 6)
         first, _ = told.snapshot(START + 7).sites
-        assert (first.verdict, first.standing, first.maintenance) == (FAIL, None, "")
+        assert (first.verdict, first.status, first.maintenance) == (FAIL, None, "")
         assert (told.snapshot(START + 7).verdict, told.snapshot(START + 7).since) == (PASS, START + 6)
         told.under_maintenance(WIRE, None, START + 8)
         assert told.snapshot(START + 9).verdict is FAIL
 
     def test_when_everything_is_under_maintenance_nothing_is_known(self) -> None:
-        told = board()
+        told = live()
         end(told, PASS, START + 5)
         told.under_maintenance(WIRE, "works", START + 6)
         assert told.snapshot(START + 7).verdict is UNKNOWN
@@ -188,7 +188,7 @@ class TestMaintenance:
 
 class TestMemory:
     def test_the_last_runs_are_kept_oldest_first_and_all_are_counted(self) -> None:
-        told = board()
+        told = live()
         for number in range(RUNS_KEPT_MAX + 5):
             end(told, PASS, START + number, name=f"run-{number}")
         site = only(told, START + 100)
@@ -196,7 +196,7 @@ class TestMemory:
         assert site.runs[PASS] == RUNS_KEPT_MAX + 5
 
     def test_only_findings_that_fail_are_kept_in_words(self) -> None:
-        told = board()
+        told = live()
         made = tuple(finding(seq, status) for seq, status in enumerate(Status, 1))
         end(told, FAIL, START + 5, made=made, name="run-x")
         kept = only(told, START + 6).findings
@@ -205,7 +205,7 @@ class TestMemory:
         assert (kept[0].run_id, kept[0].found_at, kept[0].key, kept[0].subscription) == ("run-x", START + 5, "k", "s")
 
     def test_the_newest_run_comes_first_and_what_is_dropped_is_counted(self) -> None:
-        told = board()
+        told = live()
         end(told, FAIL, START + 5, made=tuple(finding(seq) for seq in range(1, 16)), name="old")
         end(told, FAIL, START + 9, made=tuple(finding(seq) for seq in range(1, 9)), name="new")
         site = only(told, START + 10)
@@ -217,12 +217,12 @@ class TestMemory:
         assert site.findings_dropped == 3
 
     def test_what_a_run_did_not_keep_counts_as_dropped(self) -> None:
-        told = board()
+        told = live()
         end(told, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
         assert only(told, START + 6).findings_dropped == 999
 
     def test_findings_are_open_until_the_site_passes(self) -> None:
-        told = board()
+        told = live()
         end(told, FAIL, START + 5, made=(finding(1),))
         end(told, UNKNOWN, START + 6)
         assert [found.open for found in only(told, START + 7).findings] == [True]
@@ -231,7 +231,7 @@ class TestMemory:
         assert [(found.t, found.open) for found in only(told, START + 10).findings] == [(2.0, True), (1.0, False)]
 
     def test_the_schedule_is_followed(self) -> None:
-        told = board()
+        told = live()
         for _ in range(3):
             told.expected(WIRE)
         told.skipped(WIRE, "overlap", START + 5)
@@ -243,7 +243,7 @@ class TestMemory:
         assert only(told, START + 6).next_run_at is None
 
     def test_what_was_not_there_from_the_start_is_refused(self) -> None:
-        told = board(WIRE, objectives=(FAST,))
+        told = live(WIRE, objectives=(FAST,))
         with pytest.raises(KeyError):
             told.started(OTHER, START)
         with pytest.raises(KeyError):
@@ -252,19 +252,19 @@ class TestMemory:
             told.counted("europe", "slow", Tally())
 
     def test_the_snapshot_says_whose_it_is(self) -> None:
-        snapshot = board().snapshot(START + 9)
+        snapshot = live().snapshot(START + 9)
         assert (snapshot.at, snapshot.version, snapshot.instance, snapshot.started_at) == (START + 9, "1.2.3", "prober-0", START)
 
 
 class TestObjectives:
     def test_no_data_is_unknown(self) -> None:
-        found = slo(board(objectives=(ORDER,)))
+        found = slo(live(objectives=(ORDER,)))
         assert (found.target, found.objective, found.total) == ("europe", ORDER, Tally())
         assert (found.error_ratio, found.budget_left, found.verdict) == (None, None, UNKNOWN)
         assert found.bounds == Bounds(0.0, 1.0)
 
     def test_checks_of_all_runs_on_a_target_are_added(self) -> None:
-        told = board(WIRE, LIBRARY, objectives=(ORDER,))
+        told = live(WIRE, LIBRARY, objectives=(ORDER,))
         end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(90, 0, 3), Indicator.AFFINITY: Tally(0, 7, 0)})
         end(told, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: Tally(9, 1, 0)})
         found = slo(told)
@@ -273,7 +273,7 @@ class TestObjectives:
         assert found.budget_left == ORDER.remaining(Tally(99, 1, 3)) == pytest.approx(0.0)
 
     def test_the_bounds_hold_whatever_becomes_of_the_undecided(self) -> None:
-        told = board(objectives=(ORDER,))
+        told = live(objectives=(ORDER,))
         end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(900, 2, 5)})
         assert slo(told).bounds == Bounds(interval(2, 907).low, interval(7, 907).high)
 
@@ -289,25 +289,25 @@ class TestObjectives:
         ],
     )
     def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, tally: Tally, verdict: Verdict) -> None:
-        told = board(objectives=(ORDER,))
+        told = live(objectives=(ORDER,))
         end(told, PASS, START + 5, checks={Indicator.ORDER: tally})
         assert slo(told).verdict is verdict
 
     def test_what_is_counted_elsewhere_is_a_total(self) -> None:
-        told = board(objectives=(FAST,))
+        told = live(objectives=(FAST,))
         told.counted("europe", "fast", Tally(10, 1))
         told.counted("europe", "fast", Tally(30, 2))
         assert slo(told).total == Tally(30, 2)
 
     def test_targets_are_judged_apart_and_only_for_what_they_feed(self) -> None:
-        told = board(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
+        told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
         assert [(found.target, found.objective.name) for found in told.snapshot(START).slos] == [
             ("europe", "order"),
             ("us", "redelivery"),
         ]
 
     def test_what_was_counted_is_shown_whoever_feeds_it(self) -> None:
-        told = board(OTHER, objectives=(ORDER,))
+        told = live(OTHER, objectives=(ORDER,))
         assert told.snapshot(START).slos == ()
         end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: Tally(5)})
         assert slo(told).total == Tally(5)

@@ -17,7 +17,7 @@ from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.dossiers import Prober
-from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberState, RunRecord
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberRecord, ProberState, RunRecord
 from prober.sinks.status.retention import Keeping
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore
@@ -50,6 +50,12 @@ def sqlite_url(folder: Path) -> str:
     return f"sqlite:///{folder / 'status.db'}"
 
 
+def watched(store: StatusStore, *sites: Site) -> None:
+    """A prober says that it probes there."""
+    (shown,) = snapshot().sites
+    store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START), [replace(shown, site=site) for site in sites])
+
+
 def walk(page: Callable[[str | None], Page[Item]]) -> list[Item]:
     """Every item of a list, page after page."""
     items: list[Item] = []
@@ -78,6 +84,7 @@ def result(
         7,
         "topic",
         "s",
+        part=site.part,
         **more,  # type: ignore[arg-type]
     )
 
@@ -130,8 +137,8 @@ def _finding(run: RunRecord, number: int, made: Made, site: Site) -> FindingReco
 
 def snapshot(total: Tally = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
     """How everything stands on one site, where so much was counted."""
-    board = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
+    live = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
     for run in runs:
-        board.ended(SITE, run, run.started_at + run.duration_s)
-    shown = board.snapshot(at)
+        live.ended(SITE, run, run.started_at + run.duration_s)
+    shown = live.snapshot(at)
     return replace(shown, slos=tuple(replace(slo, total=total) for slo in shown.slos))

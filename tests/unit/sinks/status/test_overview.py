@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import event
 
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.sinks.live.snapshot import SiteSnapshot, Snapshot
 from prober.sinks.live.state import LiveState
-from prober.sinks.status.overview import SILENT_AFTER_S, Overview
+from prober.sinks.status.database import Database
+from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, SILENT_AFTER_S, Overview
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
@@ -32,7 +34,7 @@ def overview(queries: StatusQueries) -> Overview:
 
 
 def tell(store: StatusStore, instance: str, at: float, *sites: SiteSnapshot, troubles: tuple[str, ...] = ()) -> None:
-    store.tell(ProberRecord(instance, "1", START, at, troubles), sites)
+    store.heartbeat(ProberRecord(instance, "1", START, at, troubles), sites)
 
 
 def seen(verdict: Verdict = Verdict.PASS, run_id: str = "run-1") -> SiteSnapshot:
@@ -51,36 +53,65 @@ class TestSites:
         later = overview.snapshot(onlooker(START + 6.0 + SILENT_AFTER_S))
         assert later.verdict is Verdict.PASS
         assert [(prober.instance, prober.silent) for prober in later.probers] == [("prober-0", False), ("prober-1", True)]
-        assert later.troubles == ("prober-1 has told nothing for 1m31s",)
+        assert later.troubles == ("prober-1 has sent no heartbeat for 1m31s",)
         assert overview.snapshot(onlooker(NOW + 1.0 + SILENT_AFTER_S)).verdict is Verdict.UNKNOWN
 
     def test_under_maintenance_nothing_is_said(self, store: StatusStore, overview: Overview) -> None:
-        tell(store, "p", NOW, replace(seen(), standing=None, maintenance="network works"))
+        tell(store, "p", NOW, replace(seen(), status=None, maintenance="network works"))
         (site,) = overview.snapshot(onlooker()).sites
-        assert (site.standing, site.maintenance) == (None, "network works")
+        assert (site.status, site.maintenance) == (None, "network works")
 
     def test_maintenance_of_one_of_two_probers_does_not_hide_the_other(self, store: StatusStore, overview: Overview) -> None:
-        tell(store, "p", NOW, replace(seen(), standing=None, maintenance="network works"))
+        tell(store, "p", NOW, replace(seen(), status=None, maintenance="network works"))
         tell(store, "q", NOW, seen(Verdict.FAIL))
         (site,) = overview.snapshot(onlooker()).sites
-        assert (site.standing, site.maintenance) == (Verdict.FAIL, None)
+        assert (site.status, site.maintenance) == (Verdict.FAIL, None)
 
-    def test_what_this_process_knows_takes_the_place_of_what_it_wrote(self, store: StatusStore, overview: Overview) -> None:
-        live = snapshot(Tally(), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
-        tell(store, "prober-0", START + 5.0, seen(), replace(seen(), site=LIBRARY))
+    def test_what_this_process_alone_knows_does_not_count(self, store: StatusStore, overview: Overview) -> None:
+        live = snapshot(Tally(50), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
+        store.record([entry("run-1", at=START)])
+        tell(store, "prober-0", START + 5.0, seen())
         shown = overview.snapshot(live)
-        assert [(site.site.key, site.standing) for site in shown.sites] == [(SITE.key, Verdict.FAIL)]
-        assert [prober.instance for prober in shown.probers] == ["prober-0"]
+        assert [(site.verdict, site.status, [run.run_id for run in site.history]) for site in shown.sites] == [
+            (Verdict.PASS, Verdict.PASS, ["run-1"])
+        ]
+        assert [(prober.instance, prober.last_heartbeat_at) for prober in shown.probers] == [("prober-0", START + 5.0)]
+        assert [slo.total for slo in shown.slos] == [Tally()]
 
     def test_the_history_goes_on_over_a_restart_and_over_probers(self, store: StatusStore, overview: Overview) -> None:
         kinds = (Kind.GHOST,)
         store.record([entry("run-0", *kinds, at=START), entry("run-1", at=START + 10.0), entry("run-2", at=START + 20.0)])
-        live = snapshot(Tally(), NOW, result("run-2", at=START + 20.0), result("run-3", at=START + 30.0))
-        (site,) = overview.snapshot(live).sites
-        assert [run.run_id for run in site.history] == ["run-0", "run-1", "run-2", "run-3"]
+        tell(store, "prober-0", NOW, *snapshot(Tally(), NOW, result("run-2", at=START + 20.0)).sites)
+        (site,) = overview.snapshot(onlooker()).sites
+        assert [run.run_id for run in site.history] == ["run-0", "run-1", "run-2"]
         assert site.last_run is not None
-        assert site.last_run.run_id == "run-3"
+        assert site.last_run.run_id == "run-2"
         assert (site.verdict, site.since) == (Verdict.PASS, START + 12.0)
+
+    def test_a_query_a_site_at_most(self, store: StatusStore, overview: Overview, database: Database) -> None:
+        statements: list[str] = []
+        event.listen(database.engine, "before_cursor_execute", lambda _c, _u, statement, *_: statements.append(statement))
+
+        def asked(count: int) -> int:
+            sites = [replace(SITE, part=f"{number}/{count}") for number in range(count)]
+            store.record(entry(f"{site.part}", Kind.GHOST, site=site) for site in sites)
+            tell(store, "p", NOW + count, *(replace(seen(), site=site) for site in sites))
+            statements.clear()
+            assert len(overview.snapshot(onlooker()).sites) == count
+            return sum(not statement.startswith("BEGIN") for statement in statements)
+
+        few, many = asked(2), asked(12)
+        assert many - few == 10
+
+    def test_each_site_has_its_newest_findings_and_the_count_of_all(self, store: StatusStore, overview: Overview) -> None:
+        runs = FINDINGS_SHOWN_MAX + 3
+        store.record(entry(f"run-{number}", Kind.GHOST, at=START + number) for number in range(runs))
+        store.record([entry("other", Kind.PHANTOM, at=START - 9.0, site=LIBRARY)])
+        tell(store, "p", NOW, seen(), replace(seen(), site=LIBRARY))
+        shown = {site.site.key: site for site in overview.snapshot(onlooker()).sites}
+        assert [one.run_id for one in shown[SITE.key].findings] == [f"run-{number}" for number in range(runs - 1, 2, -1)]
+        assert (shown[SITE.key].findings_dropped, shown[LIBRARY.key].findings_dropped) == (3, 0)
+        assert [one.finding_id for one in shown[LIBRARY.key].findings] == ["other-1"]
 
     def test_open_findings_come_first_and_closed_ones_are_told_apart(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("a", Kind.GHOST, at=START), entry("b", at=START + 10.0), entry("c", Kind.PHANTOM, at=START + 20.0)])
@@ -96,7 +127,7 @@ class TestSites:
 class TestObjectives:
     def count(self, store: StatusStore, at: float, tally: Tally, process: str = "p") -> None:
         slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), tally) for length_s in (SHORT_S, LONG_S)]
-        store.tell(ProberRecord("p", "1", START, at), slices=slices)
+        store.heartbeat(ProberRecord("p", "1", START, at), slices=slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW - 20 * 86_400.0, Tally(1_000, 5))
@@ -117,13 +148,13 @@ class TestObjectives:
         assert all(burn.burn_rate is not None and burn.burn_rate >= 99.9 for burn in slo.burn)
         assert slo.burn[0].state is State.FIRING
 
-    def test_what_was_not_written_yet_is_not_forgotten(self, store: StatusStore, overview: Overview) -> None:
-        live = snapshot(Tally(50), NOW)
-        (slo,) = overview.snapshot(live).slos
-        assert (slo.total, slo.counted_since) == (Tally(50), START)
-        self.count(store, NOW, Tally(80))
-        (slo,) = overview.snapshot(live).slos
-        assert slo.total == Tally(80)
+    def test_an_objective_counts_nothing_yet_where_a_probe_feeds_it(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "p", NOW, seen())
+        assert [(slo.target, slo.objective.name, slo.total) for slo in overview.snapshot(onlooker()).slos] == [
+            ("europe", "order", Tally())
+        ]
+        tell(store, "p", NOW + 1.0, replace(seen(), site=replace(SITE, probe="affinity")))
+        assert overview.snapshot(onlooker()).slos == ()
 
     def test_an_objective_that_is_not_configured_any_more_is_left_out(self, store: StatusStore, queries: StatusQueries) -> None:
         self.count(store, NOW, Tally(80))

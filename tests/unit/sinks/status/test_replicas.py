@@ -33,7 +33,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             store.record(runs)
             told = snapshot(Tally(), START + turn, result(at=START + turn))
             counted = [Slice(name, "europe", "order", "order", SHORT_S, START // 300 * 300, Tally(turn))]
-            store.tell(ProberRecord(name, "1", START, START + turn), told.sites, counted)
+            store.heartbeat(ProberRecord(name, "1", START, START + turn), told.sites, counted)
             store.tidy(KEEPING, START)
 
     with ThreadPoolExecutor(2) as pool:
@@ -42,7 +42,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
         (
             each.runs(limit=500),
             each.findings(limit=500),
-            each.standings(),
+            each.sites(),
             each.tallies(HOUR_S, START + 20.0),
             each.probers(),
         )

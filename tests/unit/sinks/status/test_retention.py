@@ -25,14 +25,14 @@ from tests.unit.sinks.status.examples import KEEPING, START, US, entry, snapshot
 class TestRetention:
     def test_what_is_old_goes(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record([entry("old", Kind.GHOST), entry("new", Kind.GHOST, at=START + 100.0)])
-        store.tell(ProberRecord("gone", "1", START, START), snapshot().sites)
+        store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().sites)
         now = START + 100.0 + KEEPING.retention_s
         tidied = store.tidy(KEEPING, now)
         assert (tidied.expired, tidied.evicted, tidied.done) == (2, 0, True)
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
         assert queries.trace("old-1") is None
-        assert (queries.standings(), queries.probers()) == ((), ())
+        assert (queries.sites(), queries.probers()) == ((), ())
 
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
@@ -59,7 +59,7 @@ class TestRetention:
     def test_slices_that_no_window_reaches_go(self, store: StatusStore, database: Database) -> None:
         begins = [START - 100 * DAY_S, START - 3 * DAY_S, START - HOUR_S]
         told = [Slice("p", "europe", "order", "order", length_s, at, Tally(1)) for at in begins for length_s in (SHORT_S, LONG_S)]
-        store.tell(ProberRecord("p", "1", START, START), slices=told)
+        store.heartbeat(ProberRecord("p", "1", START, START), slices=told)
         store.tidy(KEEPING, START)
         with database.reading() as connection:
             left = connection.exec_driver_sql("SELECT length_s, begins_at FROM slices ORDER BY 1, 2").all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product, takewhile
 from math import inf
 
 import pytest
@@ -21,7 +22,7 @@ from prober.sinks.status.records import (
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from tests.unit.sinks.status.examples import KEEPING, LIBRARY, SITE, START, US, entry, result, walk
+from tests.unit.sinks.status.examples import KEEPING, LIBRARY, SITE, START, US, entry, result, walk, watched
 
 
 def all_runs(queries: StatusQueries, wanted: RunFilter, limit: int) -> list[RunRecord]:
@@ -121,6 +122,22 @@ class TestRuns:
         kinds = {1: (Kind.GHOST,), 4: (Kind.GHOST,)}
         store.record(entry(f"run-{number}", *kinds.get(number, ()), at=START + number) for number in range(8))
         store.record([entry("other", Kind.GHOST, at=START + 7.5, site=LIBRARY)])
-        assert queries.last_change_at(SITE.key, Verdict.PASS) == queries.run("run-5").ended_at  # type: ignore[union-attr]
-        assert queries.last_change_at(LIBRARY.key, Verdict.FAIL) == queries.run("other").ended_at  # type: ignore[union-attr]
-        assert queries.last_change_at(US.key, Verdict.PASS) is None
+        watched(store, SITE, LIBRARY, US)
+        assert queries.verdicts_since() == {
+            SITE.key: queries.run("run-5").ended_at,  # type: ignore[union-attr]
+            LIBRARY.key: queries.run("other").ended_at,  # type: ignore[union-attr]
+        }
+
+    def test_it_lasts_so_long_whatever_came_before(self, store: StatusStore, queries: StatusQueries) -> None:
+        watched(store, *(replace(SITE, part=str(number)) for number in range(3**4)))
+        for number, verdicts in enumerate(product(Verdict, repeat=4)):
+            site = replace(SITE, part=str(number))
+            store.record(entry(f"{number}-{at}", at=START + at, site=site, verdict=verdict) for at, verdict in enumerate(verdicts))
+            streak = len(tuple(takewhile(lambda verdict, last=verdicts[-1]: verdict is last, reversed(verdicts))))  # type: ignore[misc]
+            first = queries.run(f"{number}-{4 - streak}")
+            assert first is not None
+            assert queries.verdicts_since()[site.key] == first.ended_at
+
+    def test_runs_are_found_by_their_names(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("a"), entry("b")])
+        assert {name: run.result.run_id for name, run in queries.runs_named(["a", "c"]).items()} == {"a": "a"}

@@ -36,9 +36,9 @@ class Fragile(StatusStore):
             self.answers_lost -= 1
             raise StoreUnavailable("the connection broke after COMMIT was sent")
 
-    def tell(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
+    def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
         self._answer()
-        super().tell(prober, sites, slices)
+        super().heartbeat(prober, sites, slices)
 
     def _answer(self) -> None:
         if self.down:
@@ -176,37 +176,37 @@ def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
 
 
 def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
-    bench.writer.tell(snapshot(Tally(5), START + 1.0, result(verdict=Verdict.FAIL)))
-    bench.writer.tell(snapshot(Tally(8, 1), START + 3.0, result()))
+    bench.writer.heartbeat(snapshot(Tally(5), START + 1.0, result(verdict=Verdict.FAIL)))
+    bench.writer.heartbeat(snapshot(Tally(8, 1), START + 3.0, result()))
     assert bench.writer.write()
-    (told,) = bench.queries.standings()
-    assert (told.standing, told.told_at) == (Verdict.PASS, START + 3.0)
+    (told,) = bench.queries.sites()
+    assert (told.status, told.last_heartbeat_at) == (Verdict.PASS, START + 3.0)
     assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: Tally(8, 1)}
 
 
 def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
     shown = snapshot(Tally(), START + 1.0, result())
-    bench.writer.tell(shown)
+    bench.writer.heartbeat(shown)
     assert bench.writer.write()
-    bench.writer.tell(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
+    bench.writer.heartbeat(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
     assert bench.writer.write()
-    assert bench.queries.standings() == ()
+    assert bench.queries.sites() == ()
     assert [told.troubles for told in bench.queries.probers()] == [("the disk is full",)]
-    bench.writer.tell(replace(shown, at=START + 3.0))
+    bench.writer.heartbeat(replace(shown, at=START + 3.0))
     assert bench.writer.write()
     bench.writer.leave()
-    assert (bench.queries.standings(), bench.queries.probers()) == ((), ())
+    assert (bench.queries.sites(), bench.queries.probers()) == ((), ())
 
 
 def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None:
     bench.store.down = True
-    bench.writer.tell(snapshot(Tally(5), START + 1.0))
+    bench.writer.heartbeat(snapshot(Tally(5), START + 1.0))
     assert not bench.writer.write()
-    bench.writer.tell(snapshot(Tally(9), START + 400.0))
+    bench.writer.heartbeat(snapshot(Tally(9), START + 400.0))
     bench.store.down = False
     assert bench.writer.write()
     restarted = Bench(bench.database)
-    restarted.writer.tell(snapshot(Tally(3, 1), START + 405.0))
+    restarted.writer.heartbeat(snapshot(Tally(3, 1), START + 405.0))
     assert restarted.writer.write()
     assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: Tally(12, 1)}
 

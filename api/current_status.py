@@ -20,8 +20,8 @@ STALE_S: Final = 3.0
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 
 
-class Standing:
-    """The view's own snapshot together with what the store knows of the past and of other probers."""
+class CurrentStatus:
+    """What the status store says; while it cannot be reached, what this process knows by itself, as such."""
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view = view

@@ -19,10 +19,10 @@ REDELIVERY = Series("europe", "order", "redelivery")
 class TestStanding:
     def test_a_site_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
         shown = snapshot(Tally(), START + 5.0, result(at=START))
-        store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
-        store.tell(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
-        (told,) = queries.standings()
-        assert (told.standing, told.site) == (Verdict.PASS, SITE)
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        (told,) = queries.sites()
+        assert (told.status, told.site) == (Verdict.PASS, SITE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
 
@@ -42,7 +42,7 @@ class TestStanding:
             *counted("p1", now, 7, 7, "redelivery"),
         ]
         for _ in range(2):
-            store.tell(ProberRecord("p", "1", START, now), slices=told)
+            store.heartbeat(ProberRecord("p", "1", START, now), slices=told)
         assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: Tally(30, 1), REDELIVERY: Tally(7, 7)}
         assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == Tally(130, 1)
         assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == Tally(1130, 1)
