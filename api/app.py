@@ -9,16 +9,15 @@ from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
-from api.archive import Archive
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads
-from api.limits import RATE, Limits, Rate
+from api.limits import RATE, Rate, RequestLimits
 from api.models.base import API
 from api.query_parameters import said_once
-from api.response_cache import Answering
-from api.routes import evidence, findings, health, keys, metrics, page, probes, reports, runs, slos, status
+from api.response_cache import ResponseCache
+from api.routes import findings, health, keys, page, probes, reports, runs, slos, status
 from api.templates import STATIC
-from api.view import View
+from api.view import Archive, View
 from prober.config.models import Api
 
 DESCRIPTION: Final = (
@@ -29,7 +28,7 @@ DESCRIPTION: Final = (
 
 def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
     """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
-    current, answering = CurrentStatus(view, archive), Answering()
+    current, answers = CurrentStatus(view, archive), ResponseCache()
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,
@@ -42,21 +41,20 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     )
     api = APIRouter(prefix=API, dependencies=[Depends(said_once)])
     for router in (
-        status.router(answering, current),
-        probes.router(answering, current, view),
-        runs.router(answering, archive),
-        findings.router(answering, archive),
-        evidence.router(answering, archive),
-        keys.router(answering, current, archive),
-        slos.router(answering, current, archive),
-        reports.router(answering, archive),
+        status.router(answers, current),
+        probes.router(answers, current, view),
+        runs.router(answers, archive),
+        findings.router(answers, archive),
+        keys.router(answers, current, archive),
+        slos.router(answers, current, archive),
+        reports.router(answers, archive),
     ):
         api.include_router(router)
-    for router in (api, health.router(view), metrics.router(view), page.router(answering, current, archive)):
+    for router in (api, health.router(view), page.router(answers, current, archive)):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
-    app.add_middleware(Limits, rate=rate)
+    app.add_middleware(RequestLimits, rate=rate)
     app.add_middleware(Heads)
     problems.install(app, view)
     app.add_middleware(Headers)

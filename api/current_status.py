@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-from api.archive import Archive
-from api.view import View
+from api.view import Archive, View
 from prober.clock import monotonic_s
 from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.database import StatusError

@@ -38,7 +38,7 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingGroup:
+class AlikeFindings:
     """The kept findings of one kind and status at a site: the newest run's first one, how many there are and in how many runs."""
 
     site: Site
@@ -79,12 +79,12 @@ def why(site: SiteSnapshot) -> str:
     return (site.last_run.reason if site.last_run else "") + _overdue(site)
 
 
-def open_findings(snapshot: Snapshot) -> list[FindingGroup]:
+def open_findings(snapshot: Snapshot) -> list[AlikeFindings]:
     """Findings at sites that have not passed since, the newest first."""
     return _groups(snapshot, is_open=True)
 
 
-def closed_findings(snapshot: Snapshot) -> list[FindingGroup]:
+def closed_findings(snapshot: Snapshot) -> list[AlikeFindings]:
     """Findings at sites that have passed since, the newest first."""
     return _groups(snapshot, is_open=False)
 
@@ -152,7 +152,7 @@ def exhausted(seconds: float | None) -> str:
     return "spent" if seconds <= 0.0 else duration(seconds)
 
 
-def site_of(snapshot: Snapshot, target: str) -> Site:
+def any_site_on(snapshot: Snapshot, target: str) -> Site:
     """A site on a target, for what all of its sites have in common."""
     found = (site.site for site in snapshot.sites if site.site.target == target)
     return next(found, Site(target, "", "", interval_s=0.0))
@@ -190,16 +190,16 @@ def _overdue(site: SiteSnapshot) -> str:
     return "" if site.overdue_s is None else f"; a run is overdue by {duration(site.overdue_s)}"
 
 
-def _groups(snapshot: Snapshot, *, is_open: bool) -> list[FindingGroup]:
+def _groups(snapshot: Snapshot, *, is_open: bool) -> list[AlikeFindings]:
     groups = [group for site in snapshot.sites for group in _groups_of(site, is_open=is_open)]
     return sorted(groups, key=lambda group: group.shown.found_at, reverse=True)
 
 
-def _groups_of(site: SiteSnapshot, *, is_open: bool) -> Iterator[FindingGroup]:
+def _groups_of(site: SiteSnapshot, *, is_open: bool) -> Iterator[AlikeFindings]:
     alike: dict[tuple[str, str], list[FailingFinding]] = {}
     for finding in site.findings:
         if finding.open is is_open:
             alike.setdefault((finding.kind, finding.status), []).append(finding)
     for findings in alike.values():
         runs = len({finding.run_id for finding in findings})
-        yield FindingGroup(site.site, findings[0], len(findings), runs, findings[-1].found_at)
+        yield AlikeFindings(site.site, findings[0], len(findings), runs, findings[-1].found_at)

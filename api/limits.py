@@ -63,7 +63,7 @@ class Buckets:
         return len(self._left)
 
 
-class Limits:
+class RequestLimits:
     """Middleware: refuses what is too much before anything is done for it."""
 
     def __init__(self, app: ASGIApp, rate: Rate) -> None:

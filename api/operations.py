@@ -14,7 +14,7 @@ Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DocumentedAnswer:
     """What an operation may answer: status code (or `default`) with its phrase, and the body's media type and schema, if it has any."""
 
     status: str
@@ -42,18 +42,18 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class DocumentedOperation:
     """One method of one path."""
 
     method: str
     path: str
     description: str
-    answers: tuple[Answer, ...]
+    answers: tuple[DocumentedAnswer, ...]
     parameters: tuple[Parameter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DocumentedSchema:
     """A schema by name: an object with fields, or one of some values."""
 
     name: str
@@ -62,20 +62,20 @@ class Shape:
     values: tuple[str, ...]
 
 
-def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+def operations(document: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
     """In the order of the document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             answers = tuple(_answer(status, response) for status, response in sorted(operation["responses"].items()))
             parameters = tuple(map(_parameter, operation.get("parameters", ())))
-            yield Operation(method.upper(), path, operation.get("description", ""), answers, parameters)
+            yield DocumentedOperation(method.upper(), path, operation.get("description", ""), answers, parameters)
 
 
-def shapes(document: Mapping[str, Any]) -> Iterator[Shape]:
+def shapes(document: Mapping[str, Any]) -> Iterator[DocumentedSchema]:
     """In alphabetical order, as the document has them."""
     for name, schema in document.get("components", {}).get("schemas", {}).items():
         fields = tuple(_field(field, of) for field, of in schema.get("properties", {}).items())
-        yield Shape(name, schema.get("description", ""), fields, tuple(map(str, schema.get("enum", ()))))
+        yield DocumentedSchema(name, schema.get("description", ""), fields, tuple(map(str, schema.get("enum", ()))))
 
 
 def type_in_words(schema: Schema) -> str:
@@ -93,12 +93,12 @@ def type_in_words(schema: Schema) -> str:
     return str(schema.get("type", "any"))
 
 
-def _answer(status: str, response: Schema) -> Answer:
+def _answer(status: str, response: Schema) -> DocumentedAnswer:
     phrase = f"{status} {HTTPStatus(int(status)).phrase}" if status.isdecimal() else "any other"
     for media_type, content in response.get("content", {}).items():
         schema = content.get("schema", {})
-        return Answer(phrase, response["description"], media_type, type_in_words(schema) if "$ref" in schema else "")
-    return Answer(phrase, response["description"], "", "")
+        return DocumentedAnswer(phrase, response["description"], media_type, type_in_words(schema) if "$ref" in schema else "")
+    return DocumentedAnswer(phrase, response["description"], "", "")
 
 
 def _parameter(parameter: Schema) -> Parameter:

@@ -27,7 +27,7 @@ WRONG_SHOWN_MAX: Final = 10
 NAME_SHOWN_MAX: Final = 100
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """Why a request was not answered."""
 
     model_config = ConfigDict(frozen=True)
@@ -43,7 +43,7 @@ class Problem(BaseModel):
 
 def documented(description: str) -> dict[str, Any]:
     """The entry of an error in the OpenAPI document."""
-    return {"description": description, "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
+    return {"description": description, "content": {MEDIA_TYPE: {"schema": ProblemDetails.model_json_schema()}}}
 
 
 DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {"default": documented("An error, as problem details (RFC 9457).")}
@@ -52,7 +52,7 @@ DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {"default": documented("An 
 
 def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for a status code."""
-    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path)
+    body = ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path)
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 

@@ -44,13 +44,13 @@ Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_written_as_tim
 Date: TypeAlias = Annotated[datetime.date, BeforeValidator(_written_as_date), Field(examples=["2026-02-28"])]
 
 
-class Question(BaseModel):
+class QueryParameters(BaseModel):
     """Nothing but what is declared may be asked."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Paged(Question):
+class Paged(QueryParameters):
     """Which part of a list."""
 
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
@@ -59,7 +59,7 @@ class Paged(Question):
     """`next_cursor` of the page before, with the same filter; without it the list begins."""
 
 
-class RunQuestion(Paged):
+class RunParameters(Paged):
     """Which runs: all that agree with what is given."""
 
     probe: Annotated[Name | None, Field(examples=["ordering"])] = None
@@ -81,7 +81,7 @@ class RunQuestion(Paged):
         return RunFilter(self.probe, self.verdict, self.target, self.vantage, seconds(self.since), seconds(self.until))
 
 
-class FindingQuestion(Paged):
+class FindingParameters(Paged):
     """Which findings: all that agree with what is given."""
 
     kind: Annotated[Kind | None, Field(examples=["REDELIVERY_SKIP"])] = None
@@ -119,28 +119,28 @@ class FindingQuestion(Paged):
         )
 
 
-class KeyQuestion(Question):
+class KeyParameters(QueryParameters):
     """Which key."""
 
     key: Annotated[str, Field(max_length=TEXT_LENGTH_MAX, examples=["ordering-3"])]
     """The ordering key; any text."""
 
 
-class SubscriptionQuestion(Question):
+class SubscriptionParameters(QueryParameters):
     """Since when."""
 
     since: Moment | None = None
     """Findings from then on are counted; without it those of the last 24 hours."""
 
 
-class ReportQuestion(Question):
+class ReportParameters(QueryParameters):
     """Which day."""
 
     date: Date | None = None
     """The day in UTC; without it the newest one that is reported on."""
 
 
-class HotKeyQuestion(ReportQuestion):
+class HotKeyParameters(ReportParameters):
     """Which hot keys."""
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None

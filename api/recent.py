@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from api.archive import Archive
 from api.charts import RUNS_MAX, Chart, charts
+from api.view import Archive
 from prober.clock import monotonic_s
 from prober.reports.reader import HOT_KEYS
 from prober.reports.values import HotKeysReport

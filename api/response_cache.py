@@ -45,14 +45,14 @@ class Busy(HTTPException):
         super().__init__(503, "too many questions at once; ask again later", {"Retry-After": str(RETRY_AFTER_S)})
 
 
-class Answering:
+class ResponseCache:
     """A few threads, who waits for them, and what they answered last. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="api")
         self._free = asyncio.Semaphore(THREADS_MAX)
-        self._under_way: dict[str, asyncio.Task[Written]] = {}
-        self._remembered: OrderedDict[str, tuple[float, Written]] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[EncodedAnswer]] = {}
+        self._remembered: OrderedDict[str, tuple[float, EncodedAnswer]] = OrderedDict()
 
     async def ask(self, work: Callable[[], _Result]) -> _Result:
         """What `work` returns in a thread, or raises there. Raises `Busy` when none was free for `WAIT_MAX_S`."""
@@ -74,16 +74,16 @@ class Answering:
         question = f"{request.url.path}?{request.url.query}"
         answered_t, known = self._remembered.get(question, (-inf, None))
         if known is not None and monotonic_s() - answered_t < FRESH_S:
-            return sent(request, known)
+            return response_of(request, known)
         making = self._under_way.get(question)
         if making is None:
             making = self._under_way[question] = asyncio.create_task(self._make(question, make))
             making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
-        return sent(request, await asyncio.shield(making))
+        return response_of(request, await asyncio.shield(making))
 
-    async def _make(self, question: str, make: Callable[[], Answer]) -> Written:
+    async def _make(self, question: str, make: Callable[[], Answer]) -> EncodedAnswer:
         try:
-            made = await self.ask(lambda: written(make()))
+            made = await self.ask(lambda: encoded(make()))
         finally:
             del self._under_way[question]
         if len(made.body) <= REMEMBERED_BYTES_MAX:
@@ -94,7 +94,7 @@ class Answering:
         return made
 
 
-class Written(NamedTuple):
+class EncodedAnswer(NamedTuple):
     """An answer as JSON, its weak ETag, and the cursor of the next page."""
 
     body: bytes
@@ -102,15 +102,15 @@ class Written(NamedTuple):
     next_cursor: str | None
 
 
-def written(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> Written:
+def encoded(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> EncodedAnswer:
     """An answer as JSON. Two that differ in nothing but the fields `unlike` have the same tag."""
     body = answer.model_dump_json().encode()
     said = answer.model_dump_json(exclude=set(unlike)).encode() if unlike else body
     tag = f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
-    return Written(body, tag, answer.next_cursor if isinstance(answer, Listed) else None)
+    return EncodedAnswer(body, tag, answer.next_cursor if isinstance(answer, Listed) else None)
 
 
-def sent(request: Request, answer: Written, media_type: str = JSON) -> Response:
+def response_of(request: Request, answer: EncodedAnswer, media_type: str = JSON) -> Response:
     """The response that has an answer in it, or says that the client knows it already."""
     headers = {"ETag": answer.tag}
     if answer.next_cursor is not None:

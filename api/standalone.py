@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from api.app import create_app
-from api.archive import Archive
 from api.server import serve_until, stop_signals
+from api.view import Archive
 from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from prober.config.models import Config
+from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
+from prober.sinks.status.queries import StatusQueries
+from prober.slo.objectives import Objective
 
 
 class View(Protocol):
@@ -34,3 +39,21 @@ class View(Protocol):
     def failed(self, error: Exception) -> None:
         """A request could not be answered because of a mistake of ours; to be counted and logged."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where runs, findings and counts are kept, and which objectives they are counted for. Questions to it block: ask from a thread.
+
+    reports   what the nightly jobs say; None: it is not known where they write it (`history.reports`).
+    """
+
+    queries: StatusQueries
+    objectives: tuple[Objective, ...]
+    reports: ReportReader | None = None
+
+    @classmethod
+    def of(cls, config: Config, queries: StatusQueries) -> Archive:
+        """What a configuration says there is. Raises HistoryError for a place where no reports can be."""
+        location = config.history.reports
+        return cls(queries, config.objectives, None if location is None else ReportReader(str(location)))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
-from api.archive import Archive
-from api.dossiers import case_of
-from api.query_parameters import FindingQuestion, HotKeyQuestion, Paged, RunQuestion
+from api.finding_case import case_of
+from api.query_parameters import FindingParameters, HotKeyParameters, Paged, RunParameters
+from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, ROWS_MAX, SLO_BURN
@@ -31,7 +31,7 @@ class Absent(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CountedWindow:
     """What was counted for an objective on a target in the last `window_s` seconds; None where nothing was decided."""
 
     window_s: float
@@ -40,13 +40,13 @@ class Window:
     exhausted_in_s: float | None
 
 
-class Contents:
+class PageContents:
     """Asks an archive. Raises `Absent` for what is not there, and what the archive raises."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
 
-    def findings(self, asked: FindingQuestion, snapshot: Snapshot) -> Values:
+    def findings(self, asked: FindingParameters, snapshot: Snapshot) -> Values:
         """A page of findings."""
         found = self._archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
         return {
@@ -69,7 +69,7 @@ class Contents:
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {"case": case_of(record, queries.run(record.run_id), alike), "record": record, "finding": record.finding}
 
-    def runs(self, asked: RunQuestion, snapshot: Snapshot) -> Values:
+    def runs(self, asked: RunParameters, snapshot: Snapshot) -> Values:
         """A page of runs."""
         found = self._archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
         return {
@@ -102,7 +102,7 @@ class Contents:
             "hot": () if report is None else tuple(one for one in report.keys if one.key == key),
         }
 
-    def hot_keys(self, asked: HotKeyQuestion) -> Values:
+    def hot_keys(self, asked: HotKeyParameters) -> Values:
         """The hot keys of a day."""
         reader = self._archive.reports
         if reader is None:
@@ -159,8 +159,8 @@ def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
     return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
 
 
-def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, Tally]) -> Window:
+def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, Tally]) -> CountedWindow:
     objective = slo.objective
     total = tallies.get(Series(slo.target, objective.name, definition_of(objective)), Tally())
     rate = objective.burn_rate(total)
-    return Window(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))
+    return CountedWindow(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))

@@ -27,10 +27,10 @@ from time import perf_counter
 from urllib.parse import quote, urlsplit
 
 from api.app import create_app
-from api.archive import Archive
 from api.limits import Rate
 from api.server import serve_until, stop_signals
 from api.standalone import Alone
+from api.view import Archive
 from benchmarks.full_store import KINDS, SITES, fill
 from prober.config.loading import load
 from prober.core.verdict import Verdict

@@ -25,6 +25,7 @@ from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
+from prober.runs.site import Site
 from prober.schedule.instances import PlannedSite
 from prober.sinks.metrics import Metrics, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
@@ -63,7 +64,7 @@ class Bench:
         """A whole run."""
         cpu, wall = process_time(), perf_counter()
         run = Run(self.site.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
-        run.begin(PlannedSite(self.target.name, self.site.probe, self.site.vantage, 0.0), [self.sink])
+        run.begin(Site(self.target.name, self.site.probe, self.site.vantage, 0.0), [self.sink])
         result = await run.carry_out()
         assert result.verdict is Verdict.PASS, result.reason
         assert result.counters["deliveries_first"] == self.messages

@@ -41,10 +41,10 @@ from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.dossiers import Prober
+from prober.sinks.status.entries import ProberIdentity
 from prober.sinks.status.leases import Leases
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.retention import Keeping
+from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.sinks.tracing.sink import TracingSink
@@ -193,8 +193,8 @@ class Service:
         settings, health = self._config.status, self._metrics.health
         return StatusWriter(
             StatusStore(self._database),
-            Prober(self._instance, self._version, wall_s()),
-            Keeping(settings.retention.total_seconds()),
+            ProberIdentity(self._instance, self._version, wall_s()),
+            RetentionPolicy(settings.retention.total_seconds()),
             dropped=partial(health.dropped, Component.STATUS),
             failed=health.status_failed,
         )

@@ -1,4 +1,4 @@
-"""Findings, and the dossier of one."""
+"""Findings, and one of them in full."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Links(Answer):
     """What else was found on its key."""
 
 
-class Dossier(Finding):
+class FindingDetail(Finding):
     """A finding with everything that is needed to believe it, or to doubt it."""
 
     doubt: str

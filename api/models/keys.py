@@ -2,10 +2,134 @@
 
 from __future__ import annotations
 
-from api.models.base import Answer, Count, Key, Listed, Subscription, Time, Topic
-from api.models.reports import Day, HotKey, KeySpread
+import datetime
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, FiniteFloat
+
+from api.models.base import Answer, Count, Key, Listed, Seconds, Subscription, Target, Time, Topic
 from api.models.sites import SiteState
 from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+
+Day = Annotated[datetime.date, Field(examples=["2026-02-28"])]
+Ratio = Annotated[FiniteFloat, Field(examples=[0.12])]
+
+
+class JobReport(Answer):
+    """What a job says about a day in short."""
+
+    job: Annotated[str, Field(examples=["hot-keys"])]
+    """Its name."""
+    day: Day
+    """The day in UTC."""
+    verdict: Verdict
+    """PASS: all is well. FAIL: something is not. UNKNOWN: nobody knows."""
+    line: Annotated[str, Field(examples=["3 hot keys on 2 subscriptions"])]
+    """The same in one line."""
+    finished_at: Time
+    """When the job had done its work."""
+    duration_s: Seconds
+    """How long it took."""
+    rows: Annotated[Mapping[str, int], Field(examples=[{"keys": 3}])]
+    """How many rows each of its tables has."""
+    numbers: Annotated[Mapping[str, Any], Field(examples=[{"events": 1200000}])]
+    """What else it says in short; differs from job to job."""
+
+
+class ReportList(Listed):
+    """What the nightly jobs say about a day."""
+
+    day: Day | None
+    """The day; null: no job has reported on any."""
+    items: tuple[JobReport, ...]
+    """One report per job."""
+    days: tuple[Day, ...]
+    """Days on which there are reports, the latest first, at most 100."""
+
+
+class HotKey(Answer):
+    """A key that carries, or holds up, more than its share."""
+
+    target: Target
+    """Name of the target."""
+    environment: Annotated[str, Field(examples=["production"])]
+    """Environment of the target."""
+    region: Annotated[str, Field(examples=["europe-west1"])]
+    """Region of the target."""
+    topic: Topic
+    """Full name of the topic."""
+    subscription: Subscription
+    """Full name of the subscription."""
+    key: Key
+    """The key."""
+    heat: Annotated[str, Field(examples=["consumer-bound"])]
+    """Its class: stalled, throughput-bound, consumer-bound or skewed."""
+    score: Annotated[FiniteFloat, Field(examples=[0.93])]
+    """From 0 to 1 and more: how near the limit, which part is not consumed or stands still, which share."""
+    reasons: Annotated[tuple[str, ...], Field(examples=[["consumer-bound", "skewed"]])]
+    """Every class that holds, the most urgent first."""
+    advice: Annotated[str, Field(examples=["Acknowledge faster, or split the key."])]
+    """What to do."""
+    messages: Count
+    """How many messages it carried."""
+    share: Ratio
+    """Its part of the messages of its topic."""
+    evidence: Annotated[Mapping[str, float], Field(examples=[{"peak_messages_per_s": 41.0, "backlog_max": 1200.0}])]
+    """What was measured, by name with its unit; what was not is missing."""
+
+
+class KeySpread(Answer):
+    """How the messages of a subscription's topic are spread over keys. What cannot be said is null."""
+
+    target: Target
+    """Name of the target."""
+    environment: Annotated[str, Field(examples=["production"])]
+    """Environment of the target."""
+    region: Annotated[str, Field(examples=["europe-west1"])]
+    """Region of the target."""
+    topic: Topic
+    """Full name of the topic."""
+    subscription: Subscription
+    """Full name of the subscription."""
+    exact: bool
+    """Each key was counted; otherwise sketches were used."""
+    keys: Count
+    """How many keys there were."""
+    messages: Count
+    """How many messages."""
+    bytes: Count
+    """How many bytes."""
+    median: Count | None
+    """Messages that half of the keys have no more than."""
+    p90: Count | None
+    """Messages that 90 % of the keys have no more than."""
+    p99: Count | None
+    """Messages that 99 % of the keys have no more than."""
+    top_share: Ratio | None
+    """The part of the largest key."""
+    top_ten_share: Ratio | None
+    """The part of the ten largest keys."""
+    zipf_exponent: Annotated[FiniteFloat | None, Field(examples=[1.1])]
+    """0 for keys that carry the same; above 1 few keys carry most."""
+    hot: Count
+    """Hot keys."""
+    left_out: Count
+    """Keys that may be hot and were too many to look at."""
+
+
+class HotKeyList(Listed):
+    """The hot keys of a day, those with the highest scores first."""
+
+    report: JobReport
+    """The report in short."""
+    items: tuple[HotKey, ...]
+    """The hot keys."""
+    subscriptions: tuple[KeySpread, ...]
+    """Each subscription that had messages."""
+    left_out: Count
+    """Hot keys that were found and are not given here."""
 
 
 class FindingGroup(Answer):

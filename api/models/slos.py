@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AliasPath, Field, FiniteFloat
 
 from api.models.base import Answer, Count, Labels, Listed, Seconds, Target, Time
-from api.models.reports import Day
+from api.models.keys import Day
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Severity, State

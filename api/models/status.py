@@ -57,3 +57,19 @@ class StatusAnswer(Answer):
     """What is wrong with probers or the store; says nothing about a target."""
     probers: tuple[Prober, ...]
     """Who probes."""
+
+
+class Readiness(Answer):
+    """Whether the service does its work."""
+
+    ready: bool
+    """False: not (yet)."""
+    problems: Annotated[tuple[str, ...], Field(examples=[["the scheduler has not started"]])]
+    """What keeps it from that."""
+
+
+class Health(Answer):
+    """Whether the service can go on without a restart."""
+
+    alive: bool
+    """False: only a restart helps."""

@@ -1,43 +1,98 @@
-"""Findings, and the dossier of each."""
+"""Findings, and the evidence for each, to take away: as a trace file and as a drawing."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.exceptions import HTTPException
 
-from api.archive import Archive
-from api.models.findings import Dossier, FindingPage
-from api.query_parameters import FindingQuestion, Question
-from api.response_cache import Answering
-from api.routes.evidence import FindingName, finding_of
+from api.headers import DRAWING_POLICY
+from api.lanes import NoDiagram, diagram
+from api.models.findings import FindingDetail, FindingPage, file_name
+from api.query_parameters import FindingParameters, QueryParameters
+from api.response_cache import ResponseCache
+from api.view import Archive
+from prober.sinks.status.records import FindingRecord
+
+TRACE: Final = "application/jsonl"
+DRAWING: Final = "image/svg+xml"
+
+FindingName = Annotated[str, Path(max_length=200, description="Its `finding_id`.", examples=["ordering-1f3a9c02-1"])]
 
 
-def router(answering: Answering, archive: Archive) -> APIRouter:
-    """`GET /findings` and `GET /findings/{finding_id}`."""
+def router(answers: ResponseCache, archive: Archive) -> APIRouter:
+    """`GET /findings` and `GET /findings/{finding_id}`, and its `/trace` and `/diagram.svg`."""
     routes = APIRouter(tags=["findings"])
 
     @routes.get("/findings", response_model=FindingPage, response_description="A page of findings.")
-    async def findings(request: Request, asked: Annotated[FindingQuestion, Query()]) -> Response:
+    async def findings(request: Request, asked: Annotated[FindingParameters, Query()]) -> Response:
         """Findings, by when they were found, the newest first. Information is only counted, in its run."""
 
         def make() -> FindingPage:
             page = archive.queries.listed_findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
             return FindingPage.model_validate(page)
 
-        return await answering.answer(request, make)
+        return await answers.answer(request, make)
 
-    @routes.get("/findings/{finding_id}", response_model=Dossier, response_description="The evidence.")
-    async def finding(request: Request, finding_id: FindingName, _: Annotated[Question, Query()]) -> Response:
+    @routes.get("/findings/{finding_id}", response_model=FindingDetail, response_description="The evidence.")
+    async def finding(request: Request, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
         """A finding with everything that is needed to believe it, or to doubt it.
 
         That is the smallest history that shows it, the witnesses in it, the bounds that it relies on, and how the prober was.
         """
 
-        def make() -> Dossier:
-            record = finding_of(archive, finding_id)
-            return Dossier.of(record, archive.queries.run(record.run_id))
+        def make() -> FindingDetail:
+            record = _finding_of(archive, finding_id)
+            return FindingDetail.of(record, archive.queries.run(record.run_id))
 
-        return await answering.answer(request, make)
+        return await answers.answer(request, make)
 
+    _add_evidence(routes, answers, archive)
     return routes
+
+
+def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -> None:
+    """`GET /findings/{finding_id}/trace` and `GET /findings/{finding_id}/diagram.svg`."""
+
+    @routes.get(
+        "/findings/{finding_id}/trace",
+        response_class=Response,
+        responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
+    )
+    async def trace(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+        """The evidence as a trace file, which `ordering-prober verify` judges the same, if it is proven."""
+
+        def make() -> bytes:
+            text = archive.queries.trace(finding_id)
+            if text is None:
+                raise HTTPException(404, f"there is no trace of {finding_id}: {_finding_of(archive, finding_id).unproven_because}")
+            return text.encode()
+
+        name = f'attachment; filename="{file_name(finding_id)}.jsonl"'
+        return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=TRACE)
+
+    @routes.get(
+        "/findings/{finding_id}/diagram.svg",
+        response_class=Response,
+        responses={200: {"description": "The drawing.", "content": {DRAWING: {"schema": {"type": "string"}}}}},
+    )
+    async def drawing(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+        """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
+
+        def make() -> bytes:
+            try:
+                return diagram(_finding_of(archive, finding_id)).encode()
+            except NoDiagram as why:
+                raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
+
+        headers = {"Content-Security-Policy": DRAWING_POLICY}
+        return Response(await answers.ask(make), headers=headers, media_type=DRAWING)
+
+
+def _finding_of(archive: Archive, finding_id: str) -> FindingRecord:
+    """A finding as it is kept; 404 if it is not."""
+    record = archive.queries.finding(finding_id)
+    if record is None:
+        raise HTTPException(404, f"no finding is called {finding_id}; it may not be kept any more")
+    return record

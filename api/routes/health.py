@@ -1,21 +1,23 @@
-"""What an orchestrator asks: restart it? send it traffic?"""
+"""What machines ask that watch the service: restart it? send it traffic? what does it measure?"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 
-from api.models.health import Health, Readiness
+from api.models.status import Health, Readiness
 from api.view import View
 
 UNAVAILABLE = 503
 
 
 def router(view: View) -> APIRouter:
-    """`GET /healthz` and `GET /readyz`."""
-    routes = APIRouter(tags=["health"])
+    """`GET /healthz`, `GET /readyz` and `GET /metrics`."""
+    routes = APIRouter()
 
     @routes.get(
         "/healthz",
+        tags=["health"],
         response_description="It can go on.",
         responses={UNAVAILABLE: {"model": Health, "description": "Only a restart helps."}},
     )
@@ -30,6 +32,7 @@ def router(view: View) -> APIRouter:
 
     @routes.get(
         "/readyz",
+        tags=["health"],
         response_description="It does its work.",
         responses={UNAVAILABLE: {"model": Readiness, "description": "Not ready; says why."}},
     )
@@ -38,5 +41,11 @@ def router(view: View) -> APIRouter:
         readiness = Readiness.model_validate(view.readiness())
         response.status_code = 200 if readiness.ready else UNAVAILABLE
         return readiness
+
+    @routes.get("/metrics", tags=["metrics"], response_class=PlainTextResponse, response_description="The metrics.")
+    async def metrics(request: Request) -> Response:
+        """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
+        content_type, body = await view.metrics(request.headers.get("accept", ""))
+        return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
     return routes

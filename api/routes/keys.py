@@ -7,13 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.archive import Archive
 from api.current_status import CurrentStatus
-from api.models.keys import FindingGroup, KeyAnswer, SubscriptionAnswer, SubscriptionList
-from api.models.reports import HotKey, KeySpread
+from api.models.keys import FindingGroup, HotKey, KeyAnswer, KeySpread, SubscriptionAnswer, SubscriptionList
 from api.models.sites import SiteState
-from api.query_parameters import TEXT_LENGTH_MAX, KeyQuestion, Question, SubscriptionQuestion, seconds
-from api.response_cache import Answering
+from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
+from api.response_cache import ResponseCache
+from api.view import Archive
 from prober.reports.reader import HOT_KEYS, ROWS_MAX
 from prober.reports.values import HotKeysReport
 from prober.sinks.live.snapshot import Snapshot
@@ -25,25 +24,25 @@ KeyName = Annotated[
 ]
 
 
-def router(answering: Answering, current: CurrentStatus, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
     """`GET /keys`, `GET /keys/{key}` and `GET /subscriptions`."""
     routes = APIRouter(tags=["keys"])
 
     @routes.get("/keys", response_model=KeyAnswer, response_description="The key.")
-    async def key_by_parameter(request: Request, asked: Annotated[KeyQuestion, Query()]) -> Response:
+    async def key_by_parameter(request: Request, asked: Annotated[KeyParameters, Query()]) -> Response:
         """What was found on an ordering key, and whether it was hot. For keys that an address cannot hold as they are."""
-        return await answering.answer(request, lambda: _key(archive, asked.key))
+        return await answers.answer(request, lambda: _key(archive, asked.key))
 
     @routes.get("/keys/{key:path}", response_model=KeyAnswer, response_description="The key.")
-    async def key_by_path(request: Request, key: KeyName, _: Annotated[Question, Query()]) -> Response:
+    async def key_by_path(request: Request, key: KeyName, _: Annotated[QueryParameters, Query()]) -> Response:
         """What was found on an ordering key, and whether it was hot."""
-        return await answering.answer(request, lambda: _key(archive, key))
+        return await answers.answer(request, lambda: _key(archive, key))
 
     @routes.get("/subscriptions", response_model=SubscriptionList, response_description="The subscriptions.")
-    async def subscriptions(request: Request, asked: Annotated[SubscriptionQuestion, Query()]) -> Response:
+    async def subscriptions(request: Request, asked: Annotated[SubscriptionParameters, Query()]) -> Response:
         """Every subscription that is probed, or on which something was found, with what was found there."""
         snapshot = await current.snapshot()
-        return await answering.answer(request, lambda: _subscriptions(archive, snapshot, seconds(asked.since)))
+        return await answers.answer(request, lambda: _subscriptions(archive, snapshot, seconds(asked.since)))
 
     return routes
 

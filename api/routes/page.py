@@ -12,13 +12,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
-from api.archive import Archive
 from api.current_status import CurrentStatus
-from api.query_parameters import FindingQuestion, HotKeyQuestion, Question, RunQuestion
+from api.query_parameters import FindingParameters, HotKeyParameters, QueryParameters, RunParameters
 from api.recent import Recent
-from api.response_cache import Answering
+from api.response_cache import ResponseCache
 from api.templates import page
-from api.view_models import Absent, Contents
+from api.view import Archive
+from api.view_models import Absent, PageContents
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
@@ -26,19 +26,19 @@ from prober.sinks.status.database import NotStorable, StatusError
 RETRY_AFTER_S: Final = 5
 
 Values: TypeAlias = Mapping[str, object]
-Asked = TypeVar("Asked", bound=Question)
+Asked = TypeVar("Asked", bound=QueryParameters)
 
 
-def router(answering: Answering, current: CurrentStatus, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
     """The pages: `/`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-    contents = Contents(archive)
-    _add_current(routes, answering, current, contents, Recent(archive))
-    _add_kept(routes, answering, contents)
+    contents = PageContents(archive)
+    _add_current(routes, answers, current, contents, Recent(archive))
+    _add_kept(routes, answers, contents)
     return routes
 
 
-def _add_current(routes: APIRouter, answering: Answering, current: CurrentStatus, contents: Contents, recent: Recent) -> None:
+def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:
     """The pages that say how things stand at the moment."""
 
     @routes.get("/")
@@ -49,60 +49,60 @@ def _add_current(routes: APIRouter, answering: Answering, current: CurrentStatus
         def values() -> Values:
             return {"snapshot": snapshot, "charts_of": recent.charts(snapshot), "hot": recent.hot_keys()}
 
-        return await answering.ask(lambda: _made(request, "status.html", values))
+        return await answers.ask(lambda: _made(request, "status.html", values))
 
     @routes.get("/findings")
     async def findings_page(request: Request) -> HTMLResponse:
         """Findings, newest first."""
         snapshot = await current.snapshot()
-        return await answering.ask(
-            lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingQuestion), snapshot))
+        return await answers.ask(
+            lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingParameters), snapshot))
         )
 
     @routes.get("/runs")
     async def runs_page(request: Request) -> HTMLResponse:
         """Runs, newest first."""
         snapshot = await current.snapshot()
-        return await answering.ask(
-            lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunQuestion), snapshot))
+        return await answers.ask(
+            lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunParameters), snapshot))
         )
 
     @routes.get("/slos/{name}")
     async def objective_page(request: Request, name: str) -> HTMLResponse:
         """One objective."""
         snapshot = await current.snapshot()
-        return await answering.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
+        return await answers.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
 
 
-def _add_kept(routes: APIRouter, answering: Answering, contents: Contents) -> None:
+def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents) -> None:
     """The pages of what does not change any more."""
 
     @routes.get("/findings/{finding_id}")
     async def finding_page(request: Request, finding_id: str) -> HTMLResponse:
         """One finding with everything that is needed to believe it."""
-        return await answering.ask(lambda: _made(request, "finding.html", lambda: contents.finding(finding_id)))
+        return await answers.ask(lambda: _made(request, "finding.html", lambda: contents.finding(finding_id)))
 
     @routes.get("/runs/{run_id}")
     async def run_page(request: Request, run_id: str) -> HTMLResponse:
         """One run."""
-        return await answering.ask(lambda: _made(request, "run.html", lambda: contents.run(run_id)))
+        return await answers.ask(lambda: _made(request, "run.html", lambda: contents.run(run_id)))
 
     @routes.get("/keys")
     async def key_page(request: Request, key: Annotated[str, Query()] = "") -> HTMLResponse:
         """What was found on a key."""
-        return await answering.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
+        return await answers.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
 
     @routes.get("/hot-keys")
     async def hot_keys_page(request: Request) -> HTMLResponse:
         """The hot keys of a day."""
-        return await answering.ask(
-            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyQuestion)))
+        return await answers.ask(
+            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters)))
         )
 
     @routes.get("/docs")
     async def reference_page(request: Request) -> HTMLResponse:
         """The operations and answers of the API."""
-        return await answering.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
+        return await answers.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
 
 
 def _made(request: Request, template: str, values: Callable[[], Values]) -> HTMLResponse:

@@ -13,8 +13,8 @@ from api import problems
 from api.current_status import CurrentStatus
 from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
 from api.models.sites import Site, SiteState
-from api.query_parameters import Question
-from api.response_cache import Answering
+from api.query_parameters import QueryParameters
+from api.response_cache import ResponseCache
 from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
@@ -28,23 +28,23 @@ TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api
 ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
 
 
-def router(answering: Answering, current: CurrentStatus, view: View) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, view: View) -> APIRouter:
     """`GET /probes`, `GET /probes/{name}` and `POST /probes/{name}/runs`."""
     routes = APIRouter(tags=["probes"])
 
     @routes.get("/probes", response_model=ProbeList, response_description="The probes.")
-    async def probes(request: Request, _: Annotated[Question, Query()]) -> Response:
+    async def probes(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """Every probe that runs somewhere, and how it stands there."""
         snapshot = await current.snapshot()
-        return await answering.answer(request, lambda: _list(snapshot))
+        return await answers.answer(request, lambda: _list(snapshot))
 
     @routes.get("/probes/{name}", response_model=ProbeDetail, response_description="The probe.")
-    async def probe(request: Request, name: ProbeName, _: Annotated[Question, Query()]) -> Response:
+    async def probe(request: Request, name: ProbeName, _: Annotated[QueryParameters, Query()]) -> Response:
         """One probe with the last runs and findings of every site."""
         snapshot = await current.snapshot()
         if not _sites_of(snapshot.sites, name):
             raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
-        return await answering.answer(request, lambda: _detail(snapshot, name))
+        return await answers.answer(request, lambda: _detail(snapshot, name))
 
     @routes.post(
         "/probes/{name}/runs",
@@ -54,7 +54,7 @@ def router(answering: Answering, current: CurrentStatus, view: View) -> APIRoute
         dependencies=[Security(TOKEN)],
     )
     async def run_now(
-        name: ProbeName, _: Annotated[Question, Query()], order: Annotated[RunOrder | None, WHOLE_BODY] = None
+        name: ProbeName, _: Annotated[QueryParameters, Query()], order: Annotated[RunOrder | None, WHOLE_BODY] = None
     ) -> RunsBegun:
         """Begins a run at each site of a probe that this process probes, beyond the schedule, where one can begin.
 

@@ -8,28 +8,28 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.archive import Archive
-from api.models.reports import HotKey, HotKeyList, JobReport, KeySpread, ReportList
-from api.query_parameters import HotKeyQuestion, ReportQuestion
-from api.response_cache import Answering
+from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList
+from api.query_parameters import HotKeyParameters, ReportParameters
+from api.response_cache import ResponseCache
+from api.view import Archive
 from prober.reports.reader import HOT_KEYS, JOBS, ReportReader
 
 DAYS_MAX: Final = 100
 
 
-def router(answering: Answering, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     """`GET /hot-keys` and `GET /reports`."""
     routes = APIRouter(tags=["reports"])
 
     @routes.get("/hot-keys", response_model=HotKeyList, response_description="The hot keys.")
-    async def hot_keys(request: Request, asked: Annotated[HotKeyQuestion, Query()]) -> Response:
+    async def hot_keys(request: Request, asked: Annotated[HotKeyParameters, Query()]) -> Response:
         """The hot keys of a day: those that carry, or hold up, more than their share. 404 if there is no report about it."""
-        return await answering.answer(request, lambda: _hot_keys(_reader(archive), asked))
+        return await answers.answer(request, lambda: _hot_keys(_reader(archive), asked))
 
     @routes.get("/reports", response_model=ReportList, response_description="The reports.")
-    async def reports(request: Request, asked: Annotated[ReportQuestion, Query()]) -> Response:
+    async def reports(request: Request, asked: Annotated[ReportParameters, Query()]) -> Response:
         """What each nightly job says about a day, in short."""
-        return await answering.answer(request, lambda: _reports(_reader(archive), asked.date))
+        return await answers.answer(request, lambda: _reports(_reader(archive), asked.date))
 
     return routes
 
@@ -40,7 +40,7 @@ def _reader(archive: Archive) -> ReportReader:
     return archive.reports
 
 
-def _hot_keys(reader: ReportReader, asked: HotKeyQuestion) -> HotKeyList:
+def _hot_keys(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
     day = asked.date or reader.latest_day(HOT_KEYS)
     report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
     if report is None:

@@ -7,30 +7,30 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.archive import Archive
 from api.models.runs import RunDetail, RunPage
-from api.query_parameters import Question, RunQuestion
-from api.response_cache import Answering
+from api.query_parameters import QueryParameters, RunParameters
+from api.response_cache import ResponseCache
+from api.view import Archive
 
 RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examples=["ordering-1f3a9c02"])]
 
 
-def router(answering: Answering, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     """`GET /runs` and `GET /runs/{run_id}`."""
     routes = APIRouter(tags=["runs"])
 
     @routes.get("/runs", response_model=RunPage, response_description="A page of runs.")
-    async def runs(request: Request, asked: Annotated[RunQuestion, Query()]) -> Response:
+    async def runs(request: Request, asked: Annotated[RunParameters, Query()]) -> Response:
         """Runs that have ended, by when they began, the newest first."""
 
         def make() -> RunPage:
             page = archive.queries.listed_runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
             return RunPage.model_validate(page)
 
-        return await answering.answer(request, make)
+        return await answers.answer(request, make)
 
     @routes.get("/runs/{run_id}", response_model=RunDetail, response_description="The run.")
-    async def run(request: Request, run_id: RunName, _: Annotated[Question, Query()]) -> Response:
+    async def run(request: Request, run_id: RunName, _: Annotated[QueryParameters, Query()]) -> Response:
         """One run, with everything that was counted in it."""
 
         def make() -> RunDetail:
@@ -41,6 +41,6 @@ def router(answering: Answering, archive: Archive) -> APIRouter:
                 )
             return RunDetail.of(record)
 
-        return await answering.answer(request, make)
+        return await answers.answer(request, make)
 
     return routes

@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.archive import Archive
 from api.current_status import CurrentStatus
 from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarget, Spender, Window
-from api.query_parameters import Question
-from api.response_cache import Answering
+from api.query_parameters import QueryParameters
+from api.response_cache import ResponseCache
+from api.view import Archive
 from prober.reports.reader import SLO_BURN
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import Snapshot
@@ -25,18 +25,18 @@ from prober.slo.objectives import Objective, Tally, windows_s
 SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of the objective.", examples=["order"])]
 
 
-def router(answering: Answering, current: CurrentStatus, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
     """`GET /slos` and `GET /slos/{name}`."""
     routes = APIRouter(tags=["objectives"])
 
     @routes.get("/slos", response_model=SloList, response_description="The objectives.")
-    async def slos(request: Request, _: Annotated[Question, Query()]) -> Response:
+    async def slos(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
         snapshot = await current.snapshot()
-        return await answering.answer(request, lambda: SloList(items=tuple(map(Slo.model_validate, snapshot.slos))))
+        return await answers.answer(request, lambda: SloList(items=tuple(map(Slo.model_validate, snapshot.slos))))
 
     @routes.get("/slos/{name}", response_model=SloDetail, response_description="The objective.")
-    async def slo(request: Request, name: SloName, _: Annotated[Question, Query()]) -> Response:
+    async def slo(request: Request, name: SloName, _: Annotated[QueryParameters, Query()]) -> Response:
         """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
         objective = next((one for one in archive.objectives if one.name == name), None)
         if objective is None:
@@ -44,7 +44,7 @@ def router(answering: Answering, current: CurrentStatus, archive: Archive) -> AP
                 404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}"
             )
         snapshot = await current.snapshot()
-        return await answering.answer(request, lambda: _detail(archive, objective, snapshot))
+        return await answers.answer(request, lambda: _detail(archive, objective, snapshot))
 
     return routes
 

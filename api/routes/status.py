@@ -9,20 +9,20 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api.current_status import CurrentStatus
 from api.models.status import Prober, ProberList, StatusAnswer
-from api.query_parameters import Question
-from api.response_cache import Answering, Written, sent, written
+from api.query_parameters import QueryParameters
+from api.response_cache import EncodedAnswer, ResponseCache, encoded, response_of
 from prober.sinks.live.snapshot import Snapshot
 
 UNLIKE = frozenset({"at"})
 
 
-def router(answering: Answering, current: CurrentStatus) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
     """`GET /status` and `GET /probers`."""
     routes = APIRouter(tags=["status"])
-    latest: tuple[Snapshot, asyncio.Task[Written]] | None = None
+    latest: tuple[Snapshot, asyncio.Task[EncodedAnswer]] | None = None
 
     @routes.get("/status", response_model=StatusAnswer, response_description="How everything stands.")
-    async def status(request: Request, _: Annotated[Question, Query()]) -> Response:
+    async def status(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """How everything stands: overall, per probe on each target, per objective.
 
         The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. Two answers that differ
@@ -31,21 +31,21 @@ def router(answering: Answering, current: CurrentStatus) -> APIRouter:
         nonlocal latest
         snapshot = await current.snapshot()
         if latest is None or latest[0] is not snapshot or _failed(latest[1]):
-            latest = snapshot, asyncio.create_task(answering.ask(lambda: _written(snapshot)))  # once, for all who ask now
-        return sent(request, await asyncio.shield(latest[1]))
+            latest = snapshot, asyncio.create_task(answers.ask(lambda: _encoded(snapshot)))  # once, for all who ask now
+        return response_of(request, await asyncio.shield(latest[1]))
 
     @routes.get("/probers", response_model=ProberList, response_description="The probers.")
-    async def probers(request: Request, _: Annotated[Question, Query()]) -> Response:
+    async def probers(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """Every prober that writes to the store, and whether it still does."""
         snapshot = await current.snapshot()
-        return await answering.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
+        return await answers.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
 
     return routes
 
 
-def _written(snapshot: Snapshot) -> Written:
-    return written(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
+def _encoded(snapshot: Snapshot) -> EncodedAnswer:
+    return encoded(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
 
 
-def _failed(task: asyncio.Task[Written]) -> bool:
+def _failed(task: asyncio.Task[EncodedAnswer]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)

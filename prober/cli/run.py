@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from api.app import create_app
-from api.archive import Archive
 from api.server import serve_until, stop_signals
+from api.view import Archive
 from prober.cli.gc_tuning import collect_between_runs
 from prober.config.models import Config
 from prober.service import Service

@@ -1,7 +1,7 @@
 """A service that people look at: a filled status store, reports of the nightly jobs, and the real web server in front of them.
 
 Two probers report, one has fallen silent. Most of what they watch is well; one promise is broken, one site is unknown, one is under
-maintenance. All findings come from the recorded traces of tests/vectors, judged as in the service, so their dossiers are real. Chance is
+maintenance. All findings come from the recorded traces of tests/vectors, judged as in the service, so their evidence is real. Chance is
 seeded and the time stands still at noon, so that every picture of it is the same.
 """
 
@@ -19,8 +19,8 @@ from random import Random
 from typing import Any, Final
 
 from api.app import create_app
-from api.archive import Archive
 from api.server import serve
+from api.view import Archive
 from prober.config import load
 from prober.core.events import Event
 from prober.core.findings import FAILING
@@ -31,7 +31,7 @@ from prober.runs.sink import Recorded
 from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
-from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of, definition_of
@@ -241,7 +241,7 @@ def _entry(site: Site, result: RunResult, instance: str) -> Entry:
         return _judged(site, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
     ended_at = result.started_at + result.duration_s
     recorded = Recorded((), {}, sum(result.counters.values()))
-    return entry_of(Ended(site, result, ended_at, 0.0, recorded), Prober(instance, VERSION, STARTED))
+    return entry_of(EndedRun(site, result, ended_at, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED))
 
 
 def _recorded(site: Site, instance: str) -> Iterator[Entry]:
@@ -260,7 +260,9 @@ def _judged(site: Site, result: RunResult, instance: str, stem: str, key: str) -
     told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
     told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
     recorded = Recorded(own, {site.subscription: header.rules}, len(own))
-    return entry_of(Ended(site, told, told.started_at + told.duration_s, 0.0, recorded), Prober(instance, VERSION, STARTED))
+    return entry_of(
+        EndedRun(site, told, told.started_at + told.duration_s, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED)
+    )
 
 
 @cache

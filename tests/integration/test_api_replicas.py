@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from api.app import create_app
-from api.archive import Archive
 from api.limits import Rate
 from api.response_cache import FRESH_S
 from api.standalone import Alone
+from api.view import Archive
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind

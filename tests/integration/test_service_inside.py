@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from api.app import create_app
-from api.archive import Archive
+from api.view import Archive
 from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict

@@ -26,8 +26,8 @@ def test_what_was_found_is_there_with_its_evidence_and_still_after_a_restart(tmp
     with service(ORDERING_PROBER_EMBEDDED__FAULTS='["swap_in_batch:p=0.05"]', **environ) as (running, url):
         eventually(lambda: items(url, "findings?status=violation"))
         found = items(url, "findings?status=violation")[0]
-        dossier = json.loads(get(f"{url}/api/v1/findings/{found['finding_id']}"))
-        assert dossier["explanation"] == found["explanation"]
+        shown = json.loads(get(f"{url}/api/v1/findings/{found['finding_id']}"))
+        assert shown["explanation"] == found["explanation"]
         assert "<svg" in get(f"{url}/api/v1/findings/{found['finding_id']}/diagram.svg")
         trace = tmp_path / "trace.jsonl"
         trace.write_text(get(f"{url}/api/v1/findings/{found['finding_id']}/trace"), encoding="utf-8")

@@ -24,7 +24,7 @@ SILENT_KEPT_S: Final = DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RetentionPolicy:
     """What is kept: nothing older than `retention_s`, and of each target the newest runs and findings."""
 
     retention_s: float
@@ -51,7 +51,7 @@ class _List:
     per_target_max: int
 
 
-def tidy(database: Database, keeping: Keeping, now: float) -> Tidied:
+def tidy(database: Database, keeping: RetentionPolicy, now: float) -> Tidied:
     """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
     runs, findings = tables.runs, tables.findings
     lists = (

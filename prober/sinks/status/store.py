@@ -17,7 +17,7 @@ from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
 from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, RunRecord, SiteStatus, Slice
-from prober.sinks.status.retention import Keeping, Tidied, tidy
+from prober.sinks.status.retention import RetentionPolicy, Tidied, tidy
 from prober.sinks.status.rows import (
     Values,
     evidence_values,
@@ -71,7 +71,7 @@ class StatusStore:
             for table in (tables.sites, tables.probers):
                 connection.execute(delete(table).where(table.c.instance == text_of(instance)))
 
-    def tidy(self, keeping: Keeping, now: float) -> Tidied:
+    def tidy(self, keeping: RetentionPolicy, now: float) -> Tidied:
         """Deletes what is too old or too much, as much of it as one pass may."""
         return tidy(self._database, keeping, now)
 

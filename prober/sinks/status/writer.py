@@ -6,7 +6,7 @@
     writer.heartbeat(snapshot)                            # on the event loop, every few seconds
     writer.close()
 
-A thread does the rest: it makes the dossiers, writes, and sees to retention. A store that is down costs time: what waits is tried again,
+A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again,
 at growing intervals, until the store takes it. What does not fit into the bounds meanwhile is dropped, oldest first, and counted. A
 transaction whose end nobody knows is done again, which changes nothing if it had been committed. What the store refuses for what it is
 is dropped at once, so that it does not hold up the rest.
@@ -29,16 +29,16 @@ from prober.runs.sink import Recorded, RunBegun, RunEnded
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.database import NotStorable, StatusError
-from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Entry, ProberRecord
-from prober.sinks.status.retention import Keeping
+from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, Slices, Span, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import Tally
 
 ENDED_WAITING_MAX: Final = 1_000
 EVENTS_WAITING_MAX: Final = 400_000
-"""Events of runs whose dossiers are not made yet. A run that comes when there are more is kept without evidence."""
+"""Events of runs whose evidence is not made yet. A run that comes when there are more is kept without evidence."""
 BYTES_WAITING_MAX: Final = 64 * 2**20
 """About what the runs and findings take that wait for the store."""
 BATCH_MAX: Final = 100
@@ -111,8 +111,8 @@ class StatusWriter:
     def __init__(
         self,
         store: StatusStore,
-        prober: Prober,
-        keeping: Keeping,
+        prober: ProberIdentity,
+        keeping: RetentionPolicy,
         *,
         dropped: Callable[[int], None] = lambda _count: None,
         failed: Callable[[], None] = lambda: None,
@@ -125,7 +125,7 @@ class StatusWriter:
         self._dropped, self._failed = dropped, failed
         self._counts, self._error = _Counts(), ""
         self._lock = threading.Lock()  # guards what both sides touch; held for moments only
-        self._ended: deque[Ended] = deque()
+        self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
         self._told: Snapshot | None = None
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
@@ -153,7 +153,7 @@ class StatusWriter:
                 recorded = replace(recorded, events=())
             if len(self._ended) >= ENDED_WAITING_MAX:
                 self._drop(1 + len(self._take_ended().result.findings))
-            self._ended.append(Ended(site, result, ended_at, offset_s, recorded))
+            self._ended.append(EndedRun(site, result, ended_at, offset_s, recorded))
             self._events_waiting += _events(self._ended[-1])
         self._wake.set()
 
@@ -326,7 +326,7 @@ class StatusWriter:
 
     # --- with the lock held --------------------------------------------------------------------------------------------------
 
-    def _take_ended(self) -> Ended:
+    def _take_ended(self) -> EndedRun:
         ended = self._ended.popleft()
         self._events_waiting -= _events(ended)
         return ended
@@ -342,5 +342,5 @@ class StatusWriter:
         self._dropped(count)
 
 
-def _events(ended: Ended) -> int:
+def _events(ended: EndedRun) -> int:
     return 0 if ended.recorded is None else len(ended.recorded.events)

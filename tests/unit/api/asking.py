@@ -17,7 +17,7 @@ import httpx
 from fastapi import FastAPI
 
 from api.app import create_app
-from api.archive import Archive
+from api.view import Archive
 from prober.config import load
 from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
@@ -27,9 +27,9 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
-from prober.sinks.status.dossiers import Prober
+from prober.sinks.status.entries import ProberIdentity
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.retention import Keeping
+from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
@@ -111,8 +111,8 @@ class StubView:
         self.archive = archive_at(url)
         self.writer = StatusWriter(
             StatusStore(Database(url)),
-            Prober("prober-0", "0.1.0", STARTED),
-            Keeping(DAY_S),
+            ProberIdentity("prober-0", "0.1.0", STARTED),
+            RetentionPolicy(DAY_S),
             clock=lambda: 0.0,
             wall_clock=lambda: STARTED,
         )

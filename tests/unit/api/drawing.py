@@ -14,7 +14,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.sink import Recorded
 from prober.runs.site import Site
-from prober.sinks.status.dossiers import Ended, Prober, entry_of
+from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Beginning, Evidence, FindingRecord
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
@@ -50,7 +50,7 @@ def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecor
         "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=judgement.findings, counts=judgement.counts
     )
     kept = Recorded(events, {header.subscription: header.rules}, len(events))
-    return entry_of(Ended(SITE, result, 1.0, 0.0, kept), Prober("prober-0", "1", 0.0)).findings
+    return entry_of(EndedRun(SITE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings
 
 
 def drawn_of(events: Sequence[Event], finding: Finding, *opened: Beginning) -> FindingRecord:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from api.archive import Archive
+from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
-from prober.sinks.status.dossiers import Ended, entry_of
+from prober.sinks.status.entries import EndedRun, entry_of
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, copy_of, folder, view
@@ -24,7 +24,7 @@ SLASHED = "orders/2026/../ä \U0001f511?#%00"
 def real(run_id: str = "run-real", at: float = START) -> Entry:
     """A run that was judged: message 3 was passed over. With the evidence for it."""
     result, recorded = failed(run_id, at=at)
-    return entry_of(Ended(SITE, result, at + 2.0, 0.0, recorded), PROBER)
+    return entry_of(EndedRun(SITE, result, at + 2.0, 0.0, recorded), PROBER)
 
 
 def entries() -> list[Entry]:

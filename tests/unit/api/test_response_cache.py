@@ -13,7 +13,7 @@ from fastapi import Request
 from api import response_cache
 from api.app import create_app
 from api.models.base import Answer
-from api.response_cache import Answering, Busy, Written, written
+from api.response_cache import Busy, EncodedAnswer, ResponseCache, encoded
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
@@ -60,7 +60,7 @@ class TestThreads:
         made: list[str] = []
 
         async def asking() -> list[bytes]:
-            desk = Answering()
+            desk = ResponseCache()
 
             def make(text: str) -> Callable[[], Said]:
                 def made_now() -> Said:
@@ -80,7 +80,7 @@ class TestThreads:
 
     def test_a_mistake_is_not_remembered(self) -> None:
         async def asking() -> bytes:
-            desk = Answering()
+            desk = ResponseCache()
 
             def fail() -> Said:
                 raise ValueError("twice")
@@ -96,7 +96,7 @@ class TestThreads:
         monkeypatch.setattr(response_cache, "REMEMBERED_MAX", 2)
 
         async def asking() -> int:
-            desk, made = Answering(), 0
+            desk, made = ResponseCache(), 0
 
             def make() -> Said:
                 nonlocal made
@@ -114,7 +114,7 @@ class TestThreads:
         release = threading.Event()
 
         async def asking() -> None:
-            desk = Answering()
+            desk = ResponseCache()
             busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(response_cache.THREADS_MAX)]
             await asyncio.sleep(0)
             with pytest.raises(Busy) as refused:
@@ -161,11 +161,11 @@ class TestStoreThatIsNotThere:
 def test_the_status_is_written_once_for_all_who_ask_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Answer] = []
 
-    def counted(answer: Answer, *, unlike: frozenset[str]) -> Written:
+    def counted(answer: Answer, *, unlike: frozenset[str]) -> EncodedAnswer:
         made.append(answer)
-        return written(answer, unlike=unlike)
+        return encoded(answer, unlike=unlike)
 
-    monkeypatch.setattr("api.routes.status.written", counted)
+    monkeypatch.setattr("api.routes.status.encoded", counted)
     asked = view(EUROPE)
 
     async def asking() -> set[bytes]:

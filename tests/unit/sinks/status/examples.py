@@ -16,9 +16,9 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
-from prober.sinks.status.dossiers import Prober
+from prober.sinks.status.entries import ProberIdentity
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberRecord, ProberState, RunRecord
-from prober.sinks.status.retention import Keeping
+from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
@@ -31,8 +31,8 @@ START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 SITE = Site("europe", "ordering", "wire", interval_s=10.0, environment="test", region="local", labels={"team": "a"})
 LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
 US = Site("us", "affinity", "wire", interval_s=10.0)
-PROBER = Prober("prober-0", "1.2.3", START)
-KEEPING = Keeping(retention_s=30 * DAY_S)
+PROBER = ProberIdentity("prober-0", "1.2.3", START)
+KEEPING = RetentionPolicy(retention_s=30 * DAY_S)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
 NOTHING = Tally()

@@ -15,7 +15,7 @@ from prober.core.verdict import Verdict
 from prober.evidence.diagram import draw
 from prober.runs.result import RunResult
 from prober.runs.sink import Recorded
-from prober.sinks.status.dossiers import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, Ended, entry_of
+from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
 from prober.sinks.status.records import Beginning, Entry
 from prober.traces.judgement import Made, judge
 from prober.traces.trace import read_trace
@@ -26,7 +26,7 @@ from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, faile
 def kept(outcome: RunResult, recorded: Recorded | None, passing_s: float = 0.0) -> Entry:
     """What is kept of a run when each look at the clock takes a while."""
     times = iter(range(10**6))
-    return entry_of(Ended(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
+    return entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
 
 
 def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> Made:

@@ -1,4 +1,4 @@
-"""The dossier of a finding: all that is needed to believe it, and to judge it again."""
+"""The page of a finding: all that is needed to believe it, and to judge it again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FINDING = "/api/v1/findings/run-2-1"
 
 
 def test_what_it_says() -> None:
-    dossier = answer(FINDING)
-    evidence, links, prober = (dossier.pop(name) for name in ("evidence", "links", "prober"))
-    explanation = dossier.pop("explanation")
+    shown = answer(FINDING)
+    evidence, links, prober = (shown.pop(name) for name in ("evidence", "links", "prober"))
+    explanation = shown.pop("explanation")
     assert explanation.startswith("Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which")
-    assert dossier == {
+    assert shown == {
         "finding_id": "run-2-1",
         "run_id": "run-2",
         "probe": "ordering",
@@ -37,14 +37,14 @@ def test_what_it_says() -> None:
         "t": 2.1,
         "closed_at": "2026-01-02T03:10:07Z",
         "doubt": "",
-        "facts": dossier["facts"],
+        "facts": shown["facts"],
         "assumptions": {"delivery_delay_max_s": 5.0, "clock_error_s": 0.0, "one_record_per_message_id": 1.0},
-        "witnesses": dossier["witnesses"],
-        "after": dossier["after"],
+        "witnesses": shown["witnesses"],
+        "after": shown["after"],
         "unproven_because": "",
         "judge_again": "ordering-prober verify --explain run-2-1.jsonl",
     }
-    assert dossier["facts"]["seq"] == 4
+    assert shown["facts"]["seq"] == 4
     assert prober["instance"] == "prober-0"
     assert links == {
         "run": "/api/v1/runs/run-2",
@@ -65,19 +65,19 @@ def test_every_link_leads_somewhere() -> None:
 
 
 def test_the_trace_is_judged_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dossier = answer(FINDING)
-    response = ask(full_view(), dossier["links"]["trace"])
+    shown = answer(FINDING)
+    response = ask(full_view(), shown["links"]["trace"])
     assert response.headers["content-disposition"] == 'attachment; filename="run-2-1.jsonl"'
     assert response.headers["content-type"] == "application/jsonl"
     file = tmp_path / "run-2-1.jsonl"
     file.write_bytes(response.content)
     assert main(["verify", "--format", "json", str(file)]) == 1
     (judged,) = json.loads(capsys.readouterr().out)["findings"]
-    assert (judged["kind"], judged["status"], judged["key"]) == (dossier["kind"], dossier["status"], dossier["key"])
-    seen = re.search(r" Seen at [0-9:]+ UTC \(t=2\.100 s\)\.", dossier["explanation"])  # a trace file knows no time of day
+    assert (judged["kind"], judged["status"], judged["key"]) == (shown["kind"], shown["status"], shown["key"])
+    seen = re.search(r" Seen at [0-9:]+ UTC \(t=2\.100 s\)\.", shown["explanation"])  # a trace file knows no time of day
     assert seen is not None
-    assert judged["explanation"] == dossier["explanation"].replace(seen[0], "")
-    assert judged["witnesses"] == [line["line"] for line in dossier["evidence"]["events"] if line["witness"]]
+    assert judged["explanation"] == shown["explanation"].replace(seen[0], "")
+    assert judged["witnesses"] == [line["line"] for line in shown["evidence"]["events"] if line["witness"]]
 
 
 def test_the_diagram_is_a_drawing_that_can_do_nothing() -> None:

@@ -42,7 +42,7 @@ _ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedRun:
     """A run that has ended at a site, with what its recorder kept; None: nothing of it is left."""
 
     site: Site
@@ -53,7 +53,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Prober:
+class ProberIdentity:
     """Who writes."""
 
     instance: str
@@ -61,7 +61,7 @@ class Prober:
     started_at: float
 
 
-def entry_of(ended: Ended, prober: Prober, clock: Callable[[], float] = monotonic_s) -> Entry:
+def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s) -> Entry:
     """What is to be kept of a run. Takes up to about `REDUCING_MAX_S`, and then the time of one finding. Raises nothing."""
     kept = _kept(ended.result.findings)
     evidence = _evidence(ended, kept, clock)
@@ -78,7 +78,7 @@ def entry_of(ended: Ended, prober: Prober, clock: Callable[[], float] = monotoni
     return Entry(run, records)
 
 
-def _state(ended: Ended, prober: Prober) -> ProberState:
+def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
     recorded = ended.recorded
     observed = (0, None, "") if recorded is None else (recorded.count, recorded.judged, recorded.unjudged_because)
     return ProberState(prober.instance, prober.version, prober.started_at, ended.clock_offset_s, *observed)
@@ -90,7 +90,9 @@ def _kept(findings: Sequence[Made]) -> list[tuple[int, Made]]:
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 
 
-def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Mapping[int, Evidence | str]) -> FindingRecord:
+def _record(
+    ended: EndedRun, prober: ProberIdentity, number: int, made: Made, evidence: Mapping[int, Evidence | str]
+) -> FindingRecord:
     result = ended.result
     proof = evidence.get(number, f"only the first {PROVEN_PER_SORT_MAX} findings of a kind in a run are reduced")
     return FindingRecord(
@@ -107,7 +109,7 @@ def _record(ended: Ended, prober: Prober, number: int, made: Made, evidence: Map
     )
 
 
-def _evidence(ended: Ended, kept: Iterable[tuple[int, Made]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
+def _evidence(ended: EndedRun, kept: Iterable[tuple[int, Made]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
     """The evidence for the first findings of each sort by their numbers; for those without, the reason."""
     recorded, found = ended.recorded, dict[int, Evidence | str]()
     chosen = _chosen(kept)

@@ -17,7 +17,7 @@ from prober.traces.trace import FIRST_EVENT_LINE
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FindingCase:
     """Everything on the page of a finding.
 
     run       the one that made it; None: it is not kept any more.
@@ -106,12 +106,12 @@ class Case:
         return "" if self.run is None else duration(self.run.result.duration_s)
 
 
-def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None) -> Case:
+def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None) -> FindingCase:
     """The page's content. Draws the diagram, so ask from a thread."""
     try:
-        return Case(record, run, alike, diagram(record, standalone=False), "", _as_text(record))
+        return FindingCase(record, run, alike, diagram(record, standalone=False), "", _as_text(record))
     except NoDiagram as reason:
-        return Case(record, run, alike, "", str(reason), "")
+        return FindingCase(record, run, alike, "", str(reason), "")
 
 
 def _events(evidence: Evidence) -> int:
