@@ -1,4 +1,4 @@
-# One image for the prober, the API and the push endpoint (target `service`, the default), and one with a Java runtime for the nightly
+# One image for the prober and the API (target `service`, the default), and one with a Java runtime for the nightly
 # jobs (target `jobs`):
 #
 #   docker build --tag ordering-keys-prober:0.1.0 .

@@ -34,24 +34,24 @@ format: $(VENV)/dev.stamp  ## Format the code and fix what can be fixed mechanic
 mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time: a test must notice each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(VENV)/runtime.stamp  ## Measure how fast the checker judges; benchmarks/ has more
+bench: $(VENV)/runtime.stamp  ## Measure the speed of the checker; benchmarks/ has more
 	$(BIN)/python -m benchmarks.checker
 
-compiled: $(VENV)/dev.stamp  ## Compile the checker, which makes it twice as fast; it needs a C compiler and a minute
+compiled: $(VENV)/dev.stamp  ## Compile the checker: twice as fast; needs a C compiler and a minute
 	$(BIN)/python hatch_build.py
 	@$(BIN)/python -c 'import prober.core.verifier as verifier; print("The checker is", verifier.__file__)'
 
 pure:  ## Go back to the checker in plain Python
 	rm -f prober/core/*.so
 
-screenshots: $(VENV)/dev.stamp  ## Make the pictures of the pages in docs/images/
+screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
 	$(BIN)/python -m tests.browser.screenshots
 
-sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json: what the service is made of (CycloneDX)
+sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials of the service (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements constraints/runtime.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json
 
-audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities of what the service and its jobs are made of
+audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities in the packages of the service and its jobs
 	$(BIN)/pip-audit --disable-pip --require-hashes --requirement constraints/runtime.txt --requirement constraints/jobs.txt
 
 chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
