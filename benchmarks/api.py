@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import quantiles
@@ -181,16 +182,16 @@ async def ask(server: Server, findings: Sequence[str], options: argparse.Namespa
             measured = await measure(server, path, options)
             floor_ms = floor_ms or measured.cpu_ms
             report(name, measured, floor_ms)
-    for name, path, stored in (("runs", "/api/v1/runs", options.runs), ("findings", "/api/v1/findings", options.findings)):
+    for name, listed, stored in (("runs", "/api/v1/runs", options.runs), ("findings", "/api/v1/findings", options.findings)):
         if not options.only or name in options.only:
-            await compare_pages(server, path, min(PAGE, stored // 50), options)
+            await compare_pages(server, listed, min(PAGE, stored // 50), options)
 
 
 async def compare_pages(server: Server, path: str, number: int, options: argparse.Namespace) -> None:
     """One line: a page far back against the first one."""
     async with clients(server.url, 1) as (client,):
         far = await page_of(client, path, number)
-    first, last = [await measure(server, lambda address=address: address, options) for address in (path, far)]
+    first, last = [await measure(server, partial(str, address), options) for address in (path, far)]
     ratios = f"{last.quantile_ms(50) / first.quantile_ms(50):.2f}x by p50, {last.cpu_ms / first.cpu_ms:.2f}x by CPU time"
     print(f"  page {number:,} of {path} to page 1: {ratios}", flush=True)
 

@@ -1,6 +1,6 @@
 """What a broker costs: microseconds of this process's CPU per message published, received and acknowledged, from both vantages.
 
-    python benchmarks/brokers.py [--messages N] [--repeat R] [--endpoint HOST:PORT]
+    python -m benchmarks.brokers [--messages N] [--repeat R] [--endpoint HOST:PORT]
 
 The server is the same for both and runs in a process of its own: the embedded server, or what `--endpoint` names. The figure is the best
 of R rounds after a round to warm up; nothing is judged or recorded.

@@ -1,6 +1,6 @@
 """What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, judging and counting it.
 
-    python benchmarks/end_to_end.py [--messages N] [--repeat R] [--endpoint HOST:PORT] [--together N]
+    python -m benchmarks.end_to_end [--messages N] [--repeat R] [--endpoint HOST:PORT] [--together N]
 
 Both vantages work on one server, which runs in a process of its own: the embedded server, or what `--endpoint` names. Each round is a whole
 run of the probe `ordering` as the service does it: recorder, checker, ledger, metrics with exemplars, verdict. The figure is the best
@@ -14,8 +14,7 @@ import asyncio
 from dataclasses import replace
 from time import perf_counter, process_time
 
-from brokers import server
-
+from benchmarks.brokers import server
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint

@@ -16,8 +16,8 @@ from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, Standing
-from prober.sinks.status.rows import evidence_values, finding_values, prober_values, run_values, standing_values
+from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, SiteStatus
+from prober.sinks.status.rows import evidence_values, finding_values, prober_values, run_values, site_values
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
@@ -111,7 +111,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
     _insert(database, tables.evidence, (evidence_values(row["finding_id"], evidence) for row in found))
     _insert(database, tables.probers, iter([prober_values(ProberRecord("prober-0", "1.0.0", NOON, 4e9))]))
     standings = (
-        Standing(
+        SiteStatus(
             "prober-0",
             4e9,
             site,
@@ -131,7 +131,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
         )
         for site in SITES
     )
-    _insert(database, tables.sites, map(standing_values, standings))
+    _insert(database, tables.sites, map(site_values, standings))
     return [row["finding_id"] for row in random.sample(found, min(1_000, findings))]
 
 

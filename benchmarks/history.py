@@ -1,6 +1,6 @@
 """What it costs to write the history: CPU per event, on the event loop and in all, and rows per second; against JSON Lines.
 
-    python benchmarks/history.py [--events N] [--repeat R]
+    python -m benchmarks.history [--events N] [--repeat R]
 
 CPU is that of the whole process, all threads together, and the best of R runs. "recording" is what the event loop does, "all in" is
 that and everything behind it: encoding, the spool with its syncs, and Parquet files in their place. The ratio compares with writing the
@@ -15,15 +15,15 @@ import io
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
 
-from checker import history
-
+from benchmarks.histories import streaming
 from prober.config.models import History
 from prober.core.events import Event
-from prober.core.rules import Mode, Rules
+from prober.core.rules import Rules
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.writer import FLUSH_EVERY_S, SEGMENT_BYTES_MAX, HistoryWriter
@@ -100,13 +100,13 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    events = list(islice(history(Mode.STREAMING, 8), arguments.events))
+    events = list(islice(streaming(8), arguments.events))
     count = len(events)
     print(f"{Path(sys.executable).name} {sys.version.split()[0]}, {count:,} events, segments of {SEGMENT_BYTES_MAX >> 20} MiB")
     (json_s,) = best(arguments.repeat, lambda: write_json(events))
     for rate in (1_000, 10_000, 100_000):
         per_flush = int(rate * FLUSH_EVERY_S)
-        recording_s, all_s, passed_s = best(arguments.repeat, lambda size=per_flush: write(events, size))
+        recording_s, all_s, passed_s = best(arguments.repeat, partial(write, events, per_flush))
         print(
             f"flushes of {per_flush:>6,} events   recording {recording_s / count * 1e6:>5.2f} us/event   "
             f"all in {all_s / count * 1e6:>5.2f} us/event   {count / passed_s:>9,.0f} rows/s   "

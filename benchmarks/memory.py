@@ -1,6 +1,6 @@
 """What a probed key costs in memory: bytes of this process per ordering key, with everything that a run keeps.
 
-    python benchmarks/memory.py [--keys N] [--rounds R]
+    python -m benchmarks.memory [--keys N] [--rounds R]
 
 One run with N keys: in each of R rounds each gets a message that is published, received and acknowledged, through the recorder, the
 checker, the ledger and the metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the

@@ -1,6 +1,6 @@
 """What the nightly jobs cost, against a bare Spark `groupBy(key).count()` over the same files, and how that grows with the events.
 
-    python benchmarks/spark_jobs.py [--events N ...] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
+    python -m benchmarks.spark_jobs [--events N ...] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
 
 For each number of events a day of history is synthesized below FOLDER, unless it is there, and every job runs on it R times; the best
 counts, and the first one is told too, since a night has but one. Each size has a process of its own, so that peaks of memory can be
