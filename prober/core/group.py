@@ -1,4 +1,4 @@
-"""One key of the topic: what its publisher recorded, and its checker on each subscription."""
+"""One key of the topic: what its publisher recorded, and its checker on each subscription, which tells it what it learned."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
+from prober.core.places import certainly_before, must_precede, precedes
 from prober.core.positions import ACKED, OLDER, LearnedLog
-from prober.core.precedence import certainly_before, in_order, must_precede
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
 from prober.core.splits import Certain, Split, Splits
@@ -404,7 +404,7 @@ class HolderCheck:
             return True
         if not position < own <= log.frontier:
             return False
-        return bool(log.flags(own) & OLDER) or not in_order(self._orders, log, position, own)
+        return bool(log.flags(own) & OLDER) or not precedes(self._orders, log, position, own)
 
     # --- words ---------------------------------------------------------------------------------------------------------------
 

@@ -5,18 +5,17 @@ sent (redelivery), as a first delivery (order), and as something held (holder); 
 itself and its redelivery is owed until it is acknowledged. The holder is judged before the rewind that this delivery may be takes away
 what others held: the rewind is what is in question.
 
-Messages of an epoch without any recorded publish are *foreign* (another run's): their content is judged, and they are counted. They
-may rewind the key, so they count as progress.
+Messages of an epoch without any recorded publish are *foreign* (another run's): judged by content, counted, and progress for the key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prober.core.collector import HOLE, FindingsCollector
-from prober.core.coverage import count_redelivery, count_rewind
+from prober.core.counts import count_redelivery, count_rewind
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -40,7 +39,9 @@ from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
 from prober.core.subscription import Subscription
-from prober.core.topic_key import TopicKey
+
+if TYPE_CHECKING:
+    from prober.core.group import KeyGroup
 
 OVERHEAD_BYTES: Final = 256
 """What a message may count for beside its data: attributes, key, id."""
@@ -52,14 +53,14 @@ CHAIN_MAX: Final = 128
 class KeyChecker:
     """Judges one key on one subscription.
 
-    Its memory is bounded by the window, by what is outstanding or undelivered, and by the live sessions. `due_t` is when it next has
-    to be woken although nothing happens.
+    Its memory is bounded by the window, what is outstanding or undelivered, and the live sessions. `due_t`: when to wake it next.
     """
 
     __slots__ = (
         "_claims",
         "_closed_seen_t",
         "_going_on",
+        "_group",
         "_holder",
         "_in_doubt",
         "_last_event_t",
@@ -69,7 +70,6 @@ class KeyChecker:
         "_put_back",
         "_redelivery",
         "_rules",
-        "_topic_key",
         "_tracks",
         "_unplaced_seen",
         "_unsettled",
@@ -79,13 +79,13 @@ class KeyChecker:
         "subscription",
     )
 
-    def __init__(self, collector: FindingsCollector, subscription: Subscription, topic_key: TopicKey) -> None:
+    def __init__(self, collector: FindingsCollector, subscription: Subscription, group: KeyGroup) -> None:
         rules = subscription.rules
         self.collector = collector
         self.subscription = subscription
         self.due_t = inf
         self.log = LearnedLog(rules.window, rules.dead_letter_max_attempts)
-        self._topic_key = topic_key
+        self._group = group
         self._rules = rules
         self._unsettled = False
         self._last_event_t = LONG_AGO
@@ -97,7 +97,7 @@ class KeyChecker:
         self._put_back: PutBack | None = None
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
-        self._order = OrderCheck(collector, self.log, subscription, topic_key.epochs)
+        self._order = OrderCheck(collector, self.log, subscription, group.epochs)
         self._order.join()
         self._holder = HolderCheck(collector, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(collector, self.log, self._tracks, subscription, self._order, self._holder)
@@ -110,7 +110,7 @@ class KeyChecker:
         order = self._order.of(record, publication.region)
         if publication.early:
             early = publication.early_on(self.subscription.index)
-            judge_early_claims(self.collector, publication, early, self._topic_key.primary, self._topic_key.epochs, t)
+            judge_early_claims(self.collector, publication, early, self._group.primary, self._group.epochs, t)
         if (publication.early or order.overtaken) and self._order.confirmed(order, publication, t):
             record.receive(publication)
         elif self._claims and publication.token is not None:
@@ -149,7 +149,7 @@ class KeyChecker:
         arrival = self._arrive(event, number)
         if event.defect is not None or not event.matches_filter:
             judge_content(self.collector, arrival, event.defect, event.matches_filter)
-        record = self._topic_key.epochs.get(event.epoch)
+        record = self._group.epochs.get(event.epoch)
         if record is None:
             self._foreign(arrival)
             return
@@ -207,8 +207,8 @@ class KeyChecker:
     def _foreign(self, arrival: Arrival) -> None:
         self.collector.counts.deliveries_foreign += 1
         arrival.track.after_foreign = True
-        if len(self._topic_key.epochs) >= EPOCHS_KEPT:
-            self._topic_key.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
+        if len(self._group.epochs) >= EPOCHS_KEPT:
+            self._group.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
         self._liveness.delivered(0, arrival.t, 0)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -271,7 +271,7 @@ class KeyChecker:
         if not arrival.proven and (self._unplaced_seen or order.record.may_predate(arrival.seq)):
             log.mark(arrival.position, OLDER)  # the log may have stood in another order when it was first delivered
             self._order.places.lose(arrival.position)
-        self._topic_key.learned(self, arrival)
+        self._group.learned(self, arrival)
         if LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
 
@@ -282,8 +282,8 @@ class KeyChecker:
         if publication is None or publication.token != arrival.token:
             self._claims = True
             if publication is None or publication.token is not None:
-                named = self._topic_key.primary(arrival.token)
-                judge_other_claim(self.collector, arrival, publication, named, self._topic_key.epochs)
+                named = self._group.primary(arrival.token)
+                judge_other_claim(self.collector, arrival, publication, named, self._group.epochs)
 
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
@@ -308,7 +308,7 @@ class KeyChecker:
         self._order.unplaced(publication, arrival)
         if not order.settled and publication is not None:
             self.log.retire(order.index, arrival.seq)  # it may come again when the baseline is known
-        self._topic_key.lost_track(self)
+        self._group.lost_track(self)
         self.collector.counts.deliveries_unplaced += 1
         self._redelivery.unplaced(arrival)
         self._liveness.delivered(0, arrival.t, arrival.number)
@@ -378,7 +378,7 @@ class KeyChecker:
             self._liveness.owe(position, lease_end_t, arrival.number)
         flow = track.session.flow
         if flow is not None:
-            size = publication.size if publication is not None and publication.size else self._topic_key.largest
+            size = publication.size if publication is not None and publication.size else self._group.largest
             flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
 
@@ -499,7 +499,7 @@ class KeyChecker:
         token = hash(event.message_id)
         newest = self.log.find(token)
         if not newest:
-            publication = self._topic_key.primary(token)
+            publication = self._group.primary(token)
             if publication is not None:
                 self._order.dismiss(publication)
             return
@@ -567,7 +567,7 @@ class KeyChecker:
         return waiting.deliveries(besides=session) if waiting else iter(())
 
     def _publication(self, event: Delivered) -> Publication | None:
-        record = self._topic_key.epochs.get(event.epoch)
+        record = self._group.epochs.get(event.epoch)
         return record.open.get(event.seq) if record is not None else None
 
     def _precedes(self, one: Delivered, other: Delivered) -> bool:
@@ -624,7 +624,7 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.splits.settle(until_t)
         self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
-        self._topic_key.compare(now)
+        self._group.compare(now)
         if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
             self._start_over()
@@ -643,8 +643,8 @@ class KeyChecker:
         due_t = t + self.subscription.shortest_deadline_s
         if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
             due_t = min(due_t, self._next_hold())
-        elif self._topic_key.compared_t < due_t:
-            due_t = self._topic_key.compared_t
+        elif self._group.compared_t < due_t:
+            due_t = self._group.compared_t
         if due_t >= self.due_t:
             return False
         self.due_t = due_t
@@ -668,7 +668,7 @@ class KeyChecker:
     @property
     def is_excerpt(self) -> bool:
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
-        return any(record.first > 1 or not record.complete for record in self._topic_key.epochs.values())
+        return any(record.first > 1 or not record.complete for record in self._group.epochs.values())
 
     def epoch_of(self, position: int) -> str:
         """The name of the epoch of a position inside the window; empty if it is forgotten."""
@@ -699,7 +699,7 @@ class KeyChecker:
         split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
         lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t, self._topic_key.compared_t)
+        return min(skip_t, split_t, lost_t, back_t, self._group.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""
@@ -710,7 +710,7 @@ class KeyChecker:
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
-        self._topic_key.lost_track(self)
+        self._group.lost_track(self)
         self._tracks.forget()
         self._holder.rest()
         self._redelivery.rest()

@@ -44,10 +44,9 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.overdue import of_lost, of_run, of_stuck, of_unacked
-from prober.core.owed import Owed, Run, Top, passed_t, with_top
+from prober.core.owed import Owed, Run, Top, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
+from prober.core.places import precedes
 from prober.core.positions import ACKED, REMOVED, LearnedLog
-from prober.core.precedence import in_order
 from prober.core.publications import Publication
 from prober.core.sessions import Tracks
 from prober.core.skips import DEAD_LETTER, RACING
@@ -266,7 +265,7 @@ class LivenessCheck:
         rules = self._collector.rules
         began_t = run.t - rules.delivery_delay_max_s
         missing = self._log.between(run.reached, run.target + 1)
-        if not all(in_order(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
+        if not all(precedes(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
             return RACING
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""

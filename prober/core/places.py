@@ -1,4 +1,4 @@
-"""How certain it is where a record stands in the learned log.
+"""How certain it is where a record stands in the learned log, and so what is promised to come before what.
 
 Where sessions race, the order in which records are first received need not be that of the log. What certainly had to come first was waited
 for (`racing`); beyond that, a record may have changed places with those of other sessions that were received within the race of it. These
@@ -6,16 +6,23 @@ are marked RACED, so a record without the mark stands where it is, and everythin
 
 *two records stand in the order in which they were learned if one between them, or one of the two, is not marked;* or if they were first
 received on one session, or further apart than the race. Some have no certain place at all (PLACELESS): nothing is concluded from those.
+
+Beyond that, the writer's own order binds what it handed over one after the other, whatever raced; and order holds within a publishing
+region only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from prober.core.positions import PLACELESS, RACED, UNPROVEN, LearnedLog
+from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SHARED, UNPROVEN, LearnedLog
 from prober.core.racing import Abreast, First
+from prober.core.sessions import Arrival
+
+if TYPE_CHECKING:
+    from prober.core.order import OrderCheck
 
 SOONER_MAX: Final = 256
 """Records remembered that may stand sooner than they were learned; the oldest have no certain place beyond that."""
@@ -105,3 +112,36 @@ class Places:
 
     def _placeless(self, position: int) -> bool:
         return self._log.holds(position) and bool(self._log.flags(position) & PLACELESS)
+
+
+def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival: Arrival) -> bool:
+    """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that."""
+    follower = arrival.position
+    share, either = orders.share_region(position, follower), log.flags(position) | log.flags(follower)
+    if not share or not either & RACED:
+        return share
+    if either & OLDER or orders.several_regions:
+        return False
+    return precedes(orders, log, position, follower)
+
+
+def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
+    """Whether a record certainly stands before another that was learned later: where it was learned, or by session order."""
+    if orders.places.in_order(one, other):
+        return True
+    return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
+
+
+def must_precede(orders: OrderCheck, log: LearnedLog, position: int, follower: int) -> bool:
+    """Whether session order binds two records inside the window, where sessions race.
+
+    Both are primaries, neither was stored twice, and `position` was handed over first, once.
+    """
+    for one in (position, follower):
+        if log.flags(one) & (PRIMARY | SHARED) != PRIMARY:
+            return False
+    seq, record = log.seq(position), orders.record_of(position)
+    if record is None or log.epoch(position) != log.epoch(follower) or seq >= log.seq(follower):
+        return False
+    publication = record.open.get(seq)
+    return record.was_attempted_once(seq) if publication is None else publication.attempts == 1

@@ -39,8 +39,8 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
+from prober.core.places import precedes
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
-from prober.core.precedence import in_order
 from prober.core.predecessors import Predecessor, highest, possible
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
@@ -195,7 +195,7 @@ class RedeliveryCheck:
         position = arrival.position
         if not self._log.flags(position) & RACED:
             return position
-        return next((one + 1 for one in reversed(skipped) if in_order(self._orders, self._log, one, position)), position)
+        return next((one + 1 for one in reversed(skipped) if precedes(self._orders, self._log, one, position)), position)
 
     def _skipped(self, after: int, arrival: Arrival) -> list[int]:
         """What stands between: still in the subscription, not older than the retention, of an epoch that would be recognised."""
@@ -304,7 +304,7 @@ class RedeliveryCheck:
             doubt = DEAD_LETTER
         elif not self._orders.share_region(position, arrival.position):
             doubt = ELSEWHERE
-        elif not in_order(self._orders, self._log, position, arrival.position):
+        elif not precedes(self._orders, self._log, position, arrival.position):
             doubt = RACING
         eps, session = self._collector.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
@@ -359,12 +359,12 @@ class RedeliveryCheck:
     def _doubt_place(self, between: tuple[int, int], skipped: Sequence[int]) -> str:
         """Whether any of what was skipped certainly stands where it was learned, between the two."""
         (after, position), orders, log = between, self._orders, self._log
-        return "" if any(in_order(orders, log, after, one) and in_order(orders, log, one, position) for one in skipped) else RACING
+        return "" if any(precedes(orders, log, after, one) and precedes(orders, log, one, position) for one in skipped) else RACING
 
     def _race_doubt(self, other: int, one: int) -> str:
         """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
         return (
-            "" if one == other or in_order(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
+            "" if one == other or precedes(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
         )
 
     def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
