@@ -43,8 +43,6 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from prober.core.acknowledgements import Acknowledgements
-from prober.core.breaks import Break, with_break
 from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
@@ -53,7 +51,7 @@ from prober.core.places import certainly_before, must_precede, precedes
 from prober.core.positions import ACKED, OLDER, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Held, Session, Track, Tracks
-from prober.core.splits import Certain, Split, Splits
+from prober.core.splits import Acknowledgements, Break, Certain, Split, Splits, with_break
 from prober.core.subscription import Subscription
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}

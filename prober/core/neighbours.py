@@ -22,7 +22,7 @@ ENDS_KEPT: Final = 2 * ENDS_PER_DEADLINE
 """Such parts remembered; the oldest are forgotten beyond that."""
 
 
-class Held:
+class HeldKey:
     """A key was held from one moment to another, perhaps, and leased until a third; `key` is empty if it was several."""
 
     __slots__ = ("begun_t", "key", "leased_until_t", "over_t")
@@ -33,7 +33,7 @@ class Held:
         self.key = key
         self.leased_until_t = over_t
 
-    def join(self, other: Held) -> None:
+    def join(self, other: HeldKey) -> None:
         """Becomes one with another that was over at about the same time."""
         if other.begun_t < self.begun_t:
             self.begun_t = other.begun_t
@@ -56,8 +56,8 @@ class Neighbours:
         self._lease_s = rules.ack_deadline_s + rules.delivery_delay_max_s
         deadlines = (rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         self._step_s = max((deadline_s for deadline_s in deadlines if deadline_s < inf), default=inf) / ENDS_PER_DEADLINE
-        self._held: dict[str, Held] = {}
-        self._ended: dict[int, Held] = {}
+        self._held: dict[str, HeldKey] = {}
+        self._ended: dict[int, HeldKey] = {}
 
     def held(self, key: str, t: float, until_t: float) -> None:
         """A message of a key is unacknowledged from now on, was sent up to Delta before, and may be leased until `until_t`."""
@@ -68,7 +68,7 @@ class Neighbours:
             return
         if before is not None:
             self._end(before)
-        self._held[key] = Held(t - self._sent_before_s, until_t, key)
+        self._held[key] = HeldKey(t - self._sent_before_s, until_t, key)
 
     def freed(self, key: str, t: float) -> None:
         """Everything of a key is acknowledged, which takes a while to be applied."""
@@ -108,7 +108,7 @@ class Neighbours:
         leased = (one.leased_until_t for one in self._ended.values() if one.begun_t <= since_t and one.key != key)
         return max(since_t, min(max(leased, default=LONG_AGO), since_t + self._lease_s))
 
-    def _end(self, one: Held) -> None:
+    def _end(self, one: HeldKey) -> None:
         del self._held[one.key]
         if not 0 < self._step_s < inf or one.over_t == inf:
             return  # nothing waits so long, or nobody knows when it was over

@@ -41,7 +41,6 @@ from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.places import precedes
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
-from prober.core.predecessors import Predecessor, highest, possible
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
@@ -53,7 +52,10 @@ from prober.core.skips import (
     RACING,
     SOUGHT,
     TOO_MANY,
+    Predecessor,
     Skip,
+    highest_predecessor,
+    possible_predecessors,
 )
 from prober.core.subscription import Subscription
 
@@ -100,7 +102,7 @@ class RedeliveryCheck:
         if arrival.own and self._collector.rules.mode is Mode.PULL:
             self._judge_batch(arrival)
             return False
-        before = highest(self._collector.rules, self._tracks, arrival)
+        before = highest_predecessor(self._collector.rules, self._tracks, arrival)
         if not before.position:
             return False
         if arrival.position > before.position + 1:
@@ -176,7 +178,7 @@ class RedeliveryCheck:
 
     def _sent_after_t(self, arrival: Arrival, before: Predecessor) -> float:
         """Since when what was left out may have been sent, all of it acknowledged before: it may be sent behind any predecessor."""
-        candidates = possible(self._collector.rules, self._tracks, arrival)
+        candidates = possible_predecessors(self._collector.rules, self._tracks, arrival)
         lowest = min((one.position for one in candidates), default=before.position)
         passed = self._skipped(lowest, arrival)
         owed = max((position for position in passed if not self._log.flags(position) & ACKED), default=0)
@@ -187,7 +189,9 @@ class RedeliveryCheck:
         everywhere = chain(*(track.past() for track in self._tracks), *self._tracks.past)
         if not self._came_since(before, skipped, everywhere):
             return ()
-        positions = {one.position for one in possible(self._collector.rules, self._tracks, arrival)} - {before.position}
+        positions = {one.position for one in possible_predecessors(self._collector.rules, self._tracks, arrival)} - {
+            before.position
+        }
         return tuple(sorted(filter(self._log.has_raced, positions)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
@@ -256,9 +260,12 @@ class RedeliveryCheck:
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
         number = skip.witnesses[-1]
-        if arrival.position <= arrival.own + 1 or highest(self._collector.rules, self._tracks, arrival).number != number:
+        if (
+            arrival.position <= arrival.own + 1
+            or highest_predecessor(self._collector.rules, self._tracks, arrival).number != number
+        ):
             return False
-        before = highest(self._collector.rules, self._tracks, arrival, besides=number)
+        before = highest_predecessor(self._collector.rules, self._tracks, arrival, besides=number)
         skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []
         return bool(skipped) and not (self._doubt(arrival, before.position, skipped) or self._doubt_own(arrival, before, skipped))
 

@@ -23,9 +23,7 @@ from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
-from prober.core.acknowledgements import Acknowledgements
 from prober.core.attempts import Attempts
-from prober.core.breaks import Break
 from prober.core.collector import FindingsCollector
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
@@ -42,7 +40,7 @@ from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
-from prober.core.splits import Splits
+from prober.core.splits import Acknowledgements, Break, Splits
 from prober.core.subscription import Subscription
 
 WARM_KEYS_MAX = 20_000

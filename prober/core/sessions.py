@@ -9,9 +9,8 @@ position among them?* It is kept as a few spans: what was delivered within a six
 and the longer time. A merged span can only make more deliveries possible, so it can hide a violation and never invent one. The same
 holds when a session that is over is forgotten and its spans are kept without it.
 
-What a session certainly holds is kept in ascending order of positions. That costs nothing: a session is first in, first out, so a
-lower position after a higher one means that the service went back, and dropped what was held above it. So what is dropped is taken
-from the end, what has run out from the beginning, and every delivery is put in and taken out once.
+What a session certainly holds is kept in ascending order of positions. It is first in, first out, so a lower position after a higher
+one means that the service went back and dropped what was held above: that is taken from the end, what has run out from the beginning.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from math import inf
 from typing import Final, TypeAlias
 
 from prober.core.events import LONG_AGO, Delivered
-from prober.core.flow import Flow
 from prober.core.positions import NO_STAMP
+from prober.core.waiting import FlowControl
 
 SPANS_PER_DELAY: Final = 16
 """Into how many spans the deliveries of one Delta are divided."""
@@ -52,7 +51,9 @@ class Session:
 
     __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "subscriber", "unseen")
 
-    def __init__(self, name: str, subscriber: str, opened_t: float, flow: Flow | None = None, *, unseen: bool = False) -> None:
+    def __init__(
+        self, name: str, subscriber: str, opened_t: float, flow: FlowControl | None = None, *, unseen: bool = False
+    ) -> None:
         self.name = name
         self.subscriber = subscriber
         self.opened_t = opened_t

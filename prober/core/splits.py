@@ -1,8 +1,19 @@
-"""Violations of the one-holder rule on hold, until they can no longer be explained.
+"""What may explain a violation of the one-holder rule, and those that are on hold until it no longer can.
 
-What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a rewind that was sent
-before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split of which nothing
-held is left is filed as indeterminate.
+*Answers under way* (`Acknowledgements`). A client cannot see when an acknowledgement or refusal is applied: at the latest `ack_lag_max_s`
+after it was sent. It ends a hold of its own message only, but of any delivery of it: one that is applied late ends the hold of a later
+delivery.
+
+*Beginnings anew* (`Break`). A delivery takes up to Delta from the service to the recorder. So one that arrives while another subscriber
+holds the key may have been sent before that one's run began: the key was let go in between, unseen by any client. It was if
+
+* the run is a repetition that began at the delivery's position or below: what was sent before is dropped then, whatever it was;
+* everything below the delivery had been received before that run began, else it would have been a skip;
+* nothing below it was certainly held elsewhere just before that run began: then it was no split either.
+
+*What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
+rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
+of which nothing held is left is filed as indeterminate.
 """
 
 from __future__ import annotations
@@ -14,9 +25,9 @@ from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
-from prober.core.positions import LearnedLog
-from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Session
+from prober.core.positions import ACKED, REFUSED, LearnedLog
+from prober.core.rules import Mode, Rules
+from prober.core.sessions import Arrival, Session, Tracks
 from prober.core.subscription import Subscription
 
 BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
@@ -25,6 +36,10 @@ RESET: Final = "{} may have released what was held"
 
 SPLITS_MAX: Final = 256
 """Violations on hold per key; beyond that the oldest is decided at once."""
+BREAKS_KEPT: Final = 8
+"""Breaks remembered per key; beyond that the two oldest become one that explains what either explains."""
+ANSWERS_KEPT: Final = 64
+"""Answers remembered one by one; all that are older are taken to have been sent when the latest of those was."""
 
 
 class Certain(NamedTuple):
@@ -142,3 +157,76 @@ class Splits:
 
     def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:
         return session.closed_t > alive_t and not self._subscription.went_with_another(session, due_t)
+
+
+class Break:
+    """The service began again at `position` on a session, seen at `t`, when the log was known up to `frontier`.
+
+    It did so with a redelivery that does not continue the run of its own session. `held`: the lowest position that each subscriber
+    certainly held just before.
+    """
+
+    __slots__ = ("frontier", "held", "position", "session", "t")
+
+    def __init__(self, t: float, session: str, position: int, frontier: int, held: tuple[tuple[int, str], ...]) -> None:
+        self.t = t
+        self.session = session
+        self.position = position
+        self.frontier = frontier
+        self.held = held
+
+    def explains(self, arrival: Arrival, sent_t: float) -> bool:
+        """Whether a delivery, sent at `sent_t` or later, may have been sent before the break."""
+        position, session = arrival.position, arrival.track.session
+        if self.t < sent_t or self.session == session.name or not self.position <= position <= self.frontier + 1:
+            return False
+        return not any(held < position and holder != session.subscriber for held, holder in self.held)
+
+    def join(self, other: Break) -> Break:
+        """One that explains whatever either does, and perhaps more."""
+        return Break(max(self.t, other.t), "", min(self.position, other.position), max(self.frontier, other.frontier), ())
+
+
+def with_break(kept: tuple[Break, ...], arrival: Arrival, tracks: Tracks, log: LearnedLog, oldest_t: float) -> tuple[Break, ...]:
+    """The breaks of a key when a redelivery begins a run; those before `oldest_t` explain nothing any more."""
+    lowest = ((track.lowest_held(arrival.t, log.floor), track.session.subscriber) for track in tracks)
+    held = tuple((position, subscriber) for position, subscriber in lowest if position)
+    session = arrival.track.session.name
+    kept = (*(one for one in kept if one.t >= oldest_t), Break(arrival.t, session, arrival.position, log.frontier, held))
+    return kept if len(kept) <= BREAKS_KEPT else (kept[0].join(kept[1]), *kept[2:])
+
+
+class Acknowledgements:
+    """When each message of a key was last acknowledged or refused: the latest exactly, others rather too late than too early."""
+
+    __slots__ = ("_forgotten_t", "_latest", "_log", "_rules")
+
+    def __init__(self, log: LearnedLog, rules: Rules) -> None:
+        self._log = log
+        self._rules = rules
+        self._latest: dict[int, float] | None = None
+        self._forgotten_t = LONG_AGO
+
+    def sent(self, position: int, t: float) -> None:
+        """An answer for the position is on its way."""
+        latest = self._latest
+        if latest is None:
+            latest = self._latest = {}
+        if position in latest:
+            del latest[position]
+        latest[position] = t
+        if len(latest) > ANSWERS_KEPT:
+            self._forgotten_t = latest.pop(next(iter(latest)))
+
+    def may_end(self, position: int, sent_t: float) -> bool:
+        """Whether one of them may be applied after `sent_t`, and end a hold of the position that began then."""
+        if not self._log.flags(position) & (ACKED | REFUSED):
+            return False
+        answered_t = self._forgotten_t if self._latest is None else self._latest.get(position, self._forgotten_t)
+        return answered_t + self._rules.ack_lag_max_s + self._rules.clock_error_s >= sent_t
+
+    def rest(self) -> None:
+        """Gives the memory back."""
+        if self._latest:
+            self._forgotten_t = max(self._forgotten_t, *self._latest.values())
+        self._latest = None

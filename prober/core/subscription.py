@@ -14,11 +14,10 @@ from math import inf
 from typing import Final
 
 from prober.core.events import LONG_AGO, Closed, Opened
-from prober.core.flow import Flow, UnseenFlow
 from prober.core.neighbours import Neighbours
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
-from prober.core.waiting import WaitingTime
+from prober.core.waiting import FlowControl, UnseenFlowControl, WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
@@ -121,7 +120,7 @@ class Subscription:
         session = self.sessions.get(name) or self._over.get(name)
         if session is None or session.closed_t < t:
             self.complete = False
-            flow = UnseenFlow() if self.streaming else None
+            flow = UnseenFlowControl() if self.streaming else None
             session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:
             self._answer(session, t)
@@ -262,7 +261,7 @@ class Subscription:
         for flow in self._flows_of(session):
             flow.extend(token, leased_until_t)
 
-    def _flows_of(self, name: str) -> list[Flow]:
+    def _flows_of(self, name: str) -> list[FlowControl]:
         """The flow control that a message which came on a session may use up: of a stream that is over also that of its heirs."""
         session = self.sessions.get(name) or self._over.get(name)
         if session is None or session.flow is None:
@@ -271,7 +270,7 @@ class Subscription:
             return [session.flow]
         return self._heirs(session)
 
-    def _heirs(self, session: Session) -> list[Flow]:
+    def _heirs(self, session: Session) -> list[FlowControl]:
         """The flow control of the open streams of the same subscriber."""
         alike = (other.flow for other in self.sessions.values() if other.subscriber == session.subscriber)
         return [flow for flow in alike if flow is not None]
@@ -337,8 +336,8 @@ class Subscription:
             self._losses[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
 
 
-def _flow_of(event: Opened) -> Flow | None:
+def _flow_of(event: Opened) -> FlowControl | None:
     messages, size = event.max_outstanding_messages or 0, event.max_outstanding_bytes or 0
     if messages <= 0 and size <= 0:
         return None
-    return Flow(messages if messages > 0 else inf, size if size > 0 else inf)
+    return FlowControl(messages if messages > 0 else inf, size if size > 0 else inf)

@@ -21,8 +21,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # clocks of liveness
     excuse("holds-stop-no-clock", "liveness.py", "return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)", "return max(subscription.up_since_t, subscription.lost_until_t)", "Pull and push owe something while a batch is held."),
     excuse("lost-pulls-hold-nothing", "liveness.py", "return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)", "return max(subscription.up_since_t, self._tracks.busy_until_t)", "What a lost pull carried is held by nobody."),
-    excuse("flow-control-stops-no-clock", "flow.py", "return self._leased_until_t if self._full else self._freeing_until_t", "return LONG_AGO", "A stream whose flow control is used up is owed something."),
-    rule("flow-control-for-ever", "flow.py", "        if self._full and settled_t > self._freeing_until_t:\n            self._freeing_until_t = settled_t\n", "        if self._full:\n            self._freeing_until_t = 1e9\n", "A stream whose flow control was used up once is owed nothing."),
+    excuse("flow-control-stops-no-clock", "waiting.py", "return self._leased_until_t if self._full else self._freeing_until_t", "return LONG_AGO", "A stream whose flow control is used up is owed something."),
+    rule("flow-control-for-ever", "waiting.py", "        if self._full and settled_t > self._freeing_until_t:\n            self._freeing_until_t = settled_t\n", "        if self._full:\n            self._freeing_until_t = 1e9\n", "A stream whose flow control was used up once is owed nothing."),
     excuse("another-key-held-is-no-excuse", "liveness.py", "        if self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):\n            self._re", "        if deadline_t < 0:\n            self._re", "That another key is held is no excuse for a delay."),
     excuse("another-key-was-held-for-nothing", "liveness.py", "if LONG_AGO < kept_t < deadline_t else deadline_t", "if LONG_AGO > kept_t else deadline_t", "That another key was held until before the deadline is no excuse."),
     rule("any-key-held-excuses", "neighbours.py", "            if one.begun_t > since_t:\n                break\n", "", "A key that was held only lately excuses a long delay."),
@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # clocks that differ
     excuse("clock-error-ignored-in-order", "order.py", "eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
-    excuse("clock-error-ignored-in-predecessors", "predecessors.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
+    excuse("clock-error-ignored-in-predecessors", "skips.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
     excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + collector.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
     excuse("clock-error-ignored-in-late-copies", "holder.py", "sent_t = arrival.lo - rules.clock_error_s\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "sent_t = arrival.lo\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "About late copies clocks agree."),
     excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
@@ -93,6 +93,6 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("confirmation-conflict-dropped", "integrity.py", "    if not position:\n        return\n    delivered", "    if position >= 0:\n        return\n    delivered", "A confirmation may name the id of another message that was delivered."),
     rule("phantom-retires-numbers", "positions.py", "        if not self._flags[slot] & STRANGE:", "        if self._flags[slot] >= 0:", "A phantom with a high number hides everything after it."),
     # an acknowledgement excuses its own message only
-    rule("any-acknowledgement-excuses", "acknowledgements.py", "self._latest.get(position, self._forgotten_t)", "max(self._latest.values())", "The latest acknowledgement of any message of the key excuses."),
-    rule("unacknowledged-is-excused", "acknowledgements.py", "        if not self._log.flags(position) & (ACKED | REFUSED):\n            return False\n", "", "What was never answered may have been let go by an answer."),
+    rule("any-acknowledgement-excuses", "splits.py", "self._latest.get(position, self._forgotten_t)", "max(self._latest.values())", "The latest acknowledgement of any message of the key excuses."),
+    rule("unacknowledged-is-excused", "splits.py", "        if not self._log.flags(position) & (ACKED | REFUSED):\n            return False\n", "", "What was never answered may have been let go by an answer."),
 )  # fmt: skip

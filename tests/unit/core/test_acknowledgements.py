@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core import acknowledgements
-from prober.core.acknowledgements import Acknowledgements
+from prober.core import splits
 from prober.core.events import LONG_AGO
 from prober.core.positions import ACKED, NO_STAMP, REFUSED, LearnedLog
 from prober.core.rules import Rules
+from prober.core.splits import Acknowledgements
 
 
 def acknowledged(*acks: tuple[int, float], clock_error_s: float = 0.0) -> Acknowledgements:
@@ -51,7 +51,7 @@ def test_nothing_was_acknowledged() -> None:
 
 
 def test_of_too_many_the_oldest_are_taken_together_towards_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acknowledgements, "ANSWERS_KEPT", 3)
+    monkeypatch.setattr(splits, "ANSWERS_KEPT", 3)
     acks = acknowledged(*((n, 100.0 + n) for n in range(1, 6)))
     assert len(acks._latest or ()) == 3
     assert acks.may_end(1, 112.0)  # as late as the latest that was forgotten
