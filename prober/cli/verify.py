@@ -19,7 +19,7 @@ from prober.cli.verify_report import as_json, as_text
 from prober.core.events import Event
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.evidence.evidence import Dossier, collect, dossier
+from prober.evidence.evidence import Proof, collect, proof_of
 from prober.traces.judgement import Judgement, Made, Sort, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
@@ -90,7 +90,7 @@ def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
     return judgement
 
 
-def _judge_file(path: str, name: str, extras: Extras, measuring: Measuring | None) -> tuple[Judgement, Mapping[Made, Dossier]]:
+def _judge_file(path: str, name: str, extras: Extras, measuring: Measuring | None) -> tuple[Judgement, Mapping[Made, Proof]]:
     try:
         with _opened(path, rewindable=extras.explain) as stream:
             start = stream.tell() if extras.explain else 0
@@ -118,7 +118,7 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, copy)
 
 
-def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Made, Dossier]:
+def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Made, Proof]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
 
     def again() -> TraceReader:
@@ -128,7 +128,7 @@ def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Mad
     wanted = [] if judgement.crash else list(_explained(judgement.findings))
     try:
         header = again().header
-        return {excerpt.made: dossier(excerpt, header) for excerpt in collect(again, wanted)}
+        return {excerpt.made: proof_of(excerpt, header) for excerpt in collect(again, wanted)}
     except Exception as fault:  # a fault of ours, or of the disk, costs the explanation and not the verdict
         print(f"{judgement.path}: cannot explain the findings: {fault!r}; please report this with the file", file=sys.stderr)
         return {}

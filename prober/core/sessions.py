@@ -1,8 +1,7 @@
 """Who received what, and when: sessions of a subscription, and what one key has seen of each.
 
-A `Session` is shared by all keys of its subscription, so a stream that breaks is noted once and each key takes notice when it
-next matters. A `Track` is one key's view of one session: its last delivery, the messages it certainly still holds, and a short past.
-`Tracks` are all of one key.
+A `Session` is shared by all keys of its subscription: a stream that breaks is noted once, and each key takes notice when it next matters.
+A `Track` is one key's view of one session: its last delivery, what it certainly still holds, and a short past. `Tracks` are all of a key.
 
 The past answers one question: *which deliveries on this session may have been sent after a given moment, and what is the highest
 position among them?* It is kept as a few spans: what was delivered within a sixteenth of Delta is one span, with the higher position

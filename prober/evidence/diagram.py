@@ -32,7 +32,7 @@ _OTHERS: Final = "(others)"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
+class _Arrow:
     """Something sent from one column to another."""
 
     source: int
@@ -41,7 +41,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class _Note:
     """Something that happens at one column: a sign in the column and words to the left of it."""
 
     column: int
@@ -50,19 +50,19 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Banner:
+class _Banner:
     """Something that concerns every column."""
 
     label: str
 
 
-Row: TypeAlias = Arrow | Note | Banner
+_Row: TypeAlias = _Arrow | _Note | _Banner
 OnSession: TypeAlias = (
     events.SessionEvent | events.Delivered | events.Acked | events.Nacked | events.AckConfirmed | events.LeaseModified
 )
 
 
-class Columns:
+class _Columns:
     """Which column each session of each subscription belongs to, and how messages are called."""
 
     def __init__(self, history: Iterable[Numbered], opened: Iterable[events.Opened]) -> None:
@@ -103,50 +103,50 @@ def short(message_id: str) -> str:
     return message_id if len(message_id) <= 12 else ".." + message_id[-8:]
 
 
-def _reply(words: str) -> Callable[[Columns, events.PublishEvent], Row]:
-    return lambda columns, event: Arrow(_SERVICE, _PUBLISHER, f"{words} {columns.message(event)}")
+def _reply(words: str) -> Callable[[_Columns, events.PublishEvent], _Row]:
+    return lambda columns, event: _Arrow(_SERVICE, _PUBLISHER, f"{words} {columns.message(event)}")
 
 
-def _published(columns: Columns, event: events.Published) -> Row:
-    return Arrow(_SERVICE, _PUBLISHER, f"ok {columns.message(event)} = {short(event.message_id)}")
+def _published(columns: _Columns, event: events.Published) -> _Row:
+    return _Arrow(_SERVICE, _PUBLISHER, f"ok {columns.message(event)} = {short(event.message_id)}")
 
 
-def _at_session(sign: str, words: str) -> Callable[[Columns, events.SessionEvent], Row]:
-    def row(columns: Columns, event: events.SessionEvent) -> Row:
+def _at_session(sign: str, words: str) -> Callable[[_Columns, events.SessionEvent], _Row]:
+    def row(columns: _Columns, event: events.SessionEvent) -> _Row:
         column, prefix = columns.of(event.subscription, event.session)
-        return Note(column, sign, f"{prefix}{words}")
+        return _Note(column, sign, f"{prefix}{words}")
 
     return row
 
 
-def _delivered(columns: Columns, event: events.Delivered) -> Row:
+def _delivered(columns: _Columns, event: events.Delivered) -> _Row:
     column, prefix = columns.of(event.subscription, event.session)
     attempt = f" attempt {event.delivery_attempt}" if event.delivery_attempt else ""
     defect = f" BAD {event.defect}" if event.defect else ""
     leak = "" if event.matches_filter else " FILTERED"
-    return Arrow(_SERVICE, column, f"{prefix}{columns.message(event)} ({short(event.message_id)}){attempt}{defect}{leak}")
+    return _Arrow(_SERVICE, column, f"{prefix}{columns.message(event)} ({short(event.message_id)}){attempt}{defect}{leak}")
 
 
-def _about(words: str, *, from_service: bool = False) -> Callable[[Columns, events.Acked], Row]:
-    def row(columns: Columns, event: events.Acked) -> Row:
+def _about(words: str, *, from_service: bool = False) -> Callable[[_Columns, events.Acked], _Row]:
+    def row(columns: _Columns, event: events.Acked) -> _Row:
         column, prefix = columns.of(event.subscription, event.session)
         ends = (_SERVICE, column) if from_service else (column, _SERVICE)
-        return Arrow(*ends, f"{prefix}{words} {short(event.message_id)}")
+        return _Arrow(*ends, f"{prefix}{words} {short(event.message_id)}")
 
     return row
 
 
-def _lease_modified(columns: Columns, event: events.LeaseModified) -> Row:
+def _lease_modified(columns: _Columns, event: events.LeaseModified) -> _Row:
     column, prefix = columns.of(event.subscription, event.session)
-    return Arrow(column, _SERVICE, f"{prefix}lease {short(event.message_id)} {event.seconds:g}s")
+    return _Arrow(column, _SERVICE, f"{prefix}lease {short(event.message_id)} {event.seconds:g}s")
 
 
-_ROWS: Final[Mapping[type, Callable[..., Row]]] = {
-    events.PublishInvoked: lambda columns, event: Arrow(_PUBLISHER, _SERVICE, f"publish {columns.message(event)}"),
+_ROWS: Final[Mapping[type, Callable[..., _Row]]] = {
+    events.PublishInvoked: lambda columns, event: _Arrow(_PUBLISHER, _SERVICE, f"publish {columns.message(event)}"),
     events.Published: _published,
     events.PublishFailed: _reply("failed"),
     events.PublishUnknown: _reply("unknown"),
-    events.PublishAbandoned: lambda columns, event: Note(_SERVICE, "|", f"{columns.message(event)} given up"),
+    events.PublishAbandoned: lambda columns, event: _Note(_SERVICE, "|", f"{columns.message(event)} given up"),
     events.Opened: _at_session("o", "opened"),
     events.Closed: _at_session("x", "closed"),
     events.Delivered: _delivered,
@@ -154,15 +154,15 @@ _ROWS: Final[Mapping[type, Callable[..., Row]]] = {
     events.Nacked: _about("nack"),
     events.AckConfirmed: _about("ack ok", from_service=True),
     events.LeaseModified: _lease_modified,
-    events.DeadLettered: lambda columns, event: Note(_SERVICE, "x", f"{short(event.message_id)} dead-lettered"),
-    events.Sought: lambda columns, event: Banner(f"sought: settles for {event.settle_s:g} s"),
-    events.FilterChanged: lambda columns, event: Banner(f"filter changed: settles for {event.settle_s:g} s"),
-    events.Interrupted: lambda columns, event: Banner("the record may have a hole here"),
-    events.Ended: lambda columns, event: Banner("ended, drained" if event.drained else "ended, not drained"),
+    events.DeadLettered: lambda columns, event: _Note(_SERVICE, "x", f"{short(event.message_id)} dead-lettered"),
+    events.Sought: lambda columns, event: _Banner(f"sought: settles for {event.settle_s:g} s"),
+    events.FilterChanged: lambda columns, event: _Banner(f"filter changed: settles for {event.settle_s:g} s"),
+    events.Interrupted: lambda columns, event: _Banner("the record may have a hole here"),
+    events.Ended: lambda columns, event: _Banner("ended, drained" if event.drained else "ended, not drained"),
 }
 
 
-class Canvas:
+class _Canvas:
     """Places rows between the columns; every line is at most `width` characters."""
 
     def __init__(self, names: Sequence[str], width: int) -> None:
@@ -175,7 +175,7 @@ class Canvas:
         cells = "".join(_cut(name, self._gap - 1).ljust(self._gap) for name in self._names)
         return f"{numbers:>8} {'time':>11}  {cells}".rstrip()
 
-    def line(self, number: int, t: float, row: Row, mark: str) -> str:
+    def line(self, number: int, t: float, row: _Row, mark: str) -> str:
         """One event."""
         return f"{number:>8} {t:>11.3f}    {self._drawn(row)}   {mark}".rstrip()
 
@@ -183,27 +183,27 @@ class Canvas:
         """A line that stands for events which are not shown."""
         return f"{'...':>8} {'':>11}    ... {count:,} event{'s' * (count != 1)} left out ..."
 
-    def _drawn(self, row: Row) -> str:
+    def _drawn(self, row: _Row) -> str:
         cells = [" "] * (self._at[-1] + 1)
         for at in self._at:
             cells[at] = "|"
         match row:
-            case Arrow():
+            case _Arrow():
                 self._draw_arrow(cells, row)
-            case Note():
+            case _Note():
                 self._draw_note(cells, row)
-            case Banner():
+            case _Banner():
                 cells[:] = f" {row.label} ".center(len(cells), "=")
         return "".join(cells)
 
-    def _draw_arrow(self, cells: list[str], arrow: Arrow) -> None:
+    def _draw_arrow(self, cells: list[str], arrow: _Arrow) -> None:
         left, right = sorted((self._at[arrow.source], self._at[arrow.target]))
         cells[left + 1 : right] = "-" * (right - left - 1)
         cells[right - 1 if arrow.target > arrow.source else left + 1] = ">" if arrow.target > arrow.source else "<"
         narrow = len(arrow.label) > self._gap - 7
         self._write(cells, right, f" {_cut(arrow.label, self._gap - 5)} ", 2 if narrow else 3)
 
-    def _draw_note(self, cells: list[str], note: Note) -> None:
+    def _draw_note(self, cells: list[str], note: _Note) -> None:
         cells[self._at[note.column]] = note.sign
         self._write(cells, self._at[note.column], _cut(note.label, self._gap - 5), 3)
 
@@ -255,8 +255,8 @@ def draw(
     """
     if not history:
         return ""
-    columns = Columns(history, opened)
-    canvas = Canvas(columns.names, width)
+    columns = _Columns(history, opened)
+    canvas = _Canvas(columns.names, width)
     decisive = deciding(history, finding)
     marks = [_mark(number, finding, decisive) for number, _ in history]
     lines = [canvas.title(numbers)]

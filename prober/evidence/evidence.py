@@ -15,8 +15,7 @@ from typing import Final
 from prober.core.events import Closed, Event, Opened
 from prober.core.findings import Finding
 from prober.evidence import diagram
-from prober.evidence.context import Asked
-from prober.evidence.minimise import Minimal, Numbered, Origins, concerns, minimise
+from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import Made
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -26,7 +25,7 @@ LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in l
 
 
 @dataclass(frozen=True, slots=True)
-class Dossier:
+class Proof:
     """The evidence for one finding.
 
     lines       the lines of the file that make up the smallest history; none if the excerpt does not prove the finding again.
@@ -109,16 +108,16 @@ def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list
     return excerpts
 
 
-def dossier(excerpt: Excerpt, header: TraceHeader) -> Dossier:
+def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
     """Reduce an excerpt of a trace to the smallest history that still shows the finding, and draw it."""
     finding = excerpt.made.finding
     for events in excerpt.candidates():
         if minimal := minimise(events, finding, header.rules, subscriptions=(header.subscription,)):
             lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
-            return Dossier(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
+            return Proof(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
     events = excerpt.events()
     heading = f"what happened around it ({len(events):,} events, which alone do not prove it again)"
-    return Dossier((), _drawn(events, finding, excerpt), heading)
+    return Proof((), _drawn(events, finding, excerpt), heading)
 
 
 def _heading(minimal: Minimal, among: int) -> str:

@@ -6,8 +6,9 @@ message ids and subscribers in its facts, and no other witnesses than the origin
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
 Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
-What a sceptic asks for (`evidence`) is put back at the end, as far as the finding stays the same with it: the acknowledgements of what
-was skipped, the refusals, the leases of what was held, the beginnings and ends of the sessions.
+That needs little: what was skipped may have been acknowledged or not, the promise is the same. But whoever reads it wants to rule out the
+innocent explanations by himself. So what a sceptic asks for (`Asked`) is put back at the end, as far as the finding stays the same with it:
+the publishes, the acknowledgements and refusals of what was skipped, the leases of what was held, the beginnings and ends of the sessions.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
 alone; then these with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
@@ -15,24 +16,54 @@ alone; then these with the publishes and sessions that they belong to. Usually o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from prober.core.events import AckConfirmed, Acked, Delivered, Event, LeaseModified, Nacked, Opened, PublishEvent
-from prober.core.findings import EPOCHS, Fact, Finding, Status
+from prober.core.events import (
+    AckConfirmed,
+    Acked,
+    Closed,
+    Delivered,
+    Event,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishEvent,
+    PublishInvoked,
+)
+from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.evidence.context import EVIDENCE_MAX, Asked
-from prober.evidence.naming import Message, named_in
+from prober.evidence.naming import NamedMessage, named_in
 
 RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000
+"""How often the checker may run to reduce one history, and over how many events in all."""
+EVIDENCE_MAX: Final = 40
+"""Events that are kept for a sceptic, the latest ones: a history that is read has to stay small."""
 
 Numbered: TypeAlias = tuple[int, Event]
 OfMessage: TypeAlias = PublishEvent | Delivered
 OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
+Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
+
+_REDELIVERY: Final = (Acked, Nacked)
+_HOLD: Final = (Acked, Nacked, LeaseModified)
+_ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
+    Kind.REDELIVERY_SKIP: _REDELIVERY,
+    Kind.PULL_BATCH_ORDER: _REDELIVERY,
+    Kind.PUSH_ADVANCE_PAST_NACK: _REDELIVERY,
+    Kind.REDELIVERY_STALL: _REDELIVERY,
+    Kind.AFFINITY_SPLIT: _HOLD,
+    Kind.PULL_OVERLAP: _HOLD,
+    Kind.PUSH_OVERLAP: _HOLD,
+    Kind.EOD_REDELIVERY_AFTER_ACK: (*_HOLD, AckConfirmed),
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (*_HOLD, AckConfirmed),
+    Kind.UNACKED_STALL: _HOLD,
+}
+"""Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +89,7 @@ def concerns(event: Event, subscription: str, key: str) -> bool:
     return getattr(event, "subscription", subscription) == subscription and getattr(event, "key", key) == key
 
 
-def identity(finding: Finding) -> Identity:
+def identity_of(finding: Finding) -> Identity:
     """What makes two findings the same one, wherever their events stand: no times, no positions."""
     lasting = frozenset(
         (name, fact)
@@ -68,7 +99,7 @@ def identity(finding: Finding) -> Identity:
     return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 
 
-def judged(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
+def findings_in(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
     """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers.
 
     `subscriptions` are those that the checker knows from the start.
@@ -99,8 +130,36 @@ class Origins:
         return isinstance(event, PublishEvent) and (event.key, event.epoch, event.seq) in self._messages
 
 
+class Asked:
+    """Contains what a sceptic asks for about deliveries: where they come from, what became of them, when their sessions were open."""
+
+    def __init__(self, kind: Kind, deliveries: Iterable[Event]) -> None:
+        self._answers = _ASKED.get(kind, ())
+        of = [event for event in deliveries if isinstance(event, Delivered)] if self._answers else []
+        self._published = {(event.key, event.epoch, event.seq) for event in of}
+        self._messages = {(event.subscription, event.message_id) for event in of}
+        self._sessions = {(event.subscription, event.session) for event in of}
+
+    def __contains__(self, event: Event) -> bool:
+        if isinstance(event, Opened | Closed):
+            return (event.subscription, event.session) in self._sessions
+        if isinstance(event, PublishInvoked):
+            return (event.key, event.epoch, event.seq) in self._published
+        return isinstance(event, self._answers) and (event.subscription, event.message_id) in self._messages
+
+    def among(self, events: Sequence[Numbered]) -> Iterator[Numbered]:
+        """Those of a history, but for lease changes that a later one of the same delivery made void."""
+        latest = {
+            (event.subscription, event.session, event.message_id): number
+            for number, event in events
+            if isinstance(event, LeaseModified)
+        }
+        void = {number for number, event in events if isinstance(event, LeaseModified)} - set(latest.values())
+        return (one for one in events if one[1] in self and one[0] not in void)
+
+
 @dataclass(slots=True)
-class Trial:
+class _Trial:
     """Runs the checker over candidate histories, within a budget, and says whether they prove the wanted finding."""
 
     wanted: Finding
@@ -112,21 +171,21 @@ class Trial:
     spent: bool = False
     runs: int = 0
     _identity: Identity = field(init=False)
-    _named: frozenset[Message] = field(init=False)
+    _named: frozenset[NamedMessage] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._identity = identity(self.wanted)
+        self._identity = identity_of(self.wanted)
         self._named = named_in(self.wanted.facts)
 
     def is_wanted(self, finding: Finding) -> bool:
         """The same finding, from no other witnesses."""
-        return identity(finding) == self._identity and set(finding.witnesses) <= set(self.wanted.witnesses)
+        return identity_of(finding) == self._identity and set(finding.witnesses) <= set(self.wanted.witnesses)
 
     def is_about(self, number: int, event: Event) -> bool:
         """Whether an event is a witness, or the delivery of a message that the finding names."""
         if number in self.wanted.witnesses:
             return True
-        return isinstance(event, Delivered) and Message(event.seq, event.epoch) in self._named
+        return isinstance(event, Delivered) and NamedMessage(event.seq, event.epoch) in self._named
 
     def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
         """The findings of a history that count (all but information); none once the budget is used up."""
@@ -138,14 +197,14 @@ class Trial:
         self.runs += 1
         return [
             (count, finding)
-            for count, finding in judged(events, self.rules, self.subscriptions)
+            for count, finding in findings_in(events, self.rules, self.subscriptions)
             if finding.status is not Status.INFO or self.is_wanted(finding)
         ]
 
     def proof(self, events: Sequence[Numbered]) -> Finding | None:
         """The wanted finding as these events prove it, if they do, and if they invent no other."""
         findings = [finding for _, finding in self.run(events)]
-        if any(identity(finding) not in self.allowed for finding in findings):
+        if any(identity_of(finding) not in self.allowed for finding in findings):
             return None
         return next(filter(self.is_wanted, findings), None)
 
@@ -155,7 +214,7 @@ class Trial:
         decided = next((count for count, finding in found if self.is_wanted(finding)), None)
         if decided is None:
             return None
-        self.allowed = frozenset(identity(finding) for _, finding in found)
+        self.allowed = frozenset(identity_of(finding) for _, finding in found)
         return events[:decided] if self.proof(events[:decided]) else events
 
 
@@ -175,7 +234,7 @@ def minimise(
     `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far
     is returned and `complete` is False.
     """
-    trial = Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
+    trial = _Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
     start = _first_cut(list(events), trial)
     if start is None:
         return None
@@ -189,7 +248,7 @@ def minimise(
     return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
 
 
-def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: Trial, *, one_by_one: bool) -> Sequence[Numbered]:
+def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial, *, one_by_one: bool) -> Sequence[Numbered]:
     """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
     needed = {number for number, _ in best}
     asked = Asked(trial.wanted.kind, (event for number, event in best if trial.is_about(number, event)))
@@ -209,7 +268,7 @@ def _number(numbered: Numbered) -> int:
     return numbered[0]
 
 
-def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] | None:
+def _first_cut(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered] | None:
     wanted = trial.wanted
     same_key = [(n, event) for n, event in events if getattr(event, "key", wanted.key) == wanted.key]
     same_subscription = [(n, event) for n, event in same_key if concerns(event, wanted.subscription, wanted.key)]
@@ -219,7 +278,7 @@ def _first_cut(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered] |
     return None
 
 
-def _witnesses_first(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
+def _witnesses_first(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
     decides = events[-1][0]  # when a deadline has passed, that is not a witness
     witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
     for candidate in (witnesses, _with_origins(events, witnesses)):
@@ -235,7 +294,7 @@ def _with_origins(events: Sequence[Numbered], witnesses: Sequence[Numbered]) -> 
     return [(n, event) for n, event in events if n in kept or event in origins]
 
 
-def _ddmin(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
+def _ddmin(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
     """Leave out ever smaller chunks, then single events until none can go."""
     size = max(1, len(events) // 2)
     while not trial.spent:
@@ -246,7 +305,7 @@ def _ddmin(events: Sequence[Numbered], trial: Trial) -> Sequence[Numbered]:
     return events
 
 
-def _without_chunks(events: Sequence[Numbered], size: int, trial: Trial) -> Sequence[Numbered]:
+def _without_chunks(events: Sequence[Numbered], size: int, trial: _Trial) -> Sequence[Numbered]:
     start = 0
     while start < len(events) and not trial.spent:
         rest = [*events[:start], *events[start + size :]]

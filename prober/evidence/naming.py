@@ -34,7 +34,7 @@ _MODES: Final[Mapping[Kind, Mode]] = {
 }
 
 
-class Message(NamedTuple):
+class NamedMessage(NamedTuple):
     """A record of a sequence number of an epoch."""
 
     seq: int
@@ -55,10 +55,10 @@ class Names:
         several = (message for name in _LISTS for message in self._messages(name))
         self._times = Counter([*alone, *several])
         self._several_epochs = EPOCHS in facts or len(set(_epochs(facts))) > 1
-        self._mentioned: set[Message] = set()
+        self._mentioned: set[NamedMessage] = set()
 
     @property
-    def all(self) -> frozenset[Message]:
+    def all(self) -> frozenset[NamedMessage]:
         """Every message that the facts name."""
         return frozenset(self._times)
 
@@ -88,25 +88,25 @@ class Names:
         if len(groups) == 1 and (False, "") in groups:
             groups[False, ""] += more
             more = []
-        return joined([_group(seqs, epoch, again=again) for (again, epoch), seqs in groups.items()] + more)
+        return _joined([_group(seqs, epoch, again=again) for (again, epoch), seqs in groups.items()] + more)
 
-    def _of_epoch(self, message: Message) -> str:
+    def _of_epoch(self, message: NamedMessage) -> str:
         return f" of epoch {message.epoch}" if self._several_epochs and message.epoch else ""
 
-    def _message(self, name: str) -> Message:
-        return Message(whole(self._facts[name]), self._epoch(name))
+    def _message(self, name: str) -> NamedMessage:
+        return NamedMessage(whole(self._facts[name]), self._epoch(name))
 
-    def _messages(self, name: str) -> list[Message]:
+    def _messages(self, name: str) -> list[NamedMessage]:
         seqs, epochs = seqs_of(self._facts.get(name)), self._facts.get(f"{name}_epochs")
         if isinstance(epochs, tuple) and len(epochs) == len(seqs):
-            return [Message(seq, str(epoch)) for seq, epoch in zip(seqs, epochs, strict=True)]
-        return [Message(seq, self._epoch(name)) for seq in seqs]
+            return [NamedMessage(seq, str(epoch)) for seq, epoch in zip(seqs, epochs, strict=True)]
+        return [NamedMessage(seq, self._epoch(name)) for seq in seqs]
 
     def _epoch(self, name: str) -> str:
         return str(self._facts.get(f"{name.removesuffix('_seq')}_epoch", self._facts.get("epoch", "")))
 
 
-def named_in(facts: Facts) -> frozenset[Message]:
+def named_in(facts: Facts) -> frozenset[NamedMessage]:
     """The messages that a finding names."""
     return Names(facts).all
 
@@ -122,10 +122,10 @@ def _epochs(facts: Facts) -> Iterator[str]:
 def _group(seqs: Sequence[str], epoch: str, *, again: bool) -> str:
     plural = "s" * (len(seqs) > 1)
     record = ("other records of " if plural else "another record of ") if again else ""
-    return f"{record}message{plural} {joined(seqs)}{epoch}"
+    return f"{record}message{plural} {_joined(seqs)}{epoch}"
 
 
-def joined(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 

@@ -240,7 +240,7 @@ def test_a_fault_of_the_explanation_does_not_touch_the_verdict(monkeypatch: pyte
     def faulty(*_: object) -> None:
         raise KeyError("lane")
 
-    monkeypatch.setattr(verify, "dossier", faulty)
+    monkeypatch.setattr(verify, "proof_of", faulty)
     assert main(["verify", "--explain", STUCK]) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{STUCK}: FAIL (10 events; 1 liveness finding)\n  STUCK (liveness)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
-from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, dossier
+from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, proof_of
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import Made, judge
 from tests.notation import history
@@ -42,12 +42,12 @@ def test_a_subscription_that_shows_itself_late_is_judged_as_it_was() -> None:
     header = TraceHeader("s", "k")
     found = [one for one in judge("f", header, events).findings if one.finding.subscription == "s2"]
     assert found
-    assert all(dossier(excerpt, header).lines for excerpt in collect(lambda: events, found))
+    assert all(proof_of(excerpt, header).lines for excerpt in collect(lambda: events, found))
 
 
 def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
     (excerpt,) = collect(lambda: history("P1,2 A<1@1 A<2@2"), [made(6, after=7)])
-    shown = dossier(excerpt, TraceHeader("s", "k"))
+    shown = proof_of(excerpt, TraceHeader("s", "k"))
     assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
     assert shown.lines == ()
     assert "X <-- decides" in shown.diagram

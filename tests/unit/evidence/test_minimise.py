@@ -11,8 +11,7 @@ import pytest
 from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
-from prober.evidence.context import EVIDENCE_MAX
-from prober.evidence.minimise import Minimal, Numbered, identity, judged, minimise
+from prober.evidence.minimise import EVIDENCE_MAX, Minimal, Numbered, findings_in, identity_of, minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
 
@@ -27,7 +26,7 @@ def numbered(events: Sequence[Event]) -> list[Numbered]:
 
 def findings(events: Sequence[Numbered], rules: Rules) -> list[Finding]:
     """All but information."""
-    return [finding for _, finding in judged(events, rules, KNOWN) if finding.status is not Status.INFO]
+    return [finding for _, finding in findings_in(events, rules, KNOWN) if finding.status is not Status.INFO]
 
 
 def only(events: Sequence[Numbered], kind: Kind, rules: Rules = RULES) -> Finding:
@@ -47,12 +46,12 @@ def check_minimal(events: list[Numbered], finding: Finding, rules: Rules) -> Non
     assert minimal is not None
     assert minimal.complete
     assert set(minimal.events) <= set(events)
-    before = {identity(one) for one in findings(events, rules)}
+    before = {identity_of(one) for one in findings(events, rules)}
 
     def is_proof(candidate: Sequence[Numbered]) -> bool:
         found = findings(candidate, rules)
-        same = (one for one in found if identity(one) == identity(finding) and set(one.witnesses) <= set(finding.witnesses))
-        return any(same) and before.issuperset(map(identity, found))
+        same = (one for one in found if identity_of(one) == identity_of(finding) and set(one.witnesses) <= set(finding.witnesses))
+        return any(same) and before.issuperset(map(identity_of, found))
 
     assert is_proof(minimal.events)
     needed = [one for one in minimal.events if one[0] not in minimal.evidence]
@@ -138,7 +137,7 @@ def test_the_budget_bounds_the_runs() -> None:
     assert spent is not None
     assert not spent.complete
     assert spent.runs <= 8 + 2, "what is asked for is put back, and what is returned is judged once more"
-    assert identity(spent.finding) == identity(finding)
+    assert identity_of(spent.finding) == identity_of(finding)
     assert minimise(events, finding, RULES, events_max=len(events) - 1, subscriptions=KNOWN) is None
 
 
