@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from prober.core.events import EVENT_TYPES, Event, PublishInvoked
-from prober.traces.codec import FORMS, plain_event
-from prober.traces.shapes import LineReader, Shape, line_reader
+from prober.traces.codec import FORMS, LineReader, line_reader, plain_event
 
 DEFAULTS: dict[str, dict[str, object]] = {name: form.defaults | {"subscription": "s", "key": "k"} for name, form in FORMS.items()}
 
@@ -26,7 +25,7 @@ def refuse(_line: bytes) -> Event:
     raise Refused
 
 
-QUICKLY: LineReader = line_reader([Shape(name, form.make, form.takes, DEFAULTS[name]) for name, form in FORMS.items()], refuse)
+QUICKLY: LineReader = line_reader(DEFAULTS, refuse)
 
 
 def quickly(line: bytes) -> Event | None:
