@@ -216,7 +216,7 @@ class ProbeContext:
 
     def tap(self, decide: Decide) -> Tap:
         """Records what a consumer of the subscription tells it; `decide` is called for each probe message."""
-        return _StageTap(self, decide)
+        return _ContextTap(self, decide)
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
         """Does something on the event loop after about `delay_s`, unless the run is over by then.
@@ -309,22 +309,22 @@ class ProbeContext:
             self._record(AckConfirmed(self.now(), self.resources.subscription, key, session.name, message_id))
 
 
-class _StageTap:
+class _ContextTap:
     """Tells a context what one subscriber sees."""
 
     def __init__(self, context: ProbeContext, decide: Decide) -> None:
-        self._stage = context
+        self._context = context
         self._decide = decide
 
     def opened(self, session: Session, invoked_t: float | None) -> None:
-        self._stage.opened(session, invoked_t)
+        self._context.opened(session, invoked_t)
 
     def received(self, session: Session, received: Received) -> None:
-        self._stage.received(session, received, self._decide)
+        self._context.received(session, received, self._decide)
 
     def ack_confirmed(self, session: Session, message_id: str) -> None:
-        self._stage.ack_confirmed(session, message_id)
+        self._context.ack_confirmed(session, message_id)
 
     def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
         del reason
-        self._stage.closed(session, lost=lost)
+        self._context.closed(session, lost=lost)

@@ -41,7 +41,7 @@ class Backlog:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingMessage:
     """A confirmed message without an acknowledgement."""
 
     epoch: str
@@ -57,7 +57,7 @@ class WaitingKey:
     """
 
     moved_t: float
-    messages: dict[str, Waiting] = field(default_factory=dict)
+    messages: dict[str, WaitingMessage] = field(default_factory=dict)
     unanswered: dict[tuple[str, int], float] = field(default_factory=dict)
 
     @property
@@ -117,7 +117,7 @@ class BacklogTracker:
         for name in self._moved & self._keys.keys():
             key = self._keys[name]
             messages = {message_id: message for message_id, message in key.messages.items() if message.epoch == epoch}
-            unanswered = {resources: since_t for resources, since_t in key.unanswered.items() if resources[0] == epoch}
+            unanswered = {publish: since_t for publish, since_t in key.unanswered.items() if publish[0] == epoch}
             self._write_off(len(key.messages) - len(messages), len(key.unanswered) - len(unanswered))
             key.messages, key.unanswered = messages, unanswered
             self._forget_if_empty(name, key)
@@ -139,9 +139,9 @@ class BacklogTracker:
         key = self._keys.get(event.key)
         if key is None:
             key = self._keys[event.key] = WaitingKey(intended_t)
-        resources = (event.epoch, event.seq)
-        if resources not in key.unanswered:
-            key.unanswered[resources] = intended_t
+        publish = (event.epoch, event.seq)
+        if publish not in key.unanswered:
+            key.unanswered[publish] = intended_t
             self._unanswered += 1
 
     def _failed(self, event: PublishFailed) -> None:
@@ -161,7 +161,7 @@ class BacklogTracker:
             if not key.messages:
                 key.moved_t = max(key.moved_t, event.t)
             self._waiting += 1
-            key.messages[event.message_id] = Waiting(event.epoch, since_t, delivered=acked is not None)
+            key.messages[event.message_id] = WaitingMessage(event.epoch, since_t, delivered=acked is not None)
         self._forget_if_empty(event.key, key)
 
     def _delivered(self, event: Delivered) -> None:

@@ -93,9 +93,9 @@ class Classifier:
     def _invoked(self, event: PublishInvoked) -> tuple[None, None]:
         self._unanswered[event.key, event.seq] += 1
         if event.generation == 0:
-            place, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
+            message, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
             self._published_up_to[event.key] = event.seq
-            self._unconfirmed[place] = self._undelivered[place] = intended_t
+            self._unconfirmed[message] = self._undelivered[message] = intended_t
         return None, None
 
     def _unpublished(self, event: PublishFailed | PublishUnknown) -> tuple[None, None]:

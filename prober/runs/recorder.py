@@ -1,7 +1,7 @@
 """One order of events: whatever a run does or sees becomes an event here, before anything that follows from it happens.
 
 A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered by its place, given to the checker and to
-whoever else listens, and kept for the dossiers. Recording is synchronous and happens on the event loop, so there is one order.
+whoever else listens, and kept for the evidence. Recording is synchronous and happens on the event loop, so there is one order.
 
 The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
@@ -15,22 +15,26 @@ Nothing here raises: what calls it are callbacks of streams, which have to go on
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
+from typing import Final
 
 from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.probes.context import DeliveryKind
-from prober.runs.classification import Classifier, Observation
-from prober.runs.timings import Timings
-from prober.slo.indicators import Indicator
+from prober.runs.classification import Classifier, Latency, Observation
+from prober.runs.result import Durations
+from prober.slo.indicators import DISTURBED, Indicator
 from prober.traces.judgement import Made, Tally
 
+DURATIONS_KEPT_MAX: Final = 100_000
+"""Durations remembered per run and indicator; those that come later are only counted in the metrics."""
 EVENTS_KEPT_MAX = 200_000
-"""Events kept per run for dossiers; beyond that they are judged and counted, not kept."""
+"""Events kept per run for evidence; beyond that they are judged and counted, not kept."""
 
 BEAT_S = 0.25
 STANDSTILL_MAX_S = 2.0
@@ -43,6 +47,27 @@ ANSWER_MAX_S = 2.0
 way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
 Listener = Callable[[Observation], None]
+
+
+class Timings:
+    """What one run took, by indicator."""
+
+    def __init__(self) -> None:
+        self._taken: defaultdict[Indicator, array[float]] = defaultdict(lambda: array("d"))
+
+    def took(self, latency: Latency) -> None:
+        """Something took so long, or is so old."""
+        taken = self._taken[latency.indicator]
+        if len(taken) < DURATIONS_KEPT_MAX:
+            taken.append(latency.seconds)
+
+    def durations(self, probe: str) -> dict[Indicator, Durations]:
+        """How long things took so far, without what the probe disturbs itself (`slo.indicators.DISTURBED`)."""
+        return {
+            indicator: Durations.of(taken)
+            for indicator, taken in self._taken.items()
+            if probe not in DISTURBED.get(indicator, frozenset())
+        }
 
 
 class Recording:

@@ -18,7 +18,7 @@ from prober.clock import monotonic_s, wall_s
 from prober.errors import BrokerError, NotOurs, NotThere
 from prober.probes.context import Resources
 from prober.runs.backlog import BacklogTracker
-from prober.runs.target import Target
+from prober.runs.site import Target
 
 OURS: Final = {"managed-by": "ordering-keys-prober"}
 """The label of everything that we create; nothing without it is ever deleted."""
@@ -108,9 +108,9 @@ class Provisioner:
             await admin.create_subscription(resources.subscription, settings)
         self._there = True
 
-    async def _delete(self, admin: Admin, places: list[Resources]) -> None:
+    async def _delete(self, admin: Admin, abandoned: list[Resources]) -> None:
         try:
-            for name in [name for resources in places for name in (resources.subscription, resources.topic)]:
+            for name in [name for resources in abandoned for name in (resources.subscription, resources.topic)]:
                 with self._timed(Operation.DELETE):
                     await admin.delete(name, OURS)
         except BrokerError:

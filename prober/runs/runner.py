@@ -32,8 +32,7 @@ from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import Recorded, RunBegun, RunEnded, RunListener, RunSink
-from prober.runs.site import Site
-from prober.runs.target import Target
+from prober.runs.site import Site, Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 

@@ -15,7 +15,7 @@ from prober.probes.base import Probe as Experiment
 from prober.probes.base import Workload
 from prober.probes.catalogue import PROBES
 from prober.runs.runner import for_library
-from prober.runs.target import Target
+from prober.runs.site import Target
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0

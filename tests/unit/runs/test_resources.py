@@ -12,7 +12,7 @@ from prober.brokers.base import Operation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable, NotOurs
 from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Provisioner, sweep
-from prober.runs.target import Target
+from prober.runs.site import Target
 from tests.notation import history
 
 TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0, message_retention_s=86_400.0), publish_region="europe-west1")

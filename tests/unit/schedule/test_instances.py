@@ -11,7 +11,7 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.rules import Rules
-from prober.runs.target import Target
+from prober.runs.site import Target
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S, MESSAGE_RETENTION_S, PlannedSite
 
 LOCAL = Endpoint("127.0.0.1:8085", secure=False)
