@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -100,15 +100,14 @@ class Resources:
 class Recorder(Protocol):
     """Where what a probe does and sees goes, in the order in which it happens. Belongs to the event loop; raises nothing."""
 
-    @property
-    def counters(self) -> MutableMapping[str, int]:
-        """What was seen so far, and what the probe counts itself."""
-
     def now(self) -> float:
         """The time to stamp an event with, in seconds of the monotonic clock."""
 
     def record(self, event: Event) -> DeliveryKind | None:
         """Takes the next event; says of a delivery what kind it is, if that is still known."""
+
+    def count(self, name: str) -> None:
+        """Counts something that is no event, under a name of its own among the counters of the run."""
 
 
 class ProbeContext:
@@ -116,7 +115,7 @@ class ProbeContext:
 
     def __init__(self, broker: Broker, resources: Resources, recording: Recorder, epoch: str, seed: int) -> None:
         self.resources = resources
-        self.recording = recording
+        self._recording = recording
         self.now = recording.now
         """The time of the recorder, which events carry."""
         self._record = recording.record
@@ -273,7 +272,7 @@ class ProbeContext:
         key, message_id = received.ordering_key, received.message_id
         message = read(key, received.data, received.attributes)
         if message is None:
-            self.recording.counters["deliveries_unreadable"] += 1
+            self._recording.count("deliveries_unreadable")
             session.ack(received)
             return
         stamp, attempt = message.stamp, received.delivery_attempt

@@ -81,7 +81,8 @@ class Recording:
         self.verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
         self.tally = Tally()
         self.events: list[Event] = []
-        self.count = 0
+        self.events_seen = 0
+        self._counted: Counter[str] = Counter()
         self.unjudged_because = ""
         """Why judging ended before the history did; empty if it did not."""
         self.judged: int | None = None
@@ -111,14 +112,14 @@ class Recording:
         """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
         now = self._clock()
         late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
-        self._notice_silence(now, self.count)
+        self._notice_silence(now, self.events_seen)
         self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
         return late_s
 
     def heard(self) -> None:
         """Says that the target has answered a question just now; the next answer is due `SOUNDING_S + ANSWER_MAX_S` later."""
         now = self._clock()
-        self._notice_silence(now, self.count)
+        self._notice_silence(now, self.events_seen)
         self._answer_due_t = now + SOUNDING_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> DeliveryKind | None:
@@ -128,10 +129,10 @@ class Recording:
         """
         if self._finished:
             return None
-        self.count += 1
-        self._notice_silence(event.t, self.count - 1)
+        self.events_seen += 1
+        self._notice_silence(event.t, self.events_seen - 1)
         findings = () if self.unjudged_because else self._judge(event)
-        if self.count <= EVENTS_KEPT_MAX:
+        if self.events_seen <= EVENTS_KEPT_MAX:
             self.events.append(event)
         kind, latency = self._classifier.classify(event)
         if latency is not None:
@@ -163,14 +164,16 @@ class Recording:
         return self._classifier.undecided()
 
     @property
-    def untold(self) -> int:
-        """Deliveries of which it is not known any more whether they came before."""
-        return self._classifier.untold
-
-    @property
     def counters(self) -> Counter[str]:
-        """What was seen and judged so far."""
-        return self.verifier.counters
+        """What was seen and judged so far, and what was counted beside it."""
+        seen = self.verifier.counters + self._counted
+        if self._classifier.untold:
+            seen["deliveries_unclassified"] = self._classifier.untold
+        return seen
+
+    def count(self, name: str) -> None:
+        """Counts something that is no event, under a name of its own among the counters."""
+        self._counted[name] += 1
 
     def _judge(self, event: Event | None) -> Sequence[Finding]:
         """Judges the next event, or the end of the history."""
@@ -178,11 +181,11 @@ class Recording:
             findings = self.verifier.finish() if event is None else self.verifier.observe(event)
         except Exception as fault:
             self.faults.append(fault)
-            self.judged = self.count - 1
-            self.unjudged_because = f"the checker failed at event {self.count}: {fault!r}; please report this"
+            self.judged = self.events_seen - 1
+            self.unjudged_because = f"the checker failed at event {self.events_seen}: {fault!r}; please report this"
             return ()
         if findings:
-            self.tally.add(findings, self.count)
+            self.tally.add(findings, self.events_seen)
         return findings
 
     def _notice_silence(self, now: float, judged: int) -> None:

@@ -122,7 +122,7 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
         recording = self.recording
         rules = {self._resources.subscription: self._target.rules}
-        recorded = Recorded(recording.events, rules, recording.count, recording.judged, recording.unjudged_because)
+        recorded = Recorded(recording.events, rules, recording.events_seen, recording.judged, recording.unjudged_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
         end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
         for listener in self._listeners:

@@ -58,7 +58,7 @@ def recording() -> Recording:
     return Recording({SUBSCRIPTION: Rules()}, lambda: 1.0)
 
 
-def stage_on(recorded: Recording, region: str = "") -> ProbeContext:
+def context_on(recorded: Recording, region: str = "") -> ProbeContext:
     broker: Any = Topic()
     return ProbeContext(broker, Resources("projects/p/topics/t", SUBSCRIPTION, 10, 1.0, region), recorded, "e", seed=0)
 
@@ -70,7 +70,7 @@ def acknowledge(delivery: Any) -> None:
 def told(*sessions: Channel, decide: Decide = acknowledge, lost: bool = False) -> list[Event]:
     """What is recorded when each session opens, brings a message and ends."""
     recorded = recording()
-    tap = stage_on(recorded).tap(decide)
+    tap = context_on(recorded).tap(decide)
     for session in sessions:
         tap.opened(session, None)
         if not lost:
@@ -82,7 +82,7 @@ def told(*sessions: Channel, decide: Decide = acknowledge, lost: bool = False) -
 @pytest.mark.parametrize("region", ["", "europe-west1"])
 def test_a_publish_says_its_region_as_far_as_it_is_known(region: str) -> None:
     recorded = recording()
-    asyncio.run(stage_on(recorded, region).publish("k", 1))
+    asyncio.run(context_on(recorded, region).publish("k", 1))
     invoked, published = recorded.events
     assert isinstance(invoked, PublishInvoked)
     assert (invoked.region, invoked.size) == (region, 64)
@@ -109,3 +109,12 @@ def test_a_pull_without_its_answer_is_lost() -> None:
         Opened(1.0, SUBSCRIPTION, "b", "one"),
         Closed(1.0, SUBSCRIPTION, "b", lost=True),
     ]
+
+
+def test_a_message_that_is_no_probes_is_counted_and_acknowledged_not_recorded() -> None:
+    recorded = recording()
+    tap = context_on(recorded).tap(acknowledge)
+    for number in range(2):
+        tap.received(Channel("A", None), Received(f"m{number}", f"a{number}", "k", b"x", {}, 0, PUBLISHED_AT))
+    assert recorded.counters["deliveries_unreadable"] == 2
+    assert recorded.events == []

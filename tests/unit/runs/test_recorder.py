@@ -10,6 +10,7 @@ from prober.core.events import Delivered, Ended, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.runs import classification
 from prober.runs.classification import Observation
 from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
@@ -60,6 +61,14 @@ def test_after_the_end_nothing_is_recorded(recording: Recording, clock: Clock) -
     recording.finish()
     record(recording, clock, SKIP)
     assert recording.events == []
+
+
+def test_a_delivery_of_which_the_kind_is_forgotten_is_counted(
+    recording: Recording, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classification, "RECEIVED_KEPT_MAX", 2)
+    record(recording, clock, "P1,2,3 A<1,2,3@1 A<1@5")
+    assert recording.counters["deliveries_unclassified"] == 1
 
 
 @pytest.mark.parametrize(("stood_s", "judged"), [(STANDSTILL_MAX_S, True), (STANDSTILL_MAX_S + 0.1, False)])
