@@ -10,7 +10,7 @@ from typing import Final
 
 from prober.cli.reorder_report import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
-from prober.core.verdict import Verdict
+from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain
 from prober.traces.judgement import Judgement, Made
@@ -112,7 +112,7 @@ def _why_undecided(judgement: Judgement) -> str:
         return "judged up to a malformed line" if judgement.events else "not readable"
     if judgement.crash:
         return "the checker failed"
-    return "something is still owed to a subscriber" if judgement.verdict is Verdict.UNKNOWN else ""
+    return STILL_OWED if judgement.verdict is Verdict.UNKNOWN else ""
 
 
 def _number(count: int, of: str) -> str:

@@ -59,7 +59,7 @@ OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVER
 EARLY: Final = "the service may redeliver from the lowest message held, or below, before its lease is over"
 RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
 LATE_COPY: Final = "it may be a late copy, sent before the key moved"
-EARLIER_RUN: Final = "its run may have begun before the other subscriber's"
+EARLIER_RUN: Final = "it may belong to a run that began before the other subscriber's"
 NOT_HELD: Final[Held] = (0, LONG_AGO, LONG_AGO, LONG_AGO)
 
 

@@ -55,7 +55,7 @@ from prober.core.subscription import Subscription
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
-HELD_ELSEWHERE: Final = "another key was held meanwhile, which can delay this one"
+HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
 
 
 class LivenessCheck:

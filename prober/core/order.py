@@ -41,7 +41,7 @@ from prober.core.sessions import Arrival
 from prober.core.subscription import Subscription
 
 SOUGHT: Final = "it was published before {} had settled, which may have passed over it"
-RACING: Final = "several sessions raced, and only their arrival says in which order they were sent"
+RACING: Final = "they arrived on several sessions at about the same time, so in which order they were sent is not known"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (
     "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"

@@ -110,9 +110,7 @@ _BY_POSITION = {Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_P
 ONE_RECORD_PER_ID = "one_record_per_message_id"
 """The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
 
-ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {
-    ONE_RECORD_PER_ID: "message ids taken for one record each, since no publish times were recorded"
-}
+ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {ONE_RECORD_PER_ID: "one record per message id (no publish times were recorded)"}
 """Assumptions that are no bounds of `Rules`: their names and values say nothing to a reader."""
 
 

@@ -16,14 +16,14 @@ from prober.core.findings import Facts, Kind
 from prober.core.rules import Rules
 from prober.core.sessions import Arrival, Session, Span, Tracks
 
-DEAD_LETTER: Final = "with a dead-letter policy redelivery need not be consistent"
+DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
 COPY: Final = "a copy that arrived later on another session may have been sent in between"
 SOUGHT: Final = "{} may have passed over what is missing"
 LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
-ELSEWHERE: Final = "what is missing was published in another region, and order holds within one"
-RACING: Final = "several sessions raced, so the order of what is missing is not certain"
+ELSEWHERE: Final = "what is missing was published in another region, and order is promised within one region only"
+RACING: Final = "messages arrived on several sessions at about the same time, so the order of what is missing is not certain"
 ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
-TOO_MANY: Final = "too many skips are on hold"
+TOO_MANY: Final = "too many other skips waited for an explanation, so this one was told early"
 
 
 class Skip(NamedTuple):

@@ -30,7 +30,7 @@ from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival, Session, Tracks
 from prober.core.subscription import Subscription
 
-BROKEN: Final = "a stream concerned broke within the time in which that may go unnoticed"
+BROKEN: Final = "one of the streams broke soon after, and may have been dead already"
 REWOUND: Final = "a rewind or an answer that was recorded later may have ended what was held"
 RESET: Final = "{} may have released what was held"
 

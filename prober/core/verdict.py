@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
+
+STILL_OWED: Final = "Pub/Sub still owes a subscriber a delivery"
+"""Why a history without a finding is UNKNOWN, in words."""
 
 
 class Verdict(StrEnum):

@@ -178,7 +178,7 @@ def _ghost(told: Told) -> str:
 def _id_conflict(told: Told) -> str:
     facts = told.facts
     if "defect" in facts:
-        return f"Pub/Sub delivered {_with_id(told)} not as it was published: its {facts['defect']} is wrong."
+        return f"Pub/Sub delivered {_with_id(told)}, but not as it was published: its {facts['defect']} is wrong."
     if "confirmed_seq" in facts:
         under = f"id {facts['message_id']}, with which" if "message_id" in facts else "the id with which"
         return f"Pub/Sub delivered {told.one()} under {under} it confirmed the publish of {told.one('confirmed_seq')}."
@@ -210,11 +210,11 @@ def _stored_twice(told: Told) -> str:
 
 
 def _duplicate(told: Told) -> str:
-    return f"Pub/Sub stored {told.one()} once more, under a further id ({told.facts['message_id']})."
+    return f"Pub/Sub stored {told.one()} once more, under another id ({told.facts['message_id']})."
 
 
 def _late_duplicate(told: Told) -> str:
-    return f"Pub/Sub stored {told.one()} once more, after later messages, under a further id ({told.facts['message_id']})."
+    return f"Pub/Sub stored {told.one()} once more, after later messages, under another id ({told.facts['message_id']})."
 
 
 def _with_id(told: Told) -> str:

@@ -23,7 +23,7 @@ from prober.clock import monotonic_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
-from prober.core.verdict import Verdict, verdict_of
+from prober.core.verdict import STILL_OWED, Verdict, verdict_of
 from prober.errors import BrokerError
 from prober.probes.base import Probe, Workload
 from prober.probes.context import ProbeContext
@@ -129,7 +129,7 @@ class Run:
             try:
                 listener.ended(end)
             except Exception:
-                _log.exception("internal error: the end of run %s could not be told", self.run_id)
+                _log.exception("internal error: a sink failed at the end of run %s", self.run_id)
 
     async def _experiment(self) -> None:
         context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed)
@@ -227,7 +227,7 @@ def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:
     if verdict is Verdict.PASS:
         return ""
     if verdict is Verdict.UNKNOWN:
-        return reason or "something is still owed to a subscriber"
+        return reason or STILL_OWED
     return ", ".join(sorted(set(kinds)))
 
 

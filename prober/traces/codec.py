@@ -84,7 +84,7 @@ class FieldForm:
         if type(value) not in self.accepted:
             raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {shown(value)}')
         if self.least is not None and value < self.least:
-            raise BadEvent(f'"{event}" has {shown(value)} in "{self.name}", which is at least {self.least}')
+            raise BadEvent(f'"{event}" has {shown(value)} in "{self.name}", which must be at least {self.least}')
         return value
 
 

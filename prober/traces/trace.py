@@ -98,7 +98,7 @@ class TraceReader:
                     yield number, lines
                     number += len(lines)
         except (OSError, EOFError, zlib.error) as broken:
-            raise TraceError(self.path, number, f"cannot be read on: {broken}; copy the file again") from broken
+            raise TraceError(self.path, number, f"cannot be read any further: {broken}; copy the file again") from broken
         if rest:
             self._last_line_is_whole = False
             yield number, [rest]

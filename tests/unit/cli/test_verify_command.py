@@ -42,7 +42,7 @@ def test_the_exit_code_is_that_of_the_worst_file(files: Sequence[str], code: int
 def test_an_undecided_history_is_3_and_a_failed_one_wins(tmp_path: Path, capsys: Output) -> None:
     undecided = saved(tmp_path / "undecided.jsonl", "P1,2 A<1@1 stop @2")
     assert main(["verify", PASSING, undecided]) == 3
-    assert "UNKNOWN (7 events; something is still owed to a subscriber)" in capsys.readouterr().out
+    assert "UNKNOWN (7 events; Pub/Sub still owes a subscriber a delivery)" in capsys.readouterr().out
     assert main(["verify", undecided, FAILING]) == 1
 
 

@@ -42,7 +42,7 @@ ONE_EPOCH: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.PHANTOM, "P1 A<q7(7)@1", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e1."),
     (Kind.GHOST, "P1@0 fail1@0.1 A<g1(1)@1", {}, "Pub/Sub delivered message 1 (id g1), although every attempt to publish it had definitely failed."),
     (Kind.ID_CONFLICT, "P1,2 A<1@1 A<m1(2)@2", {}, "Pub/Sub delivered id m1 first as message 1 and then as message 2."),
-    (Kind.ID_CONFLICT, "P1 A<1!checksum@1", {}, "Pub/Sub delivered message 1 (id m1) not as it was published: its checksum is wrong."),
+    (Kind.ID_CONFLICT, "P1 A<1!checksum@1", {}, "Pub/Sub delivered message 1 (id m1), but not as it was published: its checksum is wrong."),
     (Kind.ID_CONFLICT, "P1,2 A<m1(2)@2", {}, "Pub/Sub delivered message 2 under id m1, with which it confirmed the publish of message 1."),
     (Kind.ID_CONFLICT, "P1@0 A<m1(2)@0.5 P2@0.6 ok1=m1@0.7", {}, "Pub/Sub delivered message 2 under the id with which it confirmed the publish of message 1."),
     (Kind.FILTER_LEAK, "P1 A<1!filter@1", {}, "Pub/Sub delivered message 1 (id m1), which the subscription's filter excludes."),
@@ -50,8 +50,8 @@ ONE_EPOCH: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "P1 A<1@1 B<1@2", ONCE, "Pub/Sub delivered message 1 (id m1) to B again while A was still holding it. With exactly-once delivery a message must not come again while it is outstanding."),
     (Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "P1 pull b@0.9 b<1@1 pull c@1.5 c<1@2", ON_PULL | ONCE, "Pub/Sub delivered message 1 (id m1) in pull response c again while it was still outstanding in pull response b. With exactly-once delivery a message must not come again while it is outstanding."),
     (Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "P1 b<1@1 c<1@2", ON_PUSH | ONCE, "Pub/Sub sent message 1 (id m1) in push request c again while push request b for it was still open. With exactly-once delivery a message must not come again while it is outstanding."),
-    (Kind.PUBLISHER_DUP, "P1 A<1@1 A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, under a further id (z1)."),
-    (Kind.LATE_DUP, f"{STREAM} A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, after later messages, under a further id (z1)."),
+    (Kind.PUBLISHER_DUP, "P1 A<1@1 A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, under another id (z1)."),
+    (Kind.LATE_DUP, f"{STREAM} A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, after later messages, under another id (z1)."),
     (Kind.SERVICE_DUP, "P1 A<1~7@1 A<1~8@2", {}, "Pub/Sub stored message 1 twice under one id (m1), with different publish times."),
 )  # fmt: skip
 
@@ -74,13 +74,13 @@ TWO_EPOCHS: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.PHANTOM, f"{FIRST} {SECOND} A<a1(1)@1 A<q7(7)[e2]@2", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e2."),
     (Kind.GHOST, f"{FIRST} P1[e2]@0.5 fail1@0.6 A<a1(1)@1 A<g1(1)[e2]@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id g1), although every attempt to publish it had definitely failed."),
     (Kind.ID_CONFLICT, f"{FIRST} {SECOND} A<a1(1)@1 A<a1(1)[e2]@2", {}, "Pub/Sub delivered id a1 first as message 1 of epoch e1 and then as message 1 of epoch e2."),
-    (Kind.ID_CONFLICT, f"{FIRST} {SECOND} A<a1(1)@0.9 A<a2(2)@1 A<b1(1)!checksum@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id b1) not as it was published: its checksum is wrong."),
+    (Kind.ID_CONFLICT, f"{FIRST} {SECOND} A<a1(1)@0.9 A<a2(2)@1 A<b1(1)!checksum@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id b1), but not as it was published: its checksum is wrong."),
     (Kind.ID_CONFLICT, f"{FIRST} {SECOND} A<a1(1)@1 A<b2(1)[e1]@2", {}, "Pub/Sub delivered message 1 of epoch e1 under id b2, with which it confirmed the publish of message 2 of epoch e2."),
     (Kind.FILTER_LEAK, f"{FIRST} {SECOND} A<a1(1)@1 A<b1(1)!filter@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id b1), which the subscription's filter excludes."),
     (Kind.EOD_REDELIVERY_AFTER_ACK, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A ack 1@1.3 A ackOK 1@1.5 A<b1(1)@30", ONCE, "Pub/Sub confirmed the acknowledgement of message 1 of epoch e2 (id b1) at t=1.500 s and delivered the message again after that. With exactly-once delivery a confirmed acknowledgement is final."),
     (Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 B<b1(1)@2", ONCE, "Pub/Sub delivered message 1 of epoch e2 (id b1) to B again while A was still holding it. With exactly-once delivery a message must not come again while it is outstanding."),
-    (Kind.PUBLISHER_DUP, f"{FIRST} P1[e2]@0.5 ok1=b1@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, under a further id (z1)."),
-    (Kind.LATE_DUP, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, after later messages, under a further id (z1)."),
+    (Kind.PUBLISHER_DUP, f"{FIRST} P1[e2]@0.5 ok1=b1@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, under another id (z1)."),
+    (Kind.LATE_DUP, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, after later messages, under another id (z1)."),
     (Kind.SERVICE_DUP, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)~7@1.2 A<b1(1)~8@2", {}, "Pub/Sub stored message 1 of epoch e2 twice under one id (b1), with different publish times."),
 )  # fmt: skip
 
@@ -300,7 +300,7 @@ class TestDoubts:
                 Kind.REDELIVERY_SKIP,
                 f"{STREAM} A<1@2 A<3@3",
                 {"dead_letter_max_attempts": 5},
-                "with a dead-letter policy redelivery need not be consistent.",
+                "the subscription has a dead-letter policy, and with one redelivery need not be consistent.",
             ),
         ],
     )
@@ -330,8 +330,7 @@ class TestAssumptions:
     def test_are_named_with_their_values(self) -> None:
         finding = found(f"{STREAM} A<1@2 A<3@3", Kind.REDELIVERY_SKIP, delivery_delay_max_s=inf)
         assert explain(finding).endswith(
-            " Assumed: delivery_delay_max_s unbounded, clock_error_s 0, "
-            "message ids taken for one record each, since no publish times were recorded."
+            " Assumed: delivery_delay_max_s unbounded, clock_error_s 0, one record per message id (no publish times were recorded)."
         )
 
     def test_an_id_alone_is_not_taken_for_a_record_where_publish_times_are_recorded(self) -> None:

@@ -223,7 +223,7 @@ def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
     with read_trace(path) as opened:
         assert len(list(opened)) == 1
     path.write_bytes(gzip.compress(trace(PUBLISH))[:-12])
-    with read_trace(path) as opened, pytest.raises(TraceError, match=r"f\.jsonl\.gz:\d: cannot be read on: "):
+    with read_trace(path) as opened, pytest.raises(TraceError, match=r"f\.jsonl\.gz:\d: cannot be read any further: "):
         list(opened)
 
 
@@ -335,10 +335,10 @@ def test_a_line_that_is_not_json_is_refused(row: bytes, expected: str) -> None:
         (DELIVERED | {"defect": 1}, '"delivered" needs a string or null in "defect", not 1'),
         (DELIVERED | {"matches_filter": None}, '"delivered" needs true or false in "matches_filter", not null'),
         (DELIVERED | {"session": {"a": "b" * 50}}, f'"delivered" needs a string in "session", not {{"a":"{"b" * 31}...'),
-        (PUBLISH | {"seq": 0}, '"publish" has 0 in "seq", which is at least 1'),
-        (PUBLISH | {"generation": -1}, '"publish" has -1 in "generation", which is at least 0'),
+        (PUBLISH | {"seq": 0}, '"publish" has 0 in "seq", which must be at least 1'),
+        (PUBLISH | {"generation": -1}, '"publish" has -1 in "generation", which must be at least 0'),
         ({"t": 1, "event": "ended", "drained": 1}, '"ended" needs true or false in "drained", not 1'),
-        ({"t": 1, "event": "sought", "settle_s": -1}, '"sought" has -1.0 in "settle_s", which is at least 0'),
+        ({"t": 1, "event": "sought", "settle_s": -1}, '"sought" has -1.0 in "settle_s", which must be at least 0'),
         ({"t": -1, "event": "interrupted"}, "time runs backwards, from 0.0 to -1.0; write events in recorder order"),
     ],
 )
@@ -369,5 +369,5 @@ def test_an_unreadable_stream_is_one_clear_line() -> None:
         def read1(self, size: int | None = -1, /) -> bytes:
             raise OSError("the disk is gone")
 
-    with pytest.raises(TraceError, match="f:1: cannot be read on: the disk is gone; copy the file again"):
+    with pytest.raises(TraceError, match="f:1: cannot be read any further: the disk is gone; copy the file again"):
         read_trace(Torn(), "f")
