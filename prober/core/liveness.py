@@ -44,7 +44,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.owed import Owed, Run, Top, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
+from prober.core.owed import Owed, RedeliveryRun, Top, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
 from prober.core.places import precedes
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
@@ -100,7 +100,7 @@ class LivenessCheck:
         self._last_position = 0
         self._tops: tuple[Top, ...] = ()
         self.owed: dict[int, Owed] = {}
-        self.run: Run | None = None
+        self.run: RedeliveryRun | None = None
         self.last_delivery_t = LONG_AGO
         self.last_delivery_number = 0
 
@@ -158,7 +158,7 @@ class LivenessCheck:
     def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
         """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
         self._tops = with_top(self._tops, self._last_position, self.last_delivery_t)
-        self._advance(Run(0, 0, number, t, start), reached, target)
+        self._advance(RedeliveryRun(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
         """A control operation: nothing that was owed is owed any more."""
@@ -229,11 +229,11 @@ class LivenessCheck:
         )
         return max(deadline_t, self._deadline(kept_t, seconds)) if LONG_AGO < kept_t < deadline_t else deadline_t
 
-    def _advance(self, run: Run, reached: int, target: int) -> None:
+    def _advance(self, run: RedeliveryRun, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = Run(target, reached, run.number, run.t, run.start) if reached < target else None
+        self.run = RedeliveryRun(target, reached, run.number, run.t, run.start) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -254,12 +254,12 @@ class LivenessCheck:
         self.run = None
         return inf
 
-    def _file_run(self, run: Run, since_t: float, deadline_t: float, doubt: str) -> None:
+    def _file_run(self, run: RedeliveryRun, since_t: float, deadline_t: float, doubt: str) -> None:
         witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
         facts = of_run(self._log, self._orders, run, since_t, deadline_t)
         self._collector.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
 
-    def _doubt_of(self, run: Run, deadline_t: float) -> str:
+    def _doubt_of(self, run: RedeliveryRun, deadline_t: float) -> str:
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
         rules = self._collector.rules

@@ -48,7 +48,7 @@ SECOND_COPY: Final = (
 )
 
 
-class Lost(NamedTuple):
+class Awaited(NamedTuple):
     """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
 
     due_t: float
@@ -96,7 +96,7 @@ class OrderCheck:
         self._records = records
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
-        self.lost: tuple[Lost, ...] = ()
+        self.lost: tuple[Awaited, ...] = ()
         self.places = Places(log)
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
@@ -482,7 +482,7 @@ class OrderCheck:
         """Where sessions race, what is missing may yet come on another one."""
         for publication in gap:
             order.overtake(publication, this, t, bound=False)
-        self.lost += (Lost(t + self._patience_s, t, order, this, tuple(gap)),)
+        self.lost += (Awaited(t + self._patience_s, t, order, this, tuple(gap)),)
 
     @property
     def _patience_s(self) -> float:
@@ -515,7 +515,7 @@ class OrderCheck:
         this = Primary(arrival.position, arrival.seq, arrival.number, confirmed_number, publication.ordered_t, arrival.epoch)
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
-            self.lost += (Lost(due_t, arrival.t, other, this, tuple(gap)),)
+            self.lost += (Awaited(due_t, arrival.t, other, this, tuple(gap)),)
 
     def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
         """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""

@@ -48,7 +48,7 @@ class Owed:
         self.refused = False
 
 
-class Run(NamedTuple):
+class RedeliveryRun(NamedTuple):
     """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
 
     target: int
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     start: int
 
 
-def of_run(log: LearnedLog, orders: OrderCheck, run: Run, since_t: float, deadline_t: float) -> dict[str, Fact]:
+def of_run(log: LearnedLog, orders: OrderCheck, run: RedeliveryRun, since_t: float, deadline_t: float) -> dict[str, Fact]:
     """A run that did not come as far as it must: its target."""
     epoch = orders.epoch_name(log.epoch(run.target))
     return {"target": log.seq(run.target), "since_t": since_t, "seconds": deadline_t - since_t, "epoch": epoch}

@@ -25,16 +25,16 @@ from typing import Final, NamedTuple
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.ordering.reordering import ReorderMeter, Summary
 from prober.ordering.resequencer import (
-    Bounds,
+    ArrivalOutcome,
     EpochEnded,
     GaveUp,
-    Limits,
-    Outcome,
+    OrderRange,
     Output,
     Reason,
     Refused,
     Released,
     Resequencer,
+    ResequencerLimits,
     Waiting,
 )
 
@@ -100,7 +100,7 @@ class Arrivals:
                 self.early += 1
             case Released():
                 self.released += 1
-                self.overtook += output.outcome is Outcome.OVERTOOK
+                self.overtook += output.outcome is ArrivalOutcome.OVERTOOK
             case Refused():
                 self._refused(output.outcome)
             case GaveUp(first=first, last=last, reason=Reason.TIMEOUT):
@@ -112,11 +112,11 @@ class Arrivals:
             case _:  # the beginning of an epoch; completion, which needs a last number
                 pass
 
-    def _refused(self, outcome: Outcome) -> None:
-        self.late += outcome is Outcome.LATE
-        self.duplicates += outcome is Outcome.DUPLICATE
-        self.late_or_duplicate += outcome is Outcome.LATE_OR_DUPLICATE
-        self.before_start += outcome is Outcome.BEFORE_START
+    def _refused(self, outcome: ArrivalOutcome) -> None:
+        self.late += outcome is ArrivalOutcome.LATE
+        self.duplicates += outcome is ArrivalOutcome.DUPLICATE
+        self.late_or_duplicate += outcome is ArrivalOutcome.LATE_OR_DUPLICATE
+        self.before_start += outcome is ArrivalOutcome.BEFORE_START
 
 
 class MeasuredStream(NamedTuple):
@@ -153,7 +153,7 @@ class OrderReport:
 @dataclass(slots=True)
 class _Stream:
     name: StreamName
-    bounds: Bounds
+    bounds: OrderRange
     meter: ReorderMeter
     arrivals: Arrivals = field(default_factory=Arrivals)
 
@@ -170,7 +170,7 @@ class OrderMeasurement:
         self, wait_timeout_s: float, idle_timeout_s: float, *, start_known: bool = True, streams_max: int = STREAMS_MAX
     ) -> None:
         """Raises ValueError for a timeout that is not positive."""
-        limits = Limits(wait_timeout_s, idle_timeout_s, groups=streams_max, gaps_per_group=GAPS_MAX)
+        limits = ResequencerLimits(wait_timeout_s, idle_timeout_s, groups=streams_max, gaps_per_group=GAPS_MAX)
         self._resequencer: Resequencer[None] = Resequencer(limits)
         self._start_known = start_known
         self._streams_max = streams_max
@@ -222,7 +222,7 @@ class OrderMeasurement:
         if name not in self._streams and len(self._streams) < self._streams_max:
             first = self._first_number(event)
             meter = ReorderMeter(first, n_max=N_MAX, gaps=GAPS_MAX, extent_bins=EXTENT_BINS)
-            self._streams[name] = _Stream(name, Bounds(event.seq if first is None else first), meter)
+            self._streams[name] = _Stream(name, OrderRange(event.seq if first is None else first), meter)
         return self._streams.get(name)
 
     def _first_number(self, event: Delivered) -> int | None:

@@ -50,7 +50,7 @@ from enum import StrEnum
 from prober.ordering.gaps import Gap, Gaps
 
 
-class Order(StrEnum):
+class ArrivalKind(StrEnum):
     """What an arrival is. Only IN_ORDER and REORDERED take part in the metrics."""
 
     IN_ORDER = "in_order"
@@ -61,7 +61,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class MeasuredArrival:
     """One arrival, judged.
 
     i              arrival position from 1; None if it takes no part.
@@ -75,7 +75,7 @@ class Arrival:
     """
 
     seq: int
-    order: Order
+    kind: ArrivalKind
     next_expected: int | None
     i: int | None = None
     discontinuity: int = 0
@@ -232,7 +232,7 @@ class ReorderMeter:
         self._gaps: Gaps[_Jump] = Gaps(gaps)
         self._look_back = _LookBack(n_max)
         self._discontinuities = _Discontinuities(gaps)
-        self._orders: Counter[Order] = Counter()
+        self._kinds: Counter[ArrivalKind] = Counter()
         self._jumps = 0
         self._extents = _Histogram(extent_bins)
         self._reordering_gaps = _Histogram(extent_bins)
@@ -242,21 +242,21 @@ class ReorderMeter:
         self._run = 0
         self._run_squares = 0
 
-    def observe(self, seq: int, t: float | None = None) -> Arrival:
+    def observe(self, seq: int, t: float | None = None) -> MeasuredArrival:
         """Judge the next arrival; `t` is its arrival time in seconds, for the late time only. Never raises."""
         arrival = self._judge(seq, t)
-        self._orders[arrival.order] += 1
+        self._kinds[arrival.kind] += 1
         return arrival
 
     def summary(self) -> Summary:
         """The metrics of all arrivals so far."""
-        orders, in_order, reordered = self._orders, self._orders[Order.IN_ORDER], self._orders[Order.REORDERED]
+        kinds, in_order, reordered = self._kinds, self._kinds[ArrivalKind.IN_ORDER], self._kinds[ArrivalKind.REORDERED]
         return Summary(
             received=in_order + reordered,
             reordered=reordered,
-            duplicates=orders[Order.DUPLICATE],
-            undecided=orders[Order.UNDECIDED],
-            before_start=orders[Order.BEFORE_START],
+            duplicates=kinds[ArrivalKind.DUPLICATE],
+            undecided=kinds[ArrivalKind.UNDECIDED],
+            before_start=kinds[ArrivalKind.BEFORE_START],
             discontinuities=self._jumps,
             missing=sum(gap.last - gap.first + 1 for gap in self._gaps if gap.first >= self._missing_from),
             gaps_forgotten=self._gaps.forgotten,
@@ -270,21 +270,21 @@ class ReorderMeter:
             runs=FreeRuns(x=reordered, a=in_order, p=in_order + reordered, q=self._run_squares),
         )
 
-    def _judge(self, seq: int, t: float | None) -> Arrival:
+    def _judge(self, seq: int, t: float | None) -> MeasuredArrival:
         expected = self._next_expected
         if seq < self._lowest:
-            return Arrival(seq, Order.BEFORE_START, expected)
+            return MeasuredArrival(seq, ArrivalKind.BEFORE_START, expected)
         if expected is None or seq >= expected:
             return self._in_order(seq, t)
         if seq < self._gaps.known_from:
-            return Arrival(seq, Order.UNDECIDED, expected)
+            return MeasuredArrival(seq, ArrivalKind.UNDECIDED, expected)
         gap = self._gaps.find(seq)
-        return Arrival(seq, Order.DUPLICATE, expected) if gap is None else self._reordered(seq, t, gap)
+        return MeasuredArrival(seq, ArrivalKind.DUPLICATE, expected) if gap is None else self._reordered(seq, t, gap)
 
     def _position(self) -> int:
-        return self._orders[Order.IN_ORDER] + self._orders[Order.REORDERED] + 1
+        return self._kinds[ArrivalKind.IN_ORDER] + self._kinds[ArrivalKind.REORDERED] + 1
 
-    def _in_order(self, seq: int, t: float | None) -> Arrival:
+    def _in_order(self, seq: int, t: float | None) -> MeasuredArrival:
         i, expected = self._position(), self._next_expected
         start = self._lowest if expected is None else expected
         if seq > start:
@@ -296,9 +296,9 @@ class ReorderMeter:
         self._next_expected = seq + 1
         self._look_back.larger_before(i, seq)
         self._run += 1
-        return Arrival(seq, Order.IN_ORDER, expected, i, discontinuity=jump)
+        return MeasuredArrival(seq, ArrivalKind.IN_ORDER, expected, i, discontinuity=jump)
 
-    def _reordered(self, seq: int, t: float | None, gap: Gap[_Jump]) -> Arrival:
+    def _reordered(self, seq: int, t: float | None, gap: Gap[_Jump]) -> MeasuredArrival:
         i, j, jumped_at = self._position(), gap.mark.i, gap.mark.t
         self._gaps.fill(seq)
         extent = i - j
@@ -315,7 +315,9 @@ class ReorderMeter:
             self._reordering_gaps.add(reordering_gap)
         self._run_squares += self._run**2
         self._run = 0
-        return Arrival(seq, Order.REORDERED, self._next_expected, i, extent=extent, late_s=late_s, n=n, gap=reordering_gap)
+        return MeasuredArrival(
+            seq, ArrivalKind.REORDERED, self._next_expected, i, extent=extent, late_s=late_s, n=n, gap=reordering_gap
+        )
 
     def _n_reordered(self) -> dict[int, int]:
         """Messages whose largest n is 5 are n-reordered for n = 1 ... 5."""

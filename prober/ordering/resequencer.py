@@ -12,7 +12,7 @@ Every message carries a group (any hashable value) and an integer order. Per gro
 * nothing arrived or was released in a group for the idle timeout, and nothing waits in it: the group's **epoch ends**. The next
   message of that group begins a new epoch, which starts again at the initial order.
 
-So the released orders of one epoch strictly increase, and every message ends in exactly one of the final outcomes of `Outcome`.
+So the released orders of one epoch strictly increase, and every message ends in exactly one of the final outcomes of `ArrivalOutcome`.
 
 The behaviour is that of Apache NiFi's EnforceOrder processor, as used in Neil Kolban, "GCP Pub/Sub ordering and Apache NiFi" (2020)
 and as coded in EnforceOrder.java. The differences are on purpose:
@@ -50,7 +50,7 @@ from prober.ordering.gaps import Gaps
 T = TypeVar("T")
 
 
-class Outcome(StrEnum):
+class ArrivalOutcome(StrEnum):
     """How a message came. All are final."""
 
     IN_ORDER = "in_order"
@@ -71,7 +71,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class OrderRange:
     """The first and the last order of a group, both included; no last order by default."""
 
     initial: int = 1
@@ -83,7 +83,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResequencerLimits:
     """Timeouts in seconds (`inf`: never) and bounds on memory.
 
     Timeouts: EnforceOrder's 10 and 30 minutes. `bounds` is for groups that bring none; gaps are runs of given-up orders.
@@ -91,7 +91,7 @@ class Limits:
 
     wait_timeout_s: float = 600.0
     idle_timeout_s: float = 1800.0
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: OrderRange = field(default_factory=OrderRange)
     groups: int = 10_000
     waiting_per_group: int = 1_000
     waiting: int = 100_000
@@ -117,7 +117,7 @@ class _Fact:
 class EpochBegan(_Fact):
     """The group was not known, or no longer: an epoch of it begins."""
 
-    bounds: Bounds
+    bounds: OrderRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Released(_Fact, Generic[T]):
     """The message goes on, `waited_s` seconds after it arrived. `outcome` is IN_ORDER or OVERTOOK."""
 
     order: int
-    outcome: Outcome
+    outcome: ArrivalOutcome
     waited_s: float
     item: T
 
@@ -145,7 +145,7 @@ class Refused(_Fact, Generic[T]):
     """The message does not go on. `outcome` is any but IN_ORDER and OVERTOOK."""
 
     order: int
-    outcome: Outcome
+    outcome: ArrivalOutcome
     item: T
 
 
@@ -185,7 +185,7 @@ class Counters:
     """
 
     arrivals: int = 0
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Counter[ArrivalOutcome] = field(default_factory=Counter)
     orders_given_up: Counter[Reason] = field(default_factory=Counter)
     epochs_begun: int = 0
     epochs_ended: Counter[Reason] = field(default_factory=Counter)
@@ -207,7 +207,7 @@ class _Group(Generic[T]):
 
     name: Hashable
     epoch: int
-    bounds: Bounds
+    bounds: OrderRange
     expected: int
     active_at: float
     given_up: Gaps[None]
@@ -215,24 +215,24 @@ class _Group(Generic[T]):
     order_heap: list[int] = field(default_factory=list)
     waiting: dict[int, _Held[T]] = field(default_factory=dict)
 
-    def refusal(self, order: int) -> Outcome | None:
+    def refusal(self, order: int) -> ArrivalOutcome | None:
         """Why a message with this order cannot be released, now or later; None if it can."""
         if order < self.bounds.initial:
-            return Outcome.BEFORE_START
+            return ArrivalOutcome.BEFORE_START
         if self.bounds.maximum is not None and order > self.bounds.maximum:
-            return Outcome.ABOVE_MAXIMUM
+            return ArrivalOutcome.ABOVE_MAXIMUM
         if order >= self.expected:
-            return Outcome.DUPLICATE if order in self.waiting else None
+            return ArrivalOutcome.DUPLICATE if order in self.waiting else None
         if order < self.given_up.known_from:
-            return Outcome.LATE_OR_DUPLICATE
-        return Outcome.LATE if self.given_up.find(order) else Outcome.DUPLICATE
+            return ArrivalOutcome.LATE_OR_DUPLICATE
+        return ArrivalOutcome.LATE if self.given_up.find(order) else ArrivalOutcome.DUPLICATE
 
 
 class Resequencer(Generic[T]):
     """The resequencer for all groups. Time (seconds, any origin) comes in with each call; no call raises, none blocks."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: ResequencerLimits | None = None) -> None:
+        self._limits = limits or ResequencerLimits()
         self._counters = Counters()
         self._now = -inf
         self._groups: dict[Hashable, _Group[T]] = {}
@@ -273,7 +273,7 @@ class Resequencer(Generic[T]):
         self._pass_time(now)
         return self._take_out()
 
-    def arrive(self, now: float, group: Hashable, order: int, item: T, bounds: Bounds | None = None) -> list[Output[T]]:
+    def arrive(self, now: float, group: Hashable, order: int, item: T, bounds: OrderRange | None = None) -> list[Output[T]]:
         """A message arrives. Timers due by `now` fire first. `bounds` count if this message begins an epoch of its group."""
         self._pass_time(now)
         self._counters.arrivals += 1
@@ -312,7 +312,7 @@ class Resequencer(Generic[T]):
                 self._end(self._groups[next(iter(self._idle))], due, Reason.TIMEOUT)
         self._now = now
 
-    def _begin(self, group: Hashable, bounds: Bounds) -> _Group[T]:
+    def _begin(self, group: Hashable, bounds: OrderRange) -> _Group[T]:
         if len(self._groups) >= self._limits.groups:
             oldest = next(iter(self._idle)) if self._idle else next(iter(self._waits))[0]
             self._end(self._groups[oldest], self._now, Reason.CAPACITY)
@@ -326,13 +326,13 @@ class Resequencer(Generic[T]):
     def _place(self, state: _Group[T], order: int, item: T) -> None:
         refusal = state.refusal(order)
         if refusal is not None:
-            if refusal is Outcome.LATE:
+            if refusal is ArrivalOutcome.LATE:
                 state.given_up.fill(order)  # so that the next copy is a duplicate
                 state.missing -= 1
             self._counters.outcomes[refusal] += 1
             self._out.append(Refused(self._now, state.name, state.epoch, order, refusal, item))
         elif order == state.expected:
-            self._release(state, _Held(order, self._now, item), Outcome.IN_ORDER, self._now)
+            self._release(state, _Held(order, self._now, item), ArrivalOutcome.IN_ORDER, self._now)
             self._follow(state, self._now)
         else:
             self._wait(state, order, item)
@@ -364,19 +364,19 @@ class Resequencer(Generic[T]):
         self._counters.orders_given_up[reason] += last - first + 1
         state.missing += last - first + 1
         state.given_up.add(first, last, None)
-        self._release_waiting(state, Outcome.OVERTOOK, t)
+        self._release_waiting(state, ArrivalOutcome.OVERTOOK, t)
         self._follow(state, t)
 
     def _follow(self, state: _Group[T], t: float) -> None:
         while state.order_heap and state.order_heap[0] == state.expected:
-            self._release_waiting(state, Outcome.IN_ORDER, t)
+            self._release_waiting(state, ArrivalOutcome.IN_ORDER, t)
 
-    def _release_waiting(self, state: _Group[T], outcome: Outcome, t: float) -> None:
+    def _release_waiting(self, state: _Group[T], outcome: ArrivalOutcome, t: float) -> None:
         held = state.waiting.pop(heapq.heappop(state.order_heap))
         del self._waits[state.name, held.order]
         self._release(state, held, outcome, t)
 
-    def _release(self, state: _Group[T], held: _Held[T], outcome: Outcome, t: float) -> None:
+    def _release(self, state: _Group[T], held: _Held[T], outcome: ArrivalOutcome, t: float) -> None:
         state.expected = held.order + 1
         self._counters.outcomes[outcome] += 1
         self._out.append(Released(t, state.name, state.epoch, held.order, outcome, t - held.arrived, held.item))

@@ -122,7 +122,7 @@ def _mode(row: Mapping[str, object]) -> Mode:
     return Mode(name)
 
 
-def decode_rules(row: object, mode: Mode) -> Rules:
+def rules_from_json(row: object, mode: Mode) -> Rules:
     """Rules from their JSON object: what is left out keeps its default, null is "no bound". Raises `BadHeader`."""
     if not isinstance(row, dict):
         raise BadHeader('the header needs an object in "rules" ({} for the defaults)')
@@ -171,14 +171,14 @@ def decode_header(line: bytes) -> TraceHeader:
     return TraceHeader(
         subscription=_text(row, "subscription"),
         key=_text(row, "key"),
-        rules=decode_rules(row["rules"], _mode(row)),
+        rules=rules_from_json(row["rules"], _mode(row)),
         name=_text(row, "name", ""),
         expect=_expect(row),
         extra={name: value for name, value in row.items() if name not in HEADER_FIELDS},
     )
 
 
-def encode_rules(rules: Rules) -> dict[str, object]:
+def rules_as_json(rules: Rules) -> dict[str, object]:
     """All rules but the mode, as JSON values: no bound is null."""
     given = {name: getattr(rules, name) for name in RULE_READERS}
     return {name: None if isinstance(value, float) and isinf(value) else value for name, value in given.items()}
@@ -192,7 +192,7 @@ def encode_header(header: TraceHeader) -> bytes:
         "subscription": header.subscription,
         "key": header.key,
         "mode": header.mode.value,
-        "rules": encode_rules(header.rules),
+        "rules": rules_as_json(header.rules),
     }
     if header.name:
         row["name"] = header.name

@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prober.ordering.resequencer import (
-    Bounds,
+    ArrivalOutcome,
     Completed,
     EpochBegan,
     EpochEnded,
     GaveUp,
-    Limits,
-    Outcome,
+    OrderRange,
     Output,
     Reason,
     Refused,
     Released,
     Resequencer,
+    ResequencerLimits,
     Waiting,
 )
 
 WAIT, IDLE = 10.0, 30.0
-SHORT = Limits(wait_timeout_s=WAIT, idle_timeout_s=IDLE)
+SHORT = ResequencerLimits(wait_timeout_s=WAIT, idle_timeout_s=IDLE)
 
 
 @dataclass
 class Epoch:
     """What the outputs said about one epoch."""
 
-    bounds: Bounds
+    bounds: OrderRange
     released: list[int] = field(default_factory=list)
     waiting: dict[int, float] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
@@ -44,14 +44,14 @@ class Epoch:
 class Ledger:
     """Follows the outputs and checks each against those before it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ResequencerLimits) -> None:
         self.limits = limits
         self.open: dict[Hashable, tuple[int, Epoch]] = {}
         self.t = -inf
         self.epochs = 0
         self.released = 0
         self.refused = 0
-        self.outcomes: dict[Outcome, int] = defaultdict(int)
+        self.outcomes: dict[ArrivalOutcome, int] = defaultdict(int)
         self.orders_given_up: dict[Reason, int] = defaultdict(int)
 
     @property
@@ -91,7 +91,7 @@ class Ledger:
                 self.outcomes[outcome] += 1
                 assert 0 <= output.waited_s <= self.limits.wait_timeout_s
                 assert output.waited_s == output.t - epoch.waiting.get(order, output.t)
-                assert order == expected or (order > expected and outcome is Outcome.OVERTOOK)
+                assert order == expected or (order > expected and outcome is ArrivalOutcome.OVERTOOK)
                 assert set(range(expected, order)) <= epoch.given_up
                 epoch.released.append(order)
                 epoch.waiting.pop(order, None)
@@ -107,17 +107,17 @@ class Ledger:
                 assert output.missing == len(epoch.given_up - epoch.late)
                 del self.open[output.group]
 
-    def check_refusal(self, order: int, outcome: Outcome, epoch: Epoch) -> None:
+    def check_refusal(self, order: int, outcome: ArrivalOutcome, epoch: Epoch) -> None:
         seen = {*epoch.released, *epoch.waiting, *epoch.late}
         facts = {
-            Outcome.LATE: order in epoch.given_up - epoch.late,
-            Outcome.DUPLICATE: order in seen,
-            Outcome.LATE_OR_DUPLICATE: order in seen | epoch.given_up,
-            Outcome.BEFORE_START: order < epoch.bounds.initial,
-            Outcome.ABOVE_MAXIMUM: epoch.bounds.maximum is not None and order > epoch.bounds.maximum,
+            ArrivalOutcome.LATE: order in epoch.given_up - epoch.late,
+            ArrivalOutcome.DUPLICATE: order in seen,
+            ArrivalOutcome.LATE_OR_DUPLICATE: order in seen | epoch.given_up,
+            ArrivalOutcome.BEFORE_START: order < epoch.bounds.initial,
+            ArrivalOutcome.ABOVE_MAXIMUM: epoch.bounds.maximum is not None and order > epoch.bounds.maximum,
         }
         assert facts[outcome]
-        if outcome is Outcome.LATE:
+        if outcome is ArrivalOutcome.LATE:
             epoch.late.add(order)
 
 
@@ -125,10 +125,10 @@ STEPS = st.lists(
     st.tuples(st.sampled_from([0, 0, 0, 1, 4, 10, 31]), st.sampled_from("abc"), st.integers(-1, 12) | st.none()), max_size=60
 )
 LIMITS = st.builds(
-    Limits,
+    ResequencerLimits,
     wait_timeout_s=st.sampled_from([3.0, WAIT, 50.0]),
     idle_timeout_s=st.sampled_from([2.0, IDLE]),
-    bounds=st.builds(Bounds, st.integers(-1, 2), st.sampled_from([None, 2, 9])),
+    bounds=st.builds(OrderRange, st.integers(-1, 2), st.sampled_from([None, 2, 9])),
     groups=st.integers(1, 3),
     waiting_per_group=st.integers(1, 5),
     waiting=st.integers(1, 8),
@@ -146,7 +146,7 @@ def run(steps: list[tuple[int, str, int | None]], resequencer: Resequencer[int])
 
 
 @given(steps=STEPS, limits=LIMITS)
-def test_every_output_agrees_with_those_before_it(steps: list[tuple[int, str, int | None]], limits: Limits) -> None:
+def test_every_output_agrees_with_those_before_it(steps: list[tuple[int, str, int | None]], limits: ResequencerLimits) -> None:
     resequencer: Resequencer[int] = Resequencer(limits)
     ledger = Ledger(limits)
     now, arrivals = 0.0, 0
@@ -165,7 +165,7 @@ def test_every_output_agrees_with_those_before_it(steps: list[tuple[int, str, in
 
 
 @given(steps=STEPS, limits=LIMITS)
-def test_every_item_comes_out_once(steps: list[tuple[int, str, int | None]], limits: Limits) -> None:
+def test_every_item_comes_out_once(steps: list[tuple[int, str, int | None]], limits: ResequencerLimits) -> None:
     resequencer: Resequencer[int] = Resequencer(limits)
     outputs = [*run(steps, resequencer), resequencer.finish(0.0)]
     out = [output.item for each in outputs for output in each if isinstance(output, Released | Refused)]
@@ -174,7 +174,7 @@ def test_every_item_comes_out_once(steps: list[tuple[int, str, int | None]], lim
 
 @given(steps=STEPS, limits=LIMITS, pauses=st.data())
 def test_how_often_time_is_advanced_does_not_matter(
-    steps: list[tuple[int, str, int | None]], limits: Limits, pauses: st.DataObject
+    steps: list[tuple[int, str, int | None]], limits: ResequencerLimits, pauses: st.DataObject
 ) -> None:
     seldom: Resequencer[int] = Resequencer(limits)
     often: Resequencer[int] = Resequencer(limits)
@@ -198,7 +198,7 @@ def test_any_permutation_within_the_waits_comes_out_sorted(order: list[int], dat
     out = [output for now, each in zip(times, order, strict=True) for output in resequencer.arrive(now, "g", each, each)]
     released = [output for output in out if isinstance(output, Released)]
     assert [output.item for output in released] == list(range(1, 20))
-    assert {output.outcome for output in released} == {Outcome.IN_ORDER}
+    assert {output.outcome for output in released} == {ArrivalOutcome.IN_ORDER}
     assert not any(isinstance(output, GaveUp | Refused) for output in out)
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.ordering.reordering import Arrival, FreeRuns, Order, ReorderMeter, Summary
+from prober.ordering.reordering import ArrivalKind, FreeRuns, MeasuredArrival, ReorderMeter, Summary
 
 
-def measure(arrivals: str, meter: ReorderMeter | None = None) -> tuple[list[Arrival], Summary]:
+def measure(arrivals: str, meter: ReorderMeter | None = None) -> tuple[list[MeasuredArrival], Summary]:
     """Arrivals as sequence numbers in order of arrival, each with its arrival time in milliseconds if it matters: `1 2@88 3`."""
     meter = meter or ReorderMeter()
     judged = []
@@ -22,11 +22,11 @@ def measure(arrivals: str, meter: ReorderMeter | None = None) -> tuple[list[Arri
     return judged, meter.summary()
 
 
-def reordered(arrivals: list[Arrival]) -> str:
+def reordered(arrivals: list[MeasuredArrival]) -> str:
     """The reordered messages as `seq:extent`, with `n` appended if it is n-reordered and `+late time in ms` if known."""
     words = []
     for arrival in arrivals:
-        if arrival.order is Order.REORDERED:
+        if arrival.kind is ArrivalKind.REORDERED:
             n = f"n{arrival.n}" if arrival.n else ""
             late = "" if arrival.late_s is None else f"+{arrival.late_s * 1000:.0f}"
             words.append(f"{arrival.seq}:{arrival.extent}{n}{late}")
@@ -121,7 +121,7 @@ def test_the_degrees_of_the_draft_that_section_5_came_from(arrivals: str, percen
 )
 def test_duplicates_are_noted_and_take_no_part(arrivals: str, orders: str) -> None:
     judged, summary = measure(arrivals)
-    assert " ".join(arrival.order for arrival in judged) == orders
+    assert " ".join(arrival.kind for arrival in judged) == orders
     assert summary.received == sum(arrival.i is not None for arrival in judged)
 
 
@@ -135,7 +135,7 @@ def test_an_unknown_start_makes_the_first_arrival_in_order_without_a_discontinui
 def test_below_a_forgotten_gap_nothing_can_be_told() -> None:
     # The gaps 2, 4 and 6 are one too many: 2 is forgotten, so neither it nor a copy of 1 can be judged.
     judged, summary = measure("1 3 5 7 2 1 4", ReorderMeter(gaps=2))
-    assert [str(arrival.order) for arrival in judged[4:]] == ["undecided", "undecided", "reordered"]
+    assert [str(arrival.kind) for arrival in judged[4:]] == ["undecided", "undecided", "reordered"]
     assert (summary.gaps_forgotten, summary.undecided, summary.missing) == (1, 2, 1)
     assert (summary.ratio, summary.ratio_max) == (1 / 5, 3 / 7)
 
@@ -219,7 +219,7 @@ class Sample:
 ARRIVALS = st.lists(st.integers(1, 25), max_size=40) | st.permutations(range(1, 20)).map(list)
 
 
-def observed(arrivals: list[int], meter: ReorderMeter) -> tuple[list[Arrival], Summary]:
+def observed(arrivals: list[int], meter: ReorderMeter) -> tuple[list[MeasuredArrival], Summary]:
     judged = [meter.observe(seq, float(at)) for at, seq in enumerate(arrivals)]
     return [arrival for arrival in judged if arrival.i is not None], meter.summary()
 
@@ -230,7 +230,7 @@ def test_streaming_agrees_with_the_definitions(arrivals: list[int], n_max: int, 
     judged, _ = observed(arrivals, ReorderMeter(first, n_max=n_max))
     assert [arrival.seq for arrival in judged] == sample.s[1:]
     assert [arrival.i for arrival in judged] == list(sample.positions)
-    assert [arrival.order is Order.REORDERED for arrival in judged] == [sample.is_reordered(i) for i in sample.positions]
+    assert [arrival.kind is ArrivalKind.REORDERED for arrival in judged] == [sample.is_reordered(i) for i in sample.positions]
     assert [arrival.extent for arrival in judged] == [sample.extent(i) for i in sample.positions]
     assert [arrival.n for arrival in judged] == [sample.n(i, n_max) for i in sample.positions]
     assert [arrival.gap for arrival in judged if arrival.gap is not None] == sample.gaps()
@@ -270,7 +270,7 @@ def test_late_time_looks_back_as_far_as_the_extent(arrivals: list[int]) -> None:
 def test_n_reordered_messages_are_reordered_with_an_extent_of_at_least_n(arrivals: list[int]) -> None:
     judged, summary = observed(arrivals, ReorderMeter())
     for arrival in judged:
-        assert (arrival.extent is not None) == (arrival.order is Order.REORDERED)
+        assert (arrival.extent is not None) == (arrival.kind is ArrivalKind.REORDERED)
         assert arrival.n <= (arrival.extent or 0)
     degrees = [summary.degree(n) for n in range(1, 30)]
     assert degrees == sorted(degrees, reverse=True)
@@ -282,7 +282,7 @@ def test_n_reordered_messages_are_reordered_with_an_extent_of_at_least_n(arrival
 def test_losses_alone_reorder_nothing(arrivals: list[int]) -> None:
     judged, summary = observed(sorted(arrivals), ReorderMeter(gaps=3))
     assert (summary.ratio, summary.ratio_max, summary.degree(1)) == (0, 0, 0)
-    assert {arrival.order for arrival in judged} <= {Order.IN_ORDER}
+    assert {arrival.kind for arrival in judged} <= {ArrivalKind.IN_ORDER}
 
 
 @given(arrivals=ARRIVALS)

@@ -7,26 +7,26 @@ from math import inf, nan
 import pytest
 
 from prober.ordering.resequencer import (
-    Bounds,
+    ArrivalOutcome,
     Completed,
     EpochBegan,
     EpochEnded,
     GaveUp,
-    Limits,
-    Outcome,
+    OrderRange,
     Output,
     Reason,
     Refused,
     Released,
     Resequencer,
+    ResequencerLimits,
     Waiting,
 )
 
 WAIT, IDLE = 10.0, 30.0
-SHORT = Limits(wait_timeout_s=WAIT, idle_timeout_s=IDLE)
+SHORT = ResequencerLimits(wait_timeout_s=WAIT, idle_timeout_s=IDLE)
 
 
-def play(script: str, limits: Limits = SHORT, bounds: Bounds | None = None) -> str:
+def play(script: str, limits: ResequencerLimits = SHORT, bounds: OrderRange | None = None) -> str:
     """Arrivals and what comes out of them, both in one line.
 
     In:  `3` order 3 of group g, `b3` of group b; `@5` lets time pass to 5; `end` ends the input.
@@ -51,13 +51,13 @@ def play(script: str, limits: Limits = SHORT, bounds: Bounds | None = None) -> s
 
 
 MARKS = {
-    Outcome.IN_ORDER: "",
-    Outcome.OVERTOOK: "!",
-    Outcome.LATE: "late",
-    Outcome.DUPLICATE: "dup",
-    Outcome.LATE_OR_DUPLICATE: "late/dup",
-    Outcome.BEFORE_START: "low",
-    Outcome.ABOVE_MAXIMUM: "high",
+    ArrivalOutcome.IN_ORDER: "",
+    ArrivalOutcome.OVERTOOK: "!",
+    ArrivalOutcome.LATE: "late",
+    ArrivalOutcome.DUPLICATE: "dup",
+    ArrivalOutcome.LATE_OR_DUPLICATE: "late/dup",
+    ArrivalOutcome.BEFORE_START: "low",
+    ArrivalOutcome.ABOVE_MAXIMUM: "high",
 }
 REASONS = {Reason.TIMEOUT: "", Reason.CAPACITY: ":full", Reason.FINISHED: ":end"}
 
@@ -134,18 +134,18 @@ def test_what_comes_out(script: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("script", "bounds", "expected"),
     [
-        ("5 6", Bounds(5), "( 5 6"),
-        ("4 0 1", Bounds(0), "( 4? 0 1"),
-        ("-2 -3 -1", Bounds(-2), "( -2 -3low -1"),
-        ("-1 @10 -2", Bounds(-2), "( -1? -2x -1! -2late"),
-        ("1 2 3 4 3", Bounds(1, 3), "( 1 2 3 done 4high 3dup"),
-        ("1 3 2 3", Bounds(1, 3), "( 1 3? 2 3 done 3dup"),
-        ("1 3 @10 2 2", Bounds(1, 3), "( 1 3? 2x 3! done 2late 2dup"),
-        ("4 1 @30 1", Bounds(1, 3), "( 4high 1 ) ( 1"),
-        ("7 7 8", Bounds(7, 7), "( 7 done 7dup 8high"),
+        ("5 6", OrderRange(5), "( 5 6"),
+        ("4 0 1", OrderRange(0), "( 4? 0 1"),
+        ("-2 -3 -1", OrderRange(-2), "( -2 -3low -1"),
+        ("-1 @10 -2", OrderRange(-2), "( -1? -2x -1! -2late"),
+        ("1 2 3 4 3", OrderRange(1, 3), "( 1 2 3 done 4high 3dup"),
+        ("1 3 2 3", OrderRange(1, 3), "( 1 3? 2 3 done 3dup"),
+        ("1 3 @10 2 2", OrderRange(1, 3), "( 1 3? 2x 3! done 2late 2dup"),
+        ("4 1 @30 1", OrderRange(1, 3), "( 4high 1 ) ( 1"),
+        ("7 7 8", OrderRange(7, 7), "( 7 done 7dup 8high"),
     ],
 )
-def test_initial_and_maximum_order(script: str, bounds: Bounds, expected: str) -> None:
+def test_initial_and_maximum_order(script: str, bounds: OrderRange, expected: str) -> None:
     assert play(script, bounds=bounds) == expected
 
 
@@ -153,20 +153,24 @@ def test_initial_and_maximum_order(script: str, bounds: Bounds, expected: str) -
     ("script", "limits", "expected"),
     [
         # one wait too many in a group: the missing ones before its lowest are given up
-        ("1 4 6 8", Limits(waiting_per_group=2), "( 1 4? 6? 8? 2..3x:full 4!"),
-        ("1 6 8 3", Limits(waiting_per_group=2), "( 1 6? 8? 3? 2x:full 3!"),
+        ("1 4 6 8", ResequencerLimits(waiting_per_group=2), "( 1 4? 6? 8? 2..3x:full 4!"),
+        ("1 6 8 3", ResequencerLimits(waiting_per_group=2), "( 1 6? 8? 3? 2x:full 3!"),
         # one wait too many in all: the longest wait ends
-        ("a2 b2 c2", Limits(waiting=2), "a( a2? b( b2? c( c2? a1x:full a2!"),
-        ("a9 b2 a5 b1", Limits(waiting=2), "a( a9? b( b2? a5? a1..4x:full a5! a6..8x:full a9! b1 b2"),
+        ("a2 b2 c2", ResequencerLimits(waiting=2), "a( a2? b( b2? c( c2? a1x:full a2!"),
+        ("a9 b2 a5 b1", ResequencerLimits(waiting=2), "a( a9? b( b2? a5? a1..4x:full a5! a6..8x:full a9! b1 b2"),
         # one group too many: the one longest without activity, a waiting one only if all wait
-        ("a1 b1 a2 c1 b2", Limits(groups=2), "a( a1 b( b1 a2 b):full c( c1 a):full b( b2?"),
-        ("a2 b1 c1", Limits(groups=2), "a( a2? b( b1 b):full c( c1"),
-        ("a2 b2 c1", Limits(groups=2), "a( a2? b( b2? a1x:full a2! a):full c( c1"),
+        ("a1 b1 a2 c1 b2", ResequencerLimits(groups=2), "a( a1 b( b1 a2 b):full c( c1 a):full b( b2?"),
+        ("a2 b1 c1", ResequencerLimits(groups=2), "a( a2? b( b1 b):full c( c1"),
+        ("a2 b2 c1", ResequencerLimits(groups=2), "a( a2? b( b2? a1x:full a2! a):full c( c1"),
         # one remembered gap too many: below it late and duplicate cannot be told apart
-        ("3 5 7 1 3 4", Limits(waiting_per_group=1, gaps_per_group=1), "( 3? 5? 1..2x:full 3! 7? 4x:full 5! 1late/dup 3dup 4late"),
+        (
+            "3 5 7 1 3 4",
+            ResequencerLimits(waiting_per_group=1, gaps_per_group=1),
+            "( 3? 5? 1..2x:full 3! 7? 4x:full 5! 1late/dup 3dup 4late",
+        ),
     ],
 )
-def test_at_a_bound_patience_ends_and_no_message_is_lost(script: str, limits: Limits, expected: str) -> None:
+def test_at_a_bound_patience_ends_and_no_message_is_lost(script: str, limits: ResequencerLimits, expected: str) -> None:
     assert play(script, limits) == expected
 
 
@@ -178,22 +182,22 @@ def test_the_articles_example() -> None:
 def test_outputs_carry_times_epochs_and_items() -> None:
     resequencer: Resequencer[str] = Resequencer(SHORT)
     assert resequencer.arrive(1.0, "g", 2, "two") == [
-        EpochBegan(1.0, "g", 1, Bounds()),
+        EpochBegan(1.0, "g", 1, OrderRange()),
         Waiting(1.0, "g", 1, order=2, expected=1, deadline=11.0, item="two"),
     ]
     assert resequencer.arrive(4.0, "g", 1, "one") == [
-        Released(4.0, "g", 1, order=1, outcome=Outcome.IN_ORDER, waited_s=0.0, item="one"),
-        Released(4.0, "g", 1, order=2, outcome=Outcome.IN_ORDER, waited_s=3.0, item="two"),
+        Released(4.0, "g", 1, order=1, outcome=ArrivalOutcome.IN_ORDER, waited_s=0.0, item="one"),
+        Released(4.0, "g", 1, order=2, outcome=ArrivalOutcome.IN_ORDER, waited_s=3.0, item="two"),
     ]
     assert resequencer.arrive(5.0, "g", 6, "six")[-1] == Waiting(5.0, "g", 1, order=6, expected=3, deadline=15.0, item="six")
     assert resequencer.advance(100.0) == [  # timers fire at their own times, however late the call
         GaveUp(15.0, "g", 1, first=3, last=5, reason=Reason.TIMEOUT),
-        Released(15.0, "g", 1, order=6, outcome=Outcome.OVERTOOK, waited_s=10.0, item="six"),
+        Released(15.0, "g", 1, order=6, outcome=ArrivalOutcome.OVERTOOK, waited_s=10.0, item="six"),
         EpochEnded(45.0, "g", 1, reason=Reason.TIMEOUT, expected=7, missing=3),
     ]
     assert resequencer.arrive(101.0, "g", 0, "zero") == [
-        EpochBegan(101.0, "g", 2, Bounds()),
-        Refused(101.0, "g", 2, order=0, outcome=Outcome.BEFORE_START, item="zero"),
+        EpochBegan(101.0, "g", 2, OrderRange()),
+        Refused(101.0, "g", 2, order=0, outcome=ArrivalOutcome.BEFORE_START, item="zero"),
     ]
 
 
@@ -210,13 +214,13 @@ def test_the_next_deadline_is_the_earliest_timer() -> None:
 
 def test_bounds_are_fixed_by_the_first_message_of_an_epoch() -> None:
     resequencer: Resequencer[None] = Resequencer(SHORT)
-    resequencer.arrive(0.0, "g", 5, None, Bounds(5, 9))
-    resequencer.arrive(0.0, "g", 6, None, Bounds(5, 9))
+    resequencer.arrive(0.0, "g", 5, None, OrderRange(5, 9))
+    resequencer.arrive(0.0, "g", 6, None, OrderRange(5, 9))
     resequencer.arrive(0.0, "g", 7, None)
-    resequencer.arrive(0.0, "g", 8, None, Bounds(1))
+    resequencer.arrive(0.0, "g", 8, None, OrderRange(1))
     assert resequencer.expected("g") == 9
     assert resequencer.counters.bounds_ignored == 1
-    resequencer.arrive(99.0, "g", 1, None, Bounds(1))
+    resequencer.arrive(99.0, "g", 1, None, OrderRange(1))
     assert resequencer.expected("g") == 2
     assert resequencer.expected("other") is None
 
@@ -226,12 +230,12 @@ def test_time_never_goes_back(now: float) -> None:
     resequencer: Resequencer[None] = Resequencer(SHORT)
     resequencer.arrive(5.0, "g", 1, None)
     released = resequencer.arrive(now, "g", 2, None)
-    assert released == [Released(5.0, "g", 1, order=2, outcome=Outcome.IN_ORDER, waited_s=0.0, item=None)]
+    assert released == [Released(5.0, "g", 1, order=2, outcome=ArrivalOutcome.IN_ORDER, waited_s=0.0, item=None)]
     assert resequencer.counters.clock_steps_back == 1
 
 
 def test_without_timeouts_all_waits_last() -> None:
-    resequencer: Resequencer[None] = Resequencer(Limits(wait_timeout_s=inf, idle_timeout_s=inf))
+    resequencer: Resequencer[None] = Resequencer(ResequencerLimits(wait_timeout_s=inf, idle_timeout_s=inf))
     resequencer.arrive(0.0, "a", 1, None)
     resequencer.arrive(0.0, "b", 2, None)
     assert resequencer.next_deadline() is None
@@ -239,7 +243,7 @@ def test_without_timeouts_all_waits_last() -> None:
 
 
 def test_forgotten_gaps_are_counted_while_the_epoch_lasts_and_after() -> None:
-    resequencer: Resequencer[None] = Resequencer(Limits(waiting_per_group=1, gaps_per_group=1))
+    resequencer: Resequencer[None] = Resequencer(ResequencerLimits(waiting_per_group=1, gaps_per_group=1))
     for order in (3, 5, 7, 9):
         resequencer.arrive(0.0, "g", order, None)
     before = resequencer.counters.gaps_forgotten
@@ -253,8 +257,8 @@ def test_a_jump_to_a_far_order_costs_no_memory() -> None:
 
 def test_limits_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="maximum must not be below initial"):
-        Bounds(2, 1)
+        OrderRange(2, 1)
     with pytest.raises(ValueError, match="timeouts must be positive"):
-        Limits(wait_timeout_s=0)
+        ResequencerLimits(wait_timeout_s=0)
     with pytest.raises(ValueError, match="at least 1"):
-        Limits(waiting=0)
+        ResequencerLimits(waiting=0)

@@ -11,7 +11,7 @@ import pytest
 
 from prober.cli import main
 from prober.core.events import EVENT_TYPES
-from prober.traces.header import RULE_READERS, TraceHeader, encode_rules
+from prober.traces.header import RULE_READERS, TraceHeader, rules_as_json
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trace-files.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```jsonl (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -47,5 +47,5 @@ def test_every_event_is_named() -> None:
 
 def test_every_rule_is_named_with_its_default() -> None:
     stated = dict(re.findall(r"^\| `(\w+)` \| ([\w.]+) \|", PAGE, re.MULTILINE))
-    defaults = encode_rules(TraceHeader("s", "k").rules)
+    defaults = rules_as_json(TraceHeader("s", "k").rules)
     assert {name: json.loads(stated[name]) for name in RULE_READERS} == defaults
