@@ -27,7 +27,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Bounds and settings of one subscription, all times in seconds; `inf` means "no bound".
+    """Bounds and settings of one subscription, all times in seconds; `inf` means "no bound". Raises ValueError for a window below 1.
 
     delivery_delay_max_s    Delta: from the service's send to the recorder. A few seconds at the wire, `inf` in client callbacks.
     clock_error_s           eps: clock error between recorders; 0 in one process.

@@ -93,7 +93,10 @@ class Excerpt:
 
 
 def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list[Excerpt]:
-    """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew."""
+    """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew.
+
+    In the order of `wanted`. Raises what reading raises.
+    """
     last = max((made.after for made in wanted), default=0)
     numbers = {number for made in wanted for number in made.finding.witnesses}
     witnesses = {number: event for number, event in enumerate(islice(read(), last), 1) if number in numbers}

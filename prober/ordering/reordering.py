@@ -221,6 +221,8 @@ class ReorderMeter:
     n_max        the largest n for n-reordering.
     gaps         how many gaps in the numbers are remembered.
     extent_bins  the largest extent, and reordering gap, with a count of its own.
+
+    Raises ValueError for a bound below 1.
     """
 
     def __init__(self, first: int | None = 1, *, n_max: int = 100, gaps: int = 1_000, extent_bins: int = 1_000) -> None:

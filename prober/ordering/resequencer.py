@@ -72,7 +72,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderRange:
-    """The first and the last order of a group, both included; no last order by default."""
+    """The first and the last order of a group, both included; no last order by default. Raises ValueError if it is below the first."""
 
     initial: int = 1
     maximum: int | None = None
@@ -84,7 +84,7 @@ class OrderRange:
 
 @dataclass(frozen=True, slots=True)
 class ResequencerLimits:
-    """Timeouts in seconds (`inf`: never) and bounds on memory.
+    """Timeouts in seconds (`inf`: never) and bounds on memory; ValueError is raised for one that is not positive.
 
     Timeouts: EnforceOrder's 10 and 30 minutes. `bounds` is for groups that bring none; gaps are runs of given-up orders.
     """

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from prober.brokers.base import Subscriber
-from prober.probes.base import Probe, Workload
-from prober.probes.context import Decide, Delivery, ProbeContext
+from prober.probes.context import Decide, Delivery, Experiment, ProbeContext, Workload
 
 JOIN_SHARE = 0.6
 
@@ -45,7 +44,7 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
         await asyncio.sleep(context.random.choice((0.5, 1.0, 3.0)) * workload.ack_after_s)
 
 
-PROBE = Probe(
+PROBE = Experiment(
     name="affinity",
     promise="While messages of a key are outstanding, the key stays at one subscriber.",
     act=act,

@@ -5,6 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from prober.probes import affinity, ordering, redelivery
-from prober.probes.base import Probe
+from prober.probes.context import Experiment
 
-PROBES: Mapping[str, Probe] = {probe.name: probe for probe in (ordering.PROBE, redelivery.PROBE, affinity.PROBE)}
+PROBES: Mapping[str, Experiment] = {probe.name: probe for probe in (ordering.PROBE, redelivery.PROBE, affinity.PROBE)}

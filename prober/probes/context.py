@@ -1,17 +1,19 @@
-"""Where a probe acts: it publishes on keys and consumes with subscribers, and everything it does or sees is recorded.
+"""What a probe is, and where it acts: it publishes on keys and consumes with subscribers; everything it does or sees is recorded.
 
-A `ProbeContext` belongs to one run. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns outcomes into events,
-republishes what ended unknown under the next generation until it is confirmed or given up explicitly, and lets a probe decide for each
-delivery what becomes of it. An acknowledgement is recorded, then sent.
+An `Experiment` says what a probe does, and what has to have happened for its outcome to mean anything; a `Workload` how much a run does.
+
+A `ProbeContext` belongs to one run and to the event loop. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns
+outcomes into events, republishes what ended unknown under the next generation until it is confirmed or given up explicitly, and lets a
+probe decide for each delivery what becomes of it. An acknowledgement is recorded, then sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
 from typing import Protocol
@@ -97,6 +99,41 @@ class Resources:
     region: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much a run does. Times in seconds, sizes in bytes.
+
+    keys            ordering keys of the run.
+    bursts          how often each key is published on.
+    burst_messages  messages per burst, published together.
+    rate            messages per second over all keys; 0: everything at once.
+    sizes           sizes of messages, used in turn.
+    subscribers     subscribers that share the subscription.
+    ack_after_s     how long a subscriber takes to acknowledge.
+    part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
+    """
+
+    keys: int = 8
+    bursts: int = 5
+    burst_messages: int = 10
+    rate: float = 0.0
+    sizes: tuple[int, ...] = (64,)
+    subscribers: int = 3
+    ack_after_s: float = 0.05
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its keys: of all keys every `parts`th, so that each belongs to one part."""
+        return range(self.part, self.part + self.keys * self.parts, self.parts)
+
+    @property
+    def period_s(self) -> float:
+        """From one burst of a key to its next, so that all keys together keep the rate."""
+        return self.keys * self.burst_messages / self.rate if self.rate else 0.0
+
+
 class Recorder(Protocol):
     """Where what a probe does and sees goes, in the order in which it happens. Belongs to the event loop; raises nothing."""
 
@@ -155,7 +192,7 @@ class ProbeContext:
         """Publishes the next `count` messages of a key together, until every outcome is settled; the sizes in bytes are used in turn.
 
         Returns how many were confirmed. Calls for one key must not overlap: a key has one writer. `intended_t` is when the schedule
-        of the experiment wanted them sent.
+        of the experiment wanted them sent, in seconds of the recorder's clock. Raises no BrokerError: a failure is an outcome.
         """
         first = self._seqs.get(key, 0) + 1
         self._seqs[key] = first + count - 1
@@ -204,7 +241,10 @@ class ProbeContext:
     # --- consuming -----------------------------------------------------------------------------------------------------------
 
     async def subscribe(self, decide: Decide, flow: Flow | None = None) -> Subscriber:
-        """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives."""
+        """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives.
+
+        Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be opened.
+        """
         self._subscribers += 1
         client_id = f"{self._epoch}-{self._subscribers}"
         resources = self.resources
@@ -327,3 +367,19 @@ class _ContextTap:
     def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
         del reason
         self._context.closed(session, lost=lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What one probe does.
+
+    promise     the promise under test, in one sentence.
+    act         does it: publishes and consumes through its context, and returns when publishing is over.
+    requires    counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
+    """
+
+    name: str
+    promise: str
+    act: Callable[[ProbeContext, Workload], Awaitable[None]]
+    workload: Workload = field(default_factory=Workload)
+    requires: Mapping[str, str] = field(default_factory=dict)

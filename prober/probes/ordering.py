@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, ProbeContext
+from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -30,7 +29,7 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
         await context.publish(key, workload.burst_messages, workload.sizes, due_t)
 
 
-PROBE = Probe(
+PROBE = Experiment(
     name="ordering",
     promise="Messages of a key are received in the order in which the service received them, and all of them are.",
     act=act,

@@ -22,8 +22,7 @@ from enum import StrEnum
 from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
-from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, ProbeContext
+from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 
 LEASE_S = 1
 HOLD_S = 1.5
@@ -123,7 +122,7 @@ async def _within(limit_s: float, event: asyncio.Event) -> None:
         await asyncio.wait_for(event.wait(), limit_s)
 
 
-PROBE = Probe(
+PROBE = Experiment(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,

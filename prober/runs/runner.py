@@ -25,8 +25,7 @@ from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
 from prober.core.verdict import STILL_OWED, Verdict, verdict_of
 from prober.errors import BrokerError
-from prober.probes.base import Probe, Workload
-from prober.probes.context import ProbeContext
+from prober.probes.context import Experiment, ProbeContext, Workload
 from prober.runs.classification import Latency
 from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
@@ -54,7 +53,7 @@ class Run:
 
     def __init__(
         self,
-        probe: Probe,
+        probe: Experiment,
         broker: Broker,
         target: Target,
         provisioner: Provisioner,
@@ -218,7 +217,7 @@ def new_run_id(probe: str) -> str:
     return f"{probe}-{token_hex(6)}"
 
 
-def _vacuous(probe: Probe, counters: Mapping[str, int]) -> str:
+def _vacuous(probe: Experiment, counters: Mapping[str, int]) -> str:
     """Why the run proved nothing, empty if it met everything that it is about."""
     return "; ".join(what for name, what in probe.requires.items() if not counters.get(name))
 

@@ -11,9 +11,8 @@ from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.models import Probe, ProbeName, TargetSettings
 from prober.core.rules import Rules
-from prober.probes.base import Probe as Experiment
-from prober.probes.base import Workload
 from prober.probes.catalogue import PROBES
+from prober.probes.context import Experiment, Workload
 from prober.runs.runner import for_library
 from prober.runs.site import Target
 

@@ -162,7 +162,7 @@ def write_lines(stream: BinaryIO, header: TraceHeader, events: Iterable[Event]) 
 
 
 def write_trace(target: str | os.PathLike[str] | BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
-    """`write_lines` to a file of that name or to an open binary stream."""
+    """`write_lines` to a file of that name or to an open binary stream. Raises what it does, and OSError."""
     if not isinstance(target, (str, os.PathLike)):
         return write_lines(target, header, events)
     with open(target, "wb") as stream:

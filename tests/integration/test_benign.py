@@ -27,8 +27,7 @@ from prober.core.verdict import Verdict
 from prober.embedded.faults import CATALOGUE, parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
-from prober.probes.base import Probe, Workload
-from prober.probes.context import Delivery, ProbeContext
+from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -137,7 +136,7 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
         target = replace(target, rules=replace(target.rules, mode=Mode.PULL))
         broker = await connect(endpoint, vantage)
         try:
-            probe = Probe("pulling", "One batch of a key is outstanding at a time.", partial(experiment.act, broker))
+            probe = Experiment("pulling", "One batch of a key is outstanding at a time.", partial(experiment.act, broker))
             run = Run(
                 probe, broker, target, Provisioner(target, "pulling", lasting=False), Workload(keys=6, bursts=4, burst_messages=10)
             )
