@@ -20,7 +20,7 @@ from prober.core.events import Event
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.evidence.evidence import Proof, collect, proof_of
-from prober.traces.judgement import Judgement, Made, Sort, judge
+from prober.traces.judgement import Judgement, RecordedFinding, Sort, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
 # While the events of an open file, called so, go through the function that it gives, someone may watch how far they are.
@@ -90,7 +90,9 @@ def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
     return judgement
 
 
-def _judge_file(path: str, name: str, extras: Extras, measuring: Measuring | None) -> tuple[Judgement, Mapping[Made, Proof]]:
+def _judge_file(
+    path: str, name: str, extras: Extras, measuring: Measuring | None
+) -> tuple[Judgement, Mapping[RecordedFinding, Proof]]:
     try:
         with _opened(path, rewindable=extras.explain) as stream:
             start = stream.tell() if extras.explain else 0
@@ -118,7 +120,7 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, copy)
 
 
-def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Made, Proof]:
+def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[RecordedFinding, Proof]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
 
     def again() -> TraceReader:
@@ -134,7 +136,7 @@ def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Mad
         return {}
 
 
-def _explained(findings: Iterable[Made]) -> Iterator[Made]:
+def _explained(findings: Iterable[RecordedFinding]) -> Iterator[RecordedFinding]:
     seen: Counter[Sort] = Counter()
     for made in findings:
         seen[made.sort] += 1

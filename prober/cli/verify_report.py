@@ -13,7 +13,7 @@ from prober.core.findings import Finding, Status
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain
-from prober.traces.judgement import Judgement, Made
+from prober.traces.judgement import Judgement, RecordedFinding
 from prober.traces.trace import FIRST_EVENT_LINE
 
 WIDTH: Final = 120
@@ -34,7 +34,7 @@ def lines_of(finding: Finding, first: int) -> list[int]:
 
 def as_json(
     judgement: Judgement,
-    dossiers: Mapping[Made, Proof],
+    dossiers: Mapping[RecordedFinding, Proof],
     first: int = FIRST_EVENT_LINE,
     wall: float | None = None,
     order: MeasuredOrder | None = None,
@@ -59,7 +59,7 @@ def as_json(
     return json.dumps(row, allow_nan=False)
 
 
-def _finding_row(made: Made, dossier: Proof | None, first: int, wall: float | None) -> dict[str, object]:
+def _finding_row(made: RecordedFinding, dossier: Proof | None, first: int, wall: float | None) -> dict[str, object]:
     finding = made.finding
     row: dict[str, object] = {
         "kind": finding.kind.value,
@@ -77,7 +77,7 @@ def _finding_row(made: Made, dossier: Proof | None, first: int, wall: float | No
 
 def as_text(
     judgement: Judgement,
-    dossiers: Mapping[Made, Proof],
+    dossiers: Mapping[RecordedFinding, Proof],
     first: int = FIRST_EVENT_LINE,
     wall: float | None = None,
     order: MeasuredOrder | None = None,
@@ -87,7 +87,7 @@ def as_text(
     return _printable("\n".join([*_lines(judgement, dossiers, first, wall), *measured]))
 
 
-def _lines(judgement: Judgement, dossiers: Mapping[Made, Proof], first: int, wall: float | None) -> Iterator[str]:
+def _lines(judgement: Judgement, dossiers: Mapping[RecordedFinding, Proof], first: int, wall: float | None) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
     for status in LISTED:
         for made in judgement.findings:
@@ -119,7 +119,7 @@ def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
-def _finding_lines(path: str, made: Made, dossier: Proof | None, first: int, wall: float | None) -> Iterator[str]:
+def _finding_lines(path: str, made: RecordedFinding, dossier: Proof | None, first: int, wall: float | None) -> Iterator[str]:
     finding = made.finding
     yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
     yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)

@@ -17,7 +17,7 @@ from prober.core.findings import Finding
 from prober.evidence import diagram
 from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 from prober.traces.trace import FIRST_EVENT_LINE
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
@@ -45,7 +45,7 @@ class Excerpt:
     of its key on other subscriptions, and of sessions.
     """
 
-    def __init__(self, made: Made, witnesses: Iterable[Event]) -> None:
+    def __init__(self, made: RecordedFinding, witnesses: Iterable[Event]) -> None:
         self.made = made
         of = list(witnesses)
         self._origins = Origins(of)
@@ -92,7 +92,7 @@ class Excerpt:
         yield everything
 
 
-def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[Made]) -> list[Excerpt]:
+def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFinding]) -> list[Excerpt]:
     """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew.
 
     In the order of `wanted`. Raises what reading raises.

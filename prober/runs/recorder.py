@@ -29,7 +29,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import Durations
 from prober.slo.indicators import DISTURBED, Indicator
-from prober.traces.judgement import Made, Tally
+from prober.traces.judgement import KeptFindings, RecordedFinding
 
 DURATIONS_KEPT_MAX: Final = 100_000
 """Durations remembered per run and indicator; those that come later are only counted in the metrics."""
@@ -79,7 +79,7 @@ class Recording:
         """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known."""
         default = next(iter(rules.values()))
         self.verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
-        self.tally = Tally()
+        self.findings = KeptFindings()
         self.events: list[Event] = []
         self.events_seen = 0
         self._counted: Counter[str] = Counter()
@@ -146,7 +146,7 @@ class Recording:
                 self._listeners = [other for other in self._listeners if other is not listener]
         return kind
 
-    def finish(self) -> Iterable[Made]:
+    def finish(self) -> Iterable[RecordedFinding]:
         """Ends the history, settles what is on hold and returns the findings that were kept.
 
         What follows, such as closing our own streams, is no longer part of the history: it says nothing about the service, but would
@@ -156,7 +156,7 @@ class Recording:
             self._finished = True
             if not self.unjudged_because:
                 self.late = self._judge(None)
-        return self.tally.kept
+        return self.findings.kept
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
@@ -185,7 +185,7 @@ class Recording:
             self.unjudged_because = f"the checker failed at event {self.events_seen}: {fault!r}; please report this"
             return ()
         if findings:
-            self.tally.add(findings, self.events_seen)
+            self.findings.add(findings, self.events_seen)
         return findings
 
     def _notice_silence(self, now: float, judged: int) -> None:

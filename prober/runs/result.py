@@ -9,7 +9,7 @@ from math import ceil
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import Made, Sort
+from prober.traces.judgement import RecordedFinding, Sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RunResult:
     seed: int = 0
     topic: str = ""
     subscription: str = ""
-    findings: tuple[Made, ...] = ()
+    findings: tuple[RecordedFinding, ...] = ()
     counts: Mapping[Sort, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[Indicator, Tally] = field(default_factory=dict)

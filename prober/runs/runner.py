@@ -164,7 +164,7 @@ class Run:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
         recording = self.recording
         give_up_t = recording.now() + self._target.drain_s
-        while not recording.unjudged_because and not recording.tally.failed and recording.now() < give_up_t:
+        while not recording.unjudged_because and not recording.findings.failed and recording.now() < give_up_t:
             looked_t = recording.now()
             if not recording.verifier.owed:
                 break
@@ -181,7 +181,7 @@ class Run:
         if fault is not None:
             reason = f"internal error: {fault!r}"
         reason = reason or recording.unjudged_because or _vacuous(self._probe, counters)
-        failed = recording.tally.failed
+        failed = recording.findings.failed
         verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
@@ -195,16 +195,16 @@ class Run:
             target=self._target.name,
             vantage=self._target.vantage,
             verdict=verdict,
-            reason=_reason(verdict, reason, (kind for kind, status in recording.tally.counts if status in FAILING)),
+            reason=_reason(verdict, reason, (kind for kind, status in recording.findings.counts if status in FAILING)),
             started_at=started_at,
             duration_s=duration_s,
             seed=self._seed,
             topic=self._resources.topic,
             subscription=self._resources.subscription,
             findings=findings,
-            counts=dict(recording.tally.counts),
+            counts=dict(recording.findings.counts),
             counters=dict(counters),
-            checks=checks_of(counters, recording.tally.counts, completeness, trusted=trusted),
+            checks=checks_of(counters, recording.findings.counts, completeness, trusted=trusted),
             durations=recording.timings.durations(self._probe.name),
             internal_error=bool(faults),
             part=self._target.part,

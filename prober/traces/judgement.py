@@ -20,7 +20,7 @@ Sort: TypeAlias = tuple[Kind, Status]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class RecordedFinding:
     """A finding and the number of events after which it was made."""
 
     finding: Finding
@@ -33,15 +33,15 @@ class Made:
 
 
 @dataclass(slots=True)
-class Tally:
+class KeptFindings:
     """Findings in the order in which they were made: the first of each kind and status are kept, all are counted."""
 
-    kept: list[Made] = field(default_factory=list)
+    kept: list[RecordedFinding] = field(default_factory=list)
     counts: Counter[Sort] = field(default_factory=Counter)
 
     def add(self, findings: Iterable[Finding], after: int) -> None:
         """Take in the findings made after this number of events."""
-        for made in (Made(finding, after) for finding in findings):
+        for made in (RecordedFinding(finding, after) for finding in findings):
             self.counts[made.sort] += 1
             if self.counts[made.sort] <= KEPT_PER_KIND_MAX:
                 self.kept.append(made)
@@ -65,7 +65,7 @@ class Judgement:
 
     path: str
     verdict: Verdict
-    findings: tuple[Made, ...] = ()
+    findings: tuple[RecordedFinding, ...] = ()
     counts: Mapping[Sort, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     events: int = 0
@@ -85,16 +85,16 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
     the verdict unknown, whatever it said before. Memory is bounded by the checker and the kept findings.
     """
     verifier = Verifier(header.rules, subscriptions=(header.subscription,))
-    tally, count = Tally(), 0
+    found, count = KeptFindings(), 0
     malformed = crash = ""
     try:
         for count, event in enumerate(events, 1):
             if findings := verifier.observe(event):
-                tally.add(findings, count)
-        tally.add(verifier.finish(), count)
+                found.add(findings, count)
+        found.add(verifier.finish(), count)
     except TraceError as wrong:
         malformed = str(wrong)
     except Exception as fault:  # a fault of ours is neither the service's nor a pass
         crash = f"{path}: the checker failed at event {count}: {fault!r}; please report this with the file"
-    verdict = Verdict.UNKNOWN if crash else verdict_of(failed=tally.failed, owed=bool(malformed) or verifier.owed)
-    return Judgement(path, verdict, tuple(tally.kept), tally.counts, dict(verifier.counters), count, malformed, crash)
+    verdict = Verdict.UNKNOWN if crash else verdict_of(failed=found.failed, owed=bool(malformed) or verifier.owed)
+    return Judgement(path, verdict, tuple(found.kept), found.counts, dict(verifier.counters), count, malformed, crash)

@@ -21,7 +21,7 @@ from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, schema_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, Table, encode_rules
 from prober.slo.objectives import micros
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 TABLE: Final = b"table"
 EVENT: Final = b"event"
@@ -169,7 +169,7 @@ def rows_batch(table: Table, rows: Iterable[Mapping[str, object]]) -> pa.RecordB
     return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema.with_metadata({**schema.metadata, TABLE: table.name}))
 
 
-def finding_row(made: Made, run: RunContext, origin: Origin) -> dict[str, object]:
+def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[str, object]:
     """A finding as a row of `FINDINGS`."""
     finding = made.finding
     return {

@@ -19,7 +19,7 @@ from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import decode_rules
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class StoredFinding:
     probe: str
     vantage: str
     at: float
-    made: Made
+    made: RecordedFinding
     explanation: str
 
 
@@ -132,7 +132,7 @@ def finding_of(row: Mapping[str, Any]) -> StoredFinding:
         dict(row["assumptions"]),
     )
     about = row["run_id"], row["process"], row["target"], row["probe"], row["vantage"], _seconds(row["time"])
-    return StoredFinding(*about, Made(finding, row["after"]), row["explanation"])
+    return StoredFinding(*about, RecordedFinding(finding, row["after"]), row["explanation"])
 
 
 def _fact(value: Any) -> Fact:

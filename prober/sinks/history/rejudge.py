@@ -20,7 +20,7 @@ from prober.core.verifier import Verifier
 from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.schema import ABOUT_TIME
-from prober.traces.judgement import Judgement, Tally
+from prober.traces.judgement import Judgement, KeptFindings
 
 _DAY_S: Final = 86400.0
 _MARGIN_S: Final = 60.0
@@ -138,7 +138,7 @@ class _Slice:
         self._key = key
         self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
         self._numbers = array("q")
-        self._tally = Tally()
+        self._found = KeptFindings()
         self._left_out = False
         self._crash = ""
 
@@ -150,7 +150,7 @@ class _Slice:
             return
         self._numbers.append(number)
         try:
-            self._tally.add(self._as_in_run(self._verifier.observe(event)), number)
+            self._found.add(self._as_in_run(self._verifier.observe(event)), number)
         except Exception as fault:  # a fault of ours is neither the service's nor a pass
             self._crash = f"{self._run.run_id}: the checker failed at event {number}: {fault!r}; please report this"
 
@@ -158,13 +158,13 @@ class _Slice:
         """Settles what is on hold; what is said about the run."""
         number = self._numbers[-1] if self._numbers else 0
         if not self._crash:
-            self._tally.add(self._as_in_run(self._verifier.finish()), number)
-        verdict = verdict_of(failed=self._tally.failed, owed=self._left_out or self._verifier.owed)
+            self._found.add(self._as_in_run(self._verifier.finish()), number)
+        verdict = verdict_of(failed=self._found.failed, owed=self._left_out or self._verifier.owed)
         judgement = Judgement(
             self._run.run_id,
             Verdict.UNKNOWN if self._crash else verdict,
-            tuple(self._tally.kept),
-            self._tally.counts,
+            tuple(self._found.kept),
+            self._found.counts,
             dict(self._verifier.counters),
             len(self._numbers),
             crash=self._crash,

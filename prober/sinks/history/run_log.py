@@ -28,7 +28,7 @@ from prober.sinks.history.encoding import (
     rows_batch,
 )
 from prober.sinks.history.schema import FINDINGS, RUNS, Table
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 WAITING_MAX: Final = 200_000
 """Events and findings that wait for the spool at most, of all runs together."""
@@ -75,7 +75,7 @@ class RunLog:
         self._over = False
         # Between the loop and the thread.
         self._events: list[Event] = []
-        self._findings: list[Made] = []
+        self._findings: list[RecordedFinding] = []
         self._rows: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
         self._jumps: deque[tuple[int, int]] = deque()
         # The thread's.
@@ -112,7 +112,7 @@ class RunLog:
 
     def _keep(self, findings: Sequence[Finding]) -> None:
         self._meter.took += len(findings)
-        self._findings.extend(Made(finding, self._count) for finding in findings)
+        self._findings.extend(RecordedFinding(finding, self._count) for finding in findings)
 
     def _drop(self, findings: Iterable[Finding]) -> None:
         self._dropped += 1

@@ -36,7 +36,7 @@ from prober.sinks.history.synthesis.truth import Truth
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
-from prober.traces.judgement import Tally as Findings
+from prober.traces.judgement import KeptFindings
 
 TRUTH: Final = "truth.json"
 ORDERING: Final = "ordering"
@@ -167,7 +167,7 @@ class _Day:
 
     def _traffic_outcome(self, run_id: str, remarkable: Sequence[str], traffic: Traffic, events: int) -> Outcome:
         """As if all keys had been judged: the checker sees those on which it has something to find, the others count."""
-        findings = Findings()
+        findings = KeptFindings()
         counters = Counter(traffic.totals.counters)
         reader = HistoryReader(self._location)
         day = Span(self._at(self._midnight_t), self._at(self._midnight_t) + DAY_S)
@@ -195,7 +195,7 @@ class _Day:
 def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Outcome:
     """What the checker says of an experiment; nothing if its recorder stood still."""
     verifier = Verifier(Rules(), subscriptions=(subscription,))
-    findings = Findings()
+    findings = KeptFindings()
     for number, event in enumerate(events, 1):
         findings.add(verifier.observe(event), number)
     findings.add(verifier.finish(), len(events))
@@ -212,13 +212,13 @@ def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Out
 
 
 def _checks(
-    counters: Mapping[str, int], findings: Findings, missing: Mapping[str, int], *, trusted: bool
+    counters: Mapping[str, int], findings: KeptFindings, missing: Mapping[str, int], *, trusted: bool
 ) -> dict[Indicator, Tally]:
     overdue = frozenset(made.finding.key for made in findings.kept if made.finding.kind in OVERDUE)
     completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
     return checks_of(counters, findings.counts, completeness, trusted=trusted)
 
 
-def _reason(verdict: Verdict, findings: Findings) -> str:
+def _reason(verdict: Verdict, findings: KeptFindings) -> str:
     kinds = {kind for kind, status in findings.counts if status in FAILING}
     return ", ".join(sorted(kinds)) if verdict is Verdict.FAIL else ""

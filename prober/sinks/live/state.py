@@ -27,7 +27,7 @@ from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, 
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, Tally
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
@@ -260,7 +260,7 @@ def _summary(result: RunResult) -> RunSummary:
     )
 
 
-def _finding(result: RunResult, number: int, made: Made, at: float) -> FailingFinding:
+def _finding(result: RunResult, number: int, made: RecordedFinding, at: float) -> FailingFinding:
     finding = made.finding
     return FailingFinding(
         result.run_id,

@@ -26,7 +26,7 @@ from prober.runs.sink import Recorded
 from prober.runs.site import Site, SiteKey
 from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100
@@ -84,14 +84,14 @@ def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
     return ProberState(prober.instance, prober.version, prober.started_at, ended.clock_offset_s, *observed)
 
 
-def _kept(findings: Sequence[Made]) -> list[tuple[int, Made]]:
+def _kept(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
     """The findings to keep, numbered by their place in the run, the most serious first."""
     listed = [(number, made) for number, made in enumerate(findings, 1) if made.finding.status in _ORDER]
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 
 
 def _record(
-    ended: EndedRun, prober: ProberIdentity, number: int, made: Made, evidence: Mapping[int, Evidence | str]
+    ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, evidence: Mapping[int, Evidence | str]
 ) -> FindingRecord:
     result = ended.result
     proof = evidence.get(number, f"only the first {PROVEN_PER_SORT_MAX} findings of a kind in a run are reduced")
@@ -109,7 +109,7 @@ def _record(
     )
 
 
-def _evidence(ended: EndedRun, kept: Iterable[tuple[int, Made]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
+def _evidence(ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
     """The evidence for the first findings of each sort by their numbers; for those without, the reason."""
     recorded, found = ended.recorded, dict[int, Evidence | str]()
     chosen = _chosen(kept)
@@ -126,7 +126,7 @@ def _evidence(ended: EndedRun, kept: Iterable[tuple[int, Made]], clock: Callable
     return found
 
 
-def _chosen(kept: Iterable[tuple[int, Made]]) -> list[tuple[int, Made]]:
+def _chosen(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:
     seen, chosen = Counter[object](), []
     for number, made in kept:
         seen[made.sort] += 1

@@ -40,7 +40,7 @@ from prober.runs.resources import steady_name
 from prober.runs.result import RunResult
 from prober.sinks.metrics.labels import PublishOutcome
 from prober.sinks.tracing.episodes import Episode, Identity, episodes_of, publish_identity
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 SPANS_MAX: Final = 1000
 """Publishes and deliveries per trace; the rest is counted."""
@@ -148,7 +148,7 @@ class Tracing:
             span.end(run.ns(episode.end_t))
 
 
-def chosen_of(episodes: Sequence[Episode], findings: Iterable[Made]) -> list[Episode]:
+def chosen_of(episodes: Sequence[Episode], findings: Iterable[RecordedFinding]) -> list[Episode]:
     """As many as a trace may have: first what proves broken promises, then what proves other findings, then the earliest."""
     if len(episodes) <= SPANS_MAX:
         return list(episodes)

@@ -34,7 +34,7 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0
@@ -168,7 +168,7 @@ def end(
 ) -> None:
     """A run ends, with 200 messages in order: the first one, second one ... of all sites unless it has a number."""
     asked.runs += 1
-    made = tuple(Made(finding, 1) for finding in findings)
+    made = tuple(RecordedFinding(finding, 1) for finding in findings)
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
     checks = {Indicator.ORDER: Tally(200, 0, 0)}
     result = RunResult(

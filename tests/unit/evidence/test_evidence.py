@@ -6,12 +6,12 @@ from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, proof_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Made, judge
+from prober.traces.judgement import RecordedFinding, judge
 from tests.notation import history
 
 
-def made(*witnesses: int, after: int, key: str = "k") -> Made:
-    return Made(Finding(Kind.ORDER_GAP, Status.VIOLATION, "s", key, 1.0, witnesses, {"seq": 3}), after)
+def made(*witnesses: int, after: int, key: str = "k") -> RecordedFinding:
+    return RecordedFinding(Finding(Kind.ORDER_GAP, Status.VIOLATION, "s", key, 1.0, witnesses, {"seq": 3}), after)
 
 
 def test_an_excerpt_is_bounded_and_keeps_its_witnesses() -> None:

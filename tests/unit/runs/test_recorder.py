@@ -54,7 +54,7 @@ def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> 
     record(recording, clock, SKIP)
     assert [event for event, _ in told] == recording.events == history(SKIP)
     assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
-    assert recording.tally.failed
+    assert recording.findings.failed
 
 
 def test_after_the_end_nothing_is_recorded(recording: Recording, clock: Clock) -> None:
@@ -156,5 +156,5 @@ def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: R
     recording.listen(broken)
     record(recording, clock, SKIP)
     assert len(recording.faults) == 1
-    assert recording.tally.failed
+    assert recording.findings.failed
     assert not recording.unjudged_because

@@ -30,7 +30,7 @@ from prober.sinks.history.store import Store
 from prober.sinks.history.synthesis.plan import SyntheticTarget
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Outcome:
     ended_t: float
     verdict: Verdict
     counts: Counts
-    findings: tuple[Made, ...] = ()
+    findings: tuple[RecordedFinding, ...] = ()
     finding_counts: Mapping[tuple[Kind, Status], int] | None = None
     counters: Mapping[str, int] | None = None
     checks: Mapping[Indicator, Tally] | None = None
@@ -108,7 +108,7 @@ class Output:
         )
         return ending_row(run, self.origin, outcome.ended_t, result, outcome.counts)
 
-    def found(self, run: RunContext, findings: Iterable[Made]) -> list[dict[str, object]]:
+    def found(self, run: RunContext, findings: Iterable[RecordedFinding]) -> list[dict[str, object]]:
         """The rows of a run's findings."""
         return [finding_row(made, run, self.origin) for made in findings]
 

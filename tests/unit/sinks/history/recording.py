@@ -85,7 +85,7 @@ class Recorder:
             run_id,
             duration_s=self.clock.now - began_t,
             findings=made,
-            counts=dict(recording.tally.counts),
+            counts=dict(recording.findings.counts),
             counters=dict(recording.counters),
         )
         log.ended(outcome, recording.late)

@@ -15,7 +15,7 @@ from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, Tally
 from prober.slo.proportions import Bounds, interval
-from prober.traces.judgement import Made
+from prober.traces.judgement import RecordedFinding
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 START = 1000.0
@@ -32,7 +32,14 @@ def live(*sites: Site, objectives: tuple[Objective, ...] = ()) -> LiveState:
 
 
 def end(
-    told: LiveState, verdict: Verdict, at: float, site: Site = WIRE, *, made: tuple[Made, ...] = (), name: str = "", **more: object
+    told: LiveState,
+    verdict: Verdict,
+    at: float,
+    site: Site = WIRE,
+    *,
+    made: tuple[RecordedFinding, ...] = (),
+    name: str = "",
+    **more: object,
 ) -> RunResult:
     """A run of two seconds ends."""
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
@@ -42,9 +49,9 @@ def end(
     return result
 
 
-def finding(seq: int, status: Status = Status.LIVENESS) -> Made:
+def finding(seq: int, status: Status = Status.LIVENESS) -> RecordedFinding:
     facts: Facts = {"seqs": (seq,), "count": 1, "since_t": 1.0}
-    return Made(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
+    return RecordedFinding(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
 
 
 def only(told: LiveState, now: float) -> SiteSnapshot:

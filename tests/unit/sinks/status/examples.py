@@ -24,7 +24,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, Tally
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Made, judge
+from prober.traces.judgement import RecordedFinding, judge
 from tests.notation import history
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -112,7 +112,7 @@ def entry(
 ) -> Entry:
     """A run that began then, took two seconds and found these things."""
     made = tuple(
-        Made(Finding(kind, status, subscription, key, 1.5, (1, 2), {"seq": 3}, assumptions={"clock_error_s": 0.0}), 4)
+        RecordedFinding(Finding(kind, status, subscription, key, 1.5, (1, 2), {"seq": 3}, assumptions={"clock_error_s": 0.0}), 4)
         for kind in kinds
     )
     counts: Mapping[tuple[Kind, Status], int] = Counter(one.sort for one in made)
@@ -121,7 +121,7 @@ def entry(
     return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
 
 
-def _finding(run: RunRecord, number: int, made: Made, site: Site) -> FindingRecord:
+def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> FindingRecord:
     return FindingRecord(
         f"{run.result.run_id}-{number}",
         run.result.run_id,

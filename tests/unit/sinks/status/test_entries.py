@@ -17,7 +17,7 @@ from prober.runs.result import RunResult
 from prober.runs.sink import Recorded
 from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
 from prober.sinks.status.records import Beginning, Entry
-from prober.traces.judgement import Made, judge
+from prober.traces.judgement import RecordedFinding, judge
 from prober.traces.trace import read_trace
 from tests.notation import history
 from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, failed, result
@@ -29,8 +29,8 @@ def kept(outcome: RunResult, recorded: Recorded | None, passing_s: float = 0.0) 
     return entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
 
 
-def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> Made:
-    return Made(Finding(kind, status, "s", "k", 1.0, witnesses, {"seq": seq, "after": 9}), 3)
+def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> RecordedFinding:
+    return RecordedFinding(Finding(kind, status, "s", "k", 1.0, witnesses, {"seq": seq, "after": 9}), 3)
 
 
 def test_the_evidence_is_a_trace_that_is_judged_the_same() -> None:
@@ -113,7 +113,7 @@ def test_of_many_alike_only_the_first_get_evidence() -> None:
 
 def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:
     events = history(" ".join(f"A<{n}@{n}" for n in range(1, 1_001)))
-    made_up = Made(Finding(Kind.GHOST, Status.VIOLATION, "s", "k", 1.0, (500, 502), {"seq": 3}), 900)
+    made_up = RecordedFinding(Finding(Kind.GHOST, Status.VIOLATION, "s", "k", 1.0, (500, 502), {"seq": 3}), 900)
     outcome = result(verdict=Verdict.FAIL, findings=(made_up,), counts={made_up.sort: 1})
     evidence = kept(outcome, Recorded(events, {"s": Rules()}, len(events))).findings[0].evidence
     assert evidence is not None

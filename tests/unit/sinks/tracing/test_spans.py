@@ -28,7 +28,7 @@ from prober.sinks.metrics.labels import PublishOutcome
 from prober.sinks.tracing.episodes import Episode
 from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of, trace_id_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Made, judge
+from prober.traces.judgement import RecordedFinding, judge
 from tests.notation import history
 
 RUN = "ordering-5eed"
@@ -294,7 +294,7 @@ def test_what_proves_a_broken_promise_goes_before_what_proves_less() -> None:
     last = len(episodes)
     broken = Finding(Kind.ORDER_GAP, Status.VIOLATION, "s", "k", 0.0, (last - 1, last))
     doubtful = Finding(Kind.ORDER_GAP, Status.INDETERMINATE, "s", "k", 0.0, (*range(7, SPANS_MAX + 7), last - 1))
-    chosen = [episode.number for episode in chosen_of(episodes, [Made(broken, 0), Made(doubtful, 0)])]
+    chosen = [episode.number for episode in chosen_of(episodes, [RecordedFinding(broken, 0), RecordedFinding(doubtful, 0)])]
     assert chosen == [*range(7, SPANS_MAX + 5), last - 1, last]
 
 
