@@ -22,7 +22,7 @@ from prober.core import events
 from prober.core.events import Event
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
-from prober.evidence.diagram import deciding, kept, short
+from prober.evidence.diagram import deciding, short, shown_indices
 from prober.sinks.status.records import FindingRecord
 
 ROWS_MAX: Final = 80
@@ -123,7 +123,7 @@ def rows(history: Sequence[Numbered], columns: Columns, rules: Rules, said: Capt
     wrong = _wrong(history, record.finding, witnesses) or last
     marks = {**dict.fromkeys(witnesses, Mark.WITNESS), last: Mark.SETTLES, wrong: Mark.WRONG}
     marked = [index for index, (number, _) in enumerate(history) if number in marks]
-    shown = {history[index][0] for index in kept(len(history), marked, ROWS_MAX)}
+    shown = {history[index][0] for index in shown_indices(len(history), marked, ROWS_MAX)}
     holding = Holding(columns, rules.ack_deadline_s)
     seen: set[tuple[str, str]] = set()
     lines: list[Row] = []

@@ -22,7 +22,7 @@ class Early(NamedTuple):
     number: int
 
 
-class Attempts:
+class PublishAttempts:
     """The prober's own attempts to publish one sequence number, where there was more than one or not all of them succeeded.
 
     invoked     when and in which region each generation was handed over.

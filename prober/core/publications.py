@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from prober.core.attempts import Attempts, Early
+from prober.core.attempts import Early, PublishAttempts
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -82,7 +82,7 @@ class Publication:
         self.ordered_t = t
         self.early: tuple[Early, ...] = ()
         self.following: Publication | None = None
-        self.several: Attempts | None = None
+        self.several: PublishAttempts | None = None
 
     @property
     def confirmed(self) -> bool:
@@ -180,9 +180,9 @@ class Publication:
         attempts.open = max(0, attempts.open - 1)
         attempts.unknown = attempts.unknown or unknown
 
-    def _several(self) -> Attempts:
+    def _several(self) -> PublishAttempts:
         if self.several is None:
-            self.several = Attempts(self.invoked_t, self.region)
+            self.several = PublishAttempts(self.invoked_t, self.region)
             self.several.open = 0 if self.token is not None else 1
         return self.several
 

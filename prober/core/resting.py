@@ -23,7 +23,7 @@ from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
-from prober.core.attempts import Attempts
+from prober.core.attempts import PublishAttempts
 from prober.core.collector import FindingsCollector
 from prober.core.counts import Counts
 from prober.core.divergence import DivergenceCheck
@@ -202,7 +202,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Splits,
     Acknowledgements,
     Break,
-    Attempts,
+    PublishAttempts,
     LivenessCheck,
     Owed,
     Tracks,

@@ -217,7 +217,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "~"
 
 
-def kept(count: int, marked: Sequence[int], lines_max: int) -> list[int]:
+def shown_indices(count: int, marked: Sequence[int], lines_max: int) -> list[int]:
     """The indices to show: those next to the marked ones and to both ends, at most `lines_max`."""
     if count <= lines_max:
         return list(range(count))
@@ -261,7 +261,7 @@ def draw(
     marks = [_mark(number, finding, decisive) for number, _ in history]
     lines = [canvas.title(numbers)]
     previous = -1
-    for index in kept(len(history), [i for i, mark in enumerate(marks) if mark], lines_max):
+    for index in shown_indices(len(history), [i for i, mark in enumerate(marks) if mark], lines_max):
         if index > previous + 1:
             lines.append(canvas.omission(index - previous - 1))
         number, event = history[index]

@@ -30,7 +30,7 @@ from prober.runs.classification import Latency
 from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded, RunBegun, RunEnded, RunListener, RunSink
+from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
 from prober.runs.site import Site, Target
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
@@ -121,7 +121,7 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
         recording = self.recording
         rules = {self._resources.subscription: self._target.rules}
-        recorded = Recorded(recording.events, rules, recording.events_seen, recording.judged, recording.unjudged_because)
+        recorded = KeptHistory(recording.events, rules, recording.events_seen, recording.judged, recording.unjudged_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
         end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
         for listener in self._listeners:

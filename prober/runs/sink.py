@@ -37,7 +37,7 @@ class RunBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class KeptHistory:
     """What a run's recorder kept, from which the evidence for its findings is made.
 
     events   the first events of the run, which must not change any more; `count` is how many there were.
@@ -67,7 +67,7 @@ class RunEnded:
 
     result: RunResult
     findings: Sequence[Finding]
-    recorded: Recorded
+    recorded: KeptHistory
     ended_at: float
     counts: bool = True
     cut_short: bool = False

@@ -27,7 +27,7 @@ from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
 from prober.runs.result import Durations, RunResult
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
@@ -240,7 +240,7 @@ def _entry(site: Site, result: RunResult, instance: str) -> Entry:
     if result.verdict is Verdict.FAIL:
         return _judged(site, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
     ended_at = result.started_at + result.duration_s
-    recorded = Recorded((), {}, sum(result.counters.values()))
+    recorded = KeptHistory((), {}, sum(result.counters.values()))
     return entry_of(EndedRun(site, result, ended_at, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED))
 
 
@@ -259,7 +259,7 @@ def _judged(site: Site, result: RunResult, instance: str, stem: str, key: str) -
     found = judge(result.run_id, header, own)
     told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
     told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
-    recorded = Recorded(own, {site.subscription: header.rules}, len(own))
+    recorded = KeptHistory(own, {site.subscription: header.rules}, len(own))
     return entry_of(
         EndedRun(site, told, told.started_at + told.duration_s, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED)
     )

@@ -38,8 +38,7 @@ from prober.core.events import (
     PublishUnknown,
 )
 from prober.runs.classification import Classifier, Observation
-from prober.runs.sink import Recorded as Kept
-from prober.runs.sink import RunEnded
+from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
 from prober.sinks.history.reader import HistoryReader, Recorded
 from prober.sinks.history.records import StoredRun
@@ -222,7 +221,7 @@ class _Target:
         classifier = Classifier(run.run_id)
         for recorded in events:
             listener.event(Observation(recorded.event, *classifier.classify(recorded.event), ()))
-        listener.ended(RunEnded(run.result, (), Kept((), {}, 0), run.at, undecided=classifier.undecided()))
+        listener.ended(RunEnded(run.result, (), KeptHistory((), {}, 0), run.at, undecided=classifier.undecided()))
         site = Site(self._name, run.context.probe, "wire", interval_s=60.0)
         self._live.watched(site, run.at)
         self._live.ended(site, run.result, run.at)

@@ -22,7 +22,7 @@ from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, minimise
 from prober.runs.result import RunResult, finding_id_of
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.runs.site import Site, SiteKey
 from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.traces.header import TraceHeader
@@ -49,7 +49,7 @@ class EndedRun:
     result: RunResult
     ended_at: float
     clock_offset_s: float
-    recorded: Recorded | None
+    recorded: KeptHistory | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _chosen(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, Reco
     return chosen
 
 
-def _reduced(result: RunResult, recorded: Recorded, excerpt: Excerpt) -> Evidence | str:
+def _reduced(result: RunResult, recorded: KeptHistory, excerpt: Excerpt) -> Evidence | str:
     finding = excerpt.made.finding
     rules = recorded.rules.get(finding.subscription) or next(iter(recorded.rules.values()))
     header = TraceHeader(

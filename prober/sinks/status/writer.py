@@ -25,7 +25,7 @@ from typing import Final
 from prober.clock import monotonic_s, wall_s
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded, RunBegun, RunEnded
+from prober.runs.sink import KeptHistory, RunBegun, RunEnded
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.database import NotStorable, StatusError
@@ -142,7 +142,7 @@ class StatusWriter:
         """A run begins; it is written when it has ended, if it counts."""
         return StatusRun(self, run.site)
 
-    def ended(self, site: Site, result: RunResult, ended_at: float, recorded: Recorded | None = None) -> None:
+    def ended(self, site: Site, result: RunResult, ended_at: float, recorded: KeptHistory | None = None) -> None:
         """A run ended. `recorded` is what the evidence for its findings is made from; its events must not change any more."""
         offset_s = self._wall_clock() - self._clock()
         with self._lock:

@@ -12,7 +12,7 @@ from prober.core.findings import Finding
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Beginning, Evidence, FindingRecord
@@ -49,7 +49,7 @@ def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecor
     result = RunResult(
         "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=judgement.findings, counts=judgement.counts
     )
-    kept = Recorded(events, {header.subscription: header.rules}, len(events))
+    kept = KeptHistory(events, {header.subscription: header.rules}, len(events))
     return entry_of(EndedRun(SITE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings
 
 

@@ -16,7 +16,7 @@ from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
 from prober.runs.classification import Classifier, Observation
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded, RunEnded
+from prober.runs.sink import KeptHistory, RunEnded
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements
 from prober.slo.counts import Tallies
@@ -45,7 +45,7 @@ class Scrape:
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
             measurements.event(Observation(told, *classifier.classify(told), verifier.observe(event)))
         if result is not None:
-            measurements.ended(RunEnded(result, [STUCK] * late, Recorded((), {}, 0), 0.0, undecided=classifier.undecided()))
+            measurements.ended(RunEnded(result, [STUCK] * late, KeptHistory((), {}, 0), 0.0, undecided=classifier.undecided()))
         self.lines = page(metrics)[1].decode().splitlines()
 
     def __getitem__(self, text: str) -> float:

@@ -11,7 +11,7 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.live.state import LiveState
@@ -89,14 +89,14 @@ def result(
     )
 
 
-def failed(run_id: str = "run-1", text: str = SKIPPED, at: float = START, site: Site = SITE) -> tuple[RunResult, Recorded]:
+def failed(run_id: str = "run-1", text: str = SKIPPED, at: float = START, site: Site = SITE) -> tuple[RunResult, KeptHistory]:
     """A run judged as it is in the service, and what its recorder kept."""
     events, rules = history(text), Rules()
     judgement = judge(run_id, TraceHeader("s", "k", rules), events)
     outcome = result(
         run_id, judgement.verdict, at, site, findings=judgement.findings, counts=judgement.counts, counters=judgement.counters
     )
-    return outcome, Recorded(events, {"s": rules}, len(events))
+    return outcome, KeptHistory(events, {"s": rules}, len(events))
 
 
 def entry(

@@ -14,7 +14,7 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram import draw
 from prober.runs.result import RunResult
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
 from prober.sinks.status.records import Beginning, Entry
 from prober.traces.judgement import RecordedFinding, judge
@@ -23,7 +23,7 @@ from tests.notation import history
 from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, failed, result
 
 
-def kept(outcome: RunResult, recorded: Recorded | None, passing_s: float = 0.0) -> Entry:
+def kept(outcome: RunResult, recorded: KeptHistory | None, passing_s: float = 0.0) -> Entry:
     """What is kept of a run when each look at the clock takes a while."""
     times = iter(range(10**6))
     return entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
@@ -60,7 +60,7 @@ def test_the_evidence_can_be_drawn() -> None:
 
 def test_what_is_known_of_the_prober_is_kept() -> None:
     outcome, recorded = failed()
-    run = kept(outcome, Recorded(recorded.events, recorded.rules, 900, 12, "the prober itself stood still for 3.0 s")).run
+    run = kept(outcome, KeptHistory(recorded.events, recorded.rules, 900, 12, "the prober itself stood still for 3.0 s")).run
     assert (run.prober.instance, run.prober.version, run.prober.clock_offset_s) == ("prober-0", "1.2.3", 5.0)
     assert (run.prober.events, run.prober.judged) == (900, 12)
     assert run.prober.unjudged_because == "the prober itself stood still for 3.0 s"
@@ -106,7 +106,7 @@ def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, 
 def test_of_many_alike_only_the_first_get_evidence() -> None:
     findings = tuple(made(Kind.GHOST, Status.VIOLATION, seq) for seq in range(PROVEN_PER_SORT_MAX + 2))
     outcome = result(verdict=Verdict.FAIL, findings=findings, counts={findings[0].sort: len(findings)})
-    records = kept(outcome, Recorded(history("P1 A<1@1"), {"s": Rules()}, 4)).findings
+    records = kept(outcome, KeptHistory(history("P1 A<1@1"), {"s": Rules()}, 4)).findings
     assert [record.evidence is None for record in records] == [False] * PROVEN_PER_SORT_MAX + [True] * 2
     assert records[-1].unproven_because
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:
     events = history(" ".join(f"A<{n}@{n}" for n in range(1, 1_001)))
     made_up = RecordedFinding(Finding(Kind.GHOST, Status.VIOLATION, "s", "k", 1.0, (500, 502), {"seq": 3}), 900)
     outcome = result(verdict=Verdict.FAIL, findings=(made_up,), counts={made_up.sort: 1})
-    evidence = kept(outcome, Recorded(events, {"s": Rules()}, len(events))).findings[0].evidence
+    evidence = kept(outcome, KeptHistory(events, {"s": Rules()}, len(events))).findings[0].evidence
     assert evidence is not None
     assert (evidence.proven, evidence.complete) == (False, False)
     shown = list(read_trace(BytesIO(evidence.trace.encode()), "trace"))
@@ -129,6 +129,6 @@ def test_a_key_that_no_file_can_hold_costs_the_evidence_only() -> None:
     key = "\ud800"
     events = history(SKIPPED, key=key)
     findings = tuple(replace(one, finding=replace(one.finding, key=key)) for one in outcome.findings)
-    record = kept(replace(outcome, findings=findings), Recorded(events, recorded.rules, 9)).findings[0]
+    record = kept(replace(outcome, findings=findings), KeptHistory(events, recorded.rules, 9)).findings[0]
     assert record.evidence is None
     assert record.unproven_because.startswith("no trace could be made of it: ")

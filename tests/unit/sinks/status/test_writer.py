@@ -10,7 +10,7 @@ import pytest
 
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.runs.sink import Recorded
+from prober.runs.sink import KeptHistory
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, StoreUnavailable
@@ -169,7 +169,7 @@ def test_a_run_that_the_store_refuses_does_not_hold_up_the_others(bench: Bench) 
 
 def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
     outcome, _ = failed("odd")
-    bench.writer.ended(SITE, outcome, START, Recorded([], {}, 0))
+    bench.writer.ended(SITE, outcome, START, KeptHistory([], {}, 0))
     bench.end("run-1")
     assert bench.writer.write()
     assert "run-1" in bench.names
