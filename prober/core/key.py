@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.collector import HOLE, FindingsCollector
-from prober.core.counts import count_redelivery, count_rewind
+from prober.core.collector import HOLE, FindingsCollector, count_redelivery, count_rewind
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck

@@ -24,8 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.attempts import PublishAttempts
-from prober.core.collector import FindingsCollector
-from prober.core.counts import Counts
+from prober.core.collector import Counts, FindingsCollector
 from prober.core.divergence import DivergenceCheck
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
 from prober.core.group import KeyGroup

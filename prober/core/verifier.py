@@ -22,8 +22,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.core.collector import FILTER_CHANGE, HOLE, SEEK, FindingsCollector
-from prober.core.counts import Counts
+from prober.core.collector import FILTER_CHANGE, HOLE, SEEK, Counts, FindingsCollector
 from prober.core.events import (
     LONG_AGO,
     AckConfirmed,

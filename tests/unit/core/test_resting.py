@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from prober.core import resting
-from prober.core.counts import Counts
+from prober.core.collector import Counts
 from prober.core.events import Acked, Delivered, Event, Interrupted, Opened, Published, PublishInvoked, Sought
 from prober.core.group import KeyGroup
 from prober.core.rules import Assumptions, Rules
