@@ -263,11 +263,6 @@ class Resequencer(Generic[T]):
         state = self._groups.get(group)
         return None if state is None else state.expected
 
-    def next_deadline(self) -> float | None:
-        """When the next timer is due; None if no timer runs."""
-        due = min(self._wait_due(), self._idle_due())
-        return None if due == inf else due
-
     def advance(self, now: float) -> list[Output[T]]:
         """Fire the timers due at or before `now`, each at its own time, in time order (a wait before an equally due idle)."""
         self._pass_time(now)

@@ -201,17 +201,6 @@ def test_outputs_carry_times_epochs_and_items() -> None:
     ]
 
 
-def test_the_next_deadline_is_the_earliest_timer() -> None:
-    resequencer: Resequencer[None] = Resequencer(SHORT)
-    deadlines = [resequencer.next_deadline()]
-    for now, order in [(0.0, 1), (1.0, 3), (2.0, 2)]:
-        resequencer.arrive(now, "g", order, None)
-        deadlines.append(resequencer.next_deadline())
-    assert deadlines == [None, 30.0, 11.0, 32.0]
-    resequencer.advance(32.0)
-    assert resequencer.next_deadline() is None
-
-
 def test_bounds_are_fixed_by_the_first_message_of_an_epoch() -> None:
     resequencer: Resequencer[None] = Resequencer(SHORT)
     resequencer.arrive(0.0, "g", 5, None, OrderRange(5, 9))
@@ -238,7 +227,6 @@ def test_without_timeouts_all_waits_last() -> None:
     resequencer: Resequencer[None] = Resequencer(ResequencerLimits(wait_timeout_s=inf, idle_timeout_s=inf))
     resequencer.arrive(0.0, "a", 1, None)
     resequencer.arrive(0.0, "b", 2, None)
-    assert resequencer.next_deadline() is None
     assert resequencer.advance(1e12) == resequencer.advance(inf) == []
 
 
