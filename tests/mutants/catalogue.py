@@ -8,7 +8,7 @@ Bugs that change no verdict are not here, since no test can notice them:
   alone keeps it from being placed;
 * taking a rewind for a skip of nothing: nothing lies between;
 * not noting a message beyond the window as the last of its stream: legal runs pass through all positions inside the window anyway;
-* deciding, instead of doubting, at a seek what was on hold: the seek's own amnesty makes it doubtful;
+* deciding, instead of doubting, at a seek what was on hold: the seek's own grace period makes it doubtful;
 * not dropping what others hold when the key moves: the rewind that a legal move is has dropped it;
 * keeping what a closed stream held: a split is only decided when its streams have proven to be alive.
 """

@@ -42,8 +42,8 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("republished-behind-is-not-owed", "epoch_order.py", "len(self.late) < LATE_MAX:", "not LATE_MAX:", "What was republished behind others is never missed."),
     rule("put-back-for-ever", "racing.py", "            if forced or due_t < now:\n", "            if now == inf:\n", "What was put back is decided only at the end."),
     excuse("two-streams-do-not-race", "subscription.py", "if self.streaming and (unknown or over or self._open_streams.get(session.subscriber, 0) > 1):", "if self.streaming and (unknown or over):", "Streams of one client do not race."),
-    # amnesties
-    excuse("amnesty-overwritten", "collector.py", "        if until_t > self.grace_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the amnesty of an earlier one."),
+    # grace periods
+    excuse("grace-period-overwritten", "collector.py", "        if until_t > self.grace_until_t:\n", "        if until_t:\n", "A later control operation that settles sooner ends the grace period of an earlier one."),
     # retention and retry policy
     excuse("retention-ignored", "order.py", "return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),

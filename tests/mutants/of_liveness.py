@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("unacked-cannot-be-dead-lettered", "liveness.py", "self._judge_overdue(now, doubtful, DEAD_LETTER))", 'self._judge_overdue(now, doubtful, ""))', "The dead-letter policy never explains a missing message."),
     rule("doubtful-stall-hides-a-certain-one", "liveness.py", 'told = f"{Kind.UNACKED_STALL} {doubt}"', 'told = f"{Kind.UNACKED_STALL}"', "A stall in doubt takes the place of a certain one."),
     excuse("seek-keeps-what-is-owed", "key.py", "        self._liveness.reset()\n", "", "What was owed before a seek is owed after it."),
-    excuse("deadline-in-an-amnesty", "liveness.py", "        if now <= self._collector.grace_until_t:\n            return self._collector.grace_until_t\n", "", "Deadlines pass while a seek settles."),
+    excuse("deadline-in-a-grace-period", "liveness.py", "        if now <= self._collector.grace_until_t:\n            return self._collector.grace_until_t\n", "", "Deadlines pass while a seek settles."),
     excuse("undrained-is-drained", "verifier.py", "        if event.drained:\n            self._pass_time(event.t)", "        if event:\n            self._pass_time(event.t)", "A history that was cut off is judged as if it had been waited for."),
     rule("time-stands-still", "verifier.py", "if queue and queue[0][0] < t and type(event) not in _TIMELESS:", "if queue and queue[0][0] < 0 and type(event) not in _TIMELESS:", "Deadlines are looked at only when the history ends."),
     rule("idle-although-busy", "key.py", "        if busy_until_t >= now:\n            return busy_until_t\n", "", "An idle key gives up its window while something is held."),

@@ -80,7 +80,7 @@ class Log:
 
 def _diverge(one: Log, other: Log) -> bool:
     """No log of the one fits a log of the other; where the record may have a hole, or a seek came, nothing is compared."""
-    if one.facts.all_amnesties() or other.facts.all_amnesties():
+    if one.facts.all_grace_periods() or other.facts.all_grace_periods():
         return False
     return bool(one.logs and other.logs) and not any(_fit(one, left, other, right) for left in one.logs for right in other.logs)
 

@@ -271,7 +271,7 @@ class Send:
             return True
         if self.facts.may_be_gone((confirmed.message_id, None), message, self.latest):
             return True
-        if any(start <= self.copy.t and confirmed.ok <= end for start, end in self.facts.all_amnesties()):
+        if any(start <= self.copy.t and confirmed.ok <= end for start, end in self.facts.all_grace_periods()):
             return True
         if not self.rules.subscription_predates_first_publish and self._before_the_first(message):
             return True

@@ -99,7 +99,7 @@ class Facts:
     publishes: dict[Message, dict[int, Attempt]] = field(default_factory=dict)
     dead_lettered: set[str] = field(default_factory=set)
     confirmed_acks: list[AckConfirmed] = field(default_factory=list)
-    amnesties: list[tuple[float, float]] = field(default_factory=list)
+    grace_periods: list[tuple[float, float]] = field(default_factory=list)
     holes: list[float] = field(default_factory=list)
     acks_of: dict[str, list[float]] = field(default_factory=dict)
     nacks_of: dict[str, list[float]] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class Facts:
 
     def _control(self, event: Event) -> None:
         if isinstance(event, Sought | FilterChanged) and event.subscription == self.subscription:
-            self.amnesties.append((event.t, event.t + event.settle_s))
+            self.grace_periods.append((event.t, event.t + event.settle_s))
         elif isinstance(event, Interrupted):
             self.holes.append(event.t)
         elif isinstance(event, DeadLettered) and event.subscription == self.subscription and event.key == self.key:
@@ -291,18 +291,18 @@ class Facts:
         return self.invoked(copy.message) > copy.t + self.rules.clock_error_s
 
     def is_unjudged(self, copy: Copy) -> bool:
-        """Where anything may have been missed, in an amnesty or on a stream from before a hole, or of a record that first came so."""
+        """Where anything may have been missed, in a grace period or on a stream from before a hole, or of a record that first came so."""
         return copy.record in self.placeless or self._in_the_dark(copy)
 
     def _may_have_come_unseen(self, first: Copy) -> bool:
-        """Published before the end of an amnesty that began before its first receipt: it may have had a place before."""
-        return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.all_amnesties())
+        """Published before the end of a grace period that began before its first receipt: it may have had a place before."""
+        return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.all_grace_periods())
 
     def _in_the_dark(self, copy: Copy) -> bool:
         """`Interrupted` ends a hole: of what lies before it any part may be missing."""
         if any(copy.session.opened < hole or copy.t <= hole for hole in self.holes):
             return True
-        return any(start <= copy.t and copy.lo <= end for start, end in self.amnesties)
+        return any(start <= copy.t and copy.lo <= end for start, end in self.grace_periods)
 
     # --- what became of a message ---
 
@@ -327,11 +327,11 @@ class Facts:
 
     def excused_since(self, start: float, until: float) -> bool:
         """Whether a control operation or a hole in the record falls into that time."""
-        return any(begin <= until and start <= end for begin, end in self.all_amnesties())
+        return any(begin <= until and start <= end for begin, end in self.all_grace_periods())
 
-    def all_amnesties(self) -> list[tuple[float, float]]:
-        """Amnesties with their ends; that of a hole lasts until a session opens after it, and until the old ones are closed."""
-        return self.amnesties + [(hole, self._hole_end(hole)) for hole in self.holes]
+    def all_grace_periods(self) -> list[tuple[float, float]]:
+        """Grace periods with their ends; that of a hole lasts until a session opens after it, and until the old ones are closed."""
+        return self.grace_periods + [(hole, self._hole_end(hole)) for hole in self.holes]
 
     def _hole_end(self, hole: float) -> float:
         reopened = min((session.opened for session in self.sessions.values() if session.opened > hole), default=inf)
@@ -352,7 +352,7 @@ class Facts:
         ends = [held.lo + rules.ack_deadline_s, *held.nacks, *(t + seconds for t, seconds in held.leases)]
         if rules.mode is Mode.STREAMING:
             ends.append(held.session.closed - rules.close_detection_max_s)
-        ends.extend(max(start, held.lo) for start, end in self.all_amnesties() if end >= held.lo)
+        ends.extend(max(start, held.lo) for start, end in self.all_grace_periods() if end >= held.lo)
         return min(ends)
 
     def _answers_to_other_copies(self, held: Copy) -> Iterable[float]:

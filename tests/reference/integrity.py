@@ -22,7 +22,7 @@ def _of_copy(facts: Facts, copy: Copy) -> Iterable[Kind]:
         yield Kind.GHOST
     if copy.event.defect is not None:
         yield Kind.ID_CONFLICT
-    if not copy.event.matches_filter and not any(start <= copy.t and copy.lo <= end for start, end in facts.amnesties):
+    if not copy.event.matches_filter and not any(start <= copy.t and copy.lo <= end for start, end in facts.grace_periods):
         yield Kind.FILTER_LEAK
 
 

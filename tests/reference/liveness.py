@@ -30,7 +30,7 @@ class Clocks:
         }
         for session in self.facts.sessions.values():
             moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
-        moments |= {moment for one in self.facts.all_amnesties() for moment in one}
+        moments |= {moment for one in self.facts.all_grace_periods() for moment in one}
         if self.facts.began_before():  # what was refused before the record began may wait
             rules = self.facts.rules
             lease = rules.ack_deadline_s + rules.delivery_delay_max_s
@@ -86,7 +86,7 @@ class Clocks:
 
     def _could(self, start: float, t: float, before: list[Copy]) -> bool:
         facts, rules = self.facts, self.facts.rules
-        if any(begin <= t <= end for begin, end in facts.all_amnesties()) or self._backed_off(t, before):
+        if any(begin <= t <= end for begin, end in facts.all_grace_periods()) or self._backed_off(t, before):
             return False
         if t <= self._unknown_until or any(self._held_since(other, t) <= start for other in self.others):
             return False
@@ -169,7 +169,7 @@ class Overdue:
             return None
         if facts.first_receipt(confirmed.message_id) == inf and facts.may_be_dead_lettered_unseen():
             return None
-        if any(confirmed.ok <= end for _, end in facts.all_amnesties()) or self._before_the_baseline(message):
+        if any(confirmed.ok <= end for _, end in facts.all_grace_periods()) or self._before_the_baseline(message):
             return None
         stop = min(facts.first_receipt(confirmed.message_id), facts.end, self._expires(message))
         overtaken = [copy.t for copy in facts.copies if self._overtakes(copy, message) and copy.t < stop]
@@ -210,7 +210,7 @@ class Overdue:
             return False
         if self._was_lost_since(copy) and all(facts.acked(one, copy.t) for one in owed):
             return False
-        if any(copy.t <= end for _, end in facts.all_amnesties()):
+        if any(copy.t <= end for _, end in facts.all_grace_periods()):
             return False
         last = max(copy.t, *(one.t for one in facts.copies))
         return (
@@ -244,7 +244,7 @@ class Overdue:
         attempts = max(len(same), *(one.event.delivery_attempt for one in same))
         if rules.dead_letter_max_attempts and attempts >= rules.dead_letter_max_attempts - 1:
             return False
-        if facts.is_foreign(copy) or any(copy.t <= end for _, end in facts.all_amnesties()):
+        if facts.is_foreign(copy) or any(copy.t <= end for _, end in facts.all_grace_periods()):
             return False
         # a refusal may be lost, and then the lease runs on
         due = self.clocks.lease_until(facts, copy)

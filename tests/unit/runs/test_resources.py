@@ -57,7 +57,7 @@ class Service:
 
 
 class World:
-    """A ground, the service that it is on, and a clock."""
+    """A provisioner, the service that it is on, and a clock."""
 
     def __init__(self, *, lasting: bool = True) -> None:
         self.now = 1_700_000_000.0

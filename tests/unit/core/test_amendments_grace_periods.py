@@ -1,6 +1,6 @@
-"""What excuses for a time: the longest amnesty counts, what is older than the retention may be gone, and afterwards all rules hold.
+"""What excuses for a time: the longest grace period counts, what is older than the retention may be gone, and afterwards all rules hold.
 
-What would break an implementation that takes the larger of two ends: an amnesty without an end (a hole, until streams are new) beside
+What would break an implementation that takes the larger of two ends: a grace period without an end (a hole, until streams are new) beside
 one with an end; a second subscription; the baseline after it. And one that excuses what lies before the retention: a younger message
 that was skipped together with an old one; a message that was late before it expired.
 """
@@ -38,7 +38,7 @@ LATER = "P4@100 ok4=m4@100.05 P5@100.1 ok5=m5@100.15 P6@100.2 ok6=m6@100.25"
         legal("a seek and what had expired", "P1,2,3 A<1@1 A ack 1@1.5 seek 5@600 P4@901 ok4=m4@901.05 A<4@902 A ack 4@903 end @1500", message_retention_s=600, delivery_deadline_s=2000),
     ],
 )  # fmt: skip
-def test_amnesties_do_not_shorten_each_other(one: Definite) -> None:
+def test_grace_periods_do_not_shorten_each_other(one: Definite) -> None:
     one.check()
 
 
@@ -54,7 +54,7 @@ def test_amnesties_do_not_shorten_each_other(one: Definite) -> None:
         wrong("a message that is stuck, after both", f"{DONE} seek 10@10 seek 1@12 P4@100 ok4=m4@100.05 end @500", "L:STUCK"),
     ],
 )  # fmt: skip
-def test_after_the_last_amnesty_rules_hold(one: Definite) -> None:
+def test_after_the_last_grace_period_rules_hold(one: Definite) -> None:
     one.check()
 
 
