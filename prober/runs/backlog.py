@@ -68,7 +68,10 @@ class WaitingKey:
 
 
 class BacklogTracker:
-    """What one subscription has not acknowledged yet."""
+    """What one subscription has not acknowledged yet. Belongs to the event loop; times are the recorder's, in seconds.
+
+    written_off     messages given up so far, because their key moved without them or the subscription was made anew.
+    """
 
     def __init__(self, stalled_after_s: float) -> None:
         """A key on which a confirmed message waits and nothing moves for longer than `stalled_after_s` counts as stalled."""

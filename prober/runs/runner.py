@@ -79,7 +79,7 @@ class Run:
         self.recording.listen(listener)
 
     def begin(self, site: Site, sinks: Iterable[RunSink]) -> None:
-        """Tells sinks that the run begins; each hears its events and its end."""
+        """Tells sinks that the run begins; each hears its events and its end. To be called before `carry_out`."""
         begun = RunBegun(self.run_id, site, {self._resources.subscription: self._target.rules}, wall_s(), self._seed)
         for sink in sinks:
             listener = sink.begin(begun)

@@ -89,4 +89,4 @@ class RunSink(Protocol):
     """Wants to hear of runs."""
 
     def begin(self, run: RunBegun) -> RunListener:
-        """A run begins; returns who hears of it."""
+        """A run begins; returns who hears of it. Must not raise: the run would not begin."""
