@@ -109,7 +109,9 @@ def _record(
     )
 
 
-def _evidence(ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]) -> dict[int, Evidence | str]:
+def _evidence(
+    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]
+) -> dict[int, Evidence | str]:
     """The evidence for the first findings of each sort by their numbers; for those without, the reason."""
     recorded, found = ended.recorded, dict[int, Evidence | str]()
     chosen = _chosen(kept)
