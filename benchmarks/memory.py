@@ -69,7 +69,7 @@ def main() -> None:
     recording = probe(keys, options.rounds)
     used = resident_bytes() - before
     recording.finish()
-    assert not recording.findings.failed, recording.findings.counts
+    assert not recording.judge.findings.failed, recording.judge.findings.counts
     print(f"{keys:,} keys: {used / MIB:,.0f} MiB, {used / keys:,.0f} bytes per key, in {perf_counter() - began_t:.0f} s")
     print(f"a dict of as many empty dicts: {bare / MIB:,.0f} MiB; probing takes {used / bare:.1f} times that")
 

@@ -31,9 +31,9 @@ import pyarrow as pa
 from prober.core.events import EVENT_TYPES, LONG_AGO, Delivered, Event, Interrupted, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
-from prober.core.verifier import Verifier
 from prober.evidence.explain import explain
 from prober.sinks.history.schema import EVENT_FIELDS, decode_rules, values_of
+from prober.traces.judgement import Judge
 
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
@@ -97,7 +97,7 @@ class _Fold:
         self._plan = plan
         self._within_s = 2.0 * plan.clock_error_s if plan.merged else -inf
         rules = {name: _patient(one, plan) for name, one in decode_rules(plan.rules).items()}
-        self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
+        self._judge = Judge(rules)
         self._numbers = array("q")
         self._latest = ("", 0)
         self._received: dict[str, tuple[float, str]] = {}
@@ -105,40 +105,39 @@ class _Fold:
         self._wall: float | None = None
         self._recent: deque[tuple[Finding, int]] = deque()
         self._left_out = False
-        self._crash = ""
 
     def take(self, columns: Mapping[str, list[Any]], at: int) -> Iterator[dict[str, object]]:
         """Judges the event of a row."""
         number, process = columns["number"][at], columns["process"][at]
-        if (process, number) == self._latest or self._crash:
+        if (process, number) == self._latest or self._judge.fault is not None:
             return  # there twice
         if self._plan.limit is not None and number > self._plan.limit:
             self._left_out = True
             return
         event = _event(columns, at, merged=self._plan.merged)
         if self._is_after_hole(number) and not isinstance(event, Interrupted):
-            self._judge(Interrupted(event.t), number)
+            self._observe(Interrupted(event.t), number)
         self._wall = columns["wall_t"][at] - event.t
         if self._plan.merged and isinstance(event, Delivered):
             self._compare_clocks(event, process)
-        self._judge(event, number)
+        self._observe(event, number)
         yield from self._settled(event.t)
         self._latest = process, number
 
     def finish(self) -> list[dict[str, object]]:
         """Settles what may be settled; the last row says how it went."""
         number = self._numbers[-1] if self._numbers else 0
-        if self._plan.settled and not self._left_out and not self._crash:
-            self._recent.extend((finding, number) for finding in self._verifier.finish())
-        owed = self._left_out or not self._plan.settled or self._verifier.owed
-        return [*self._settled(inf), self._empty() | {"events": len(self._numbers), "owed": owed, "crash": self._crash}]
+        if self._plan.settled and not self._left_out:
+            self._recent.extend((finding, number) for finding in self._judge.finish(number))
+        owed = self._left_out or not self._plan.settled or self._judge.owed
+        return [
+            *self._settled(inf),
+            self._empty() | {"events": len(self._numbers), "owed": owed, "crash": self._judge.stopped_because},
+        ]
 
-    def _judge(self, event: Event, number: int) -> None:
+    def _observe(self, event: Event, number: int) -> None:
         self._numbers.append(number)
-        try:
-            self._recent.extend((finding, number) for finding in self._verifier.observe(event))
-        except Exception as fault:  # a fault of ours is neither the service's nor a pass
-            self._crash = f"the checker failed at event {number}: {fault!r}; please report this"
+        self._recent.extend((finding, number) for finding in self._judge.observe(event, number))
 
     def _settled(self, now: float) -> Iterator[dict[str, object]]:
         """The findings that no receipt which is still to come can make doubtful."""

@@ -9,7 +9,7 @@ sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
 (`beat`) and asks the target for a sign of life now and then (`heard`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
 no answer came for longer than `ANSWER_MAX_S`, or if the checker failed, what follows is recorded but not judged any more:
-`unjudged_because` says why.
+`judge.stopped_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
 """
 
@@ -24,12 +24,11 @@ from typing import Final
 from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.core.verifier import Verifier
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import Durations
 from prober.slo.indicators import DISTURBED, Indicator
-from prober.traces.judgement import KeptFindings, RecordedFinding
+from prober.traces.judgement import Judge, RecordedFinding
 
 DURATIONS_KEPT_MAX: Final = 100_000
 """Durations remembered per run and indicator; those that come later are only counted in the metrics."""
@@ -77,16 +76,12 @@ class Recording:
         self, rules: Mapping[str, Rules], clock: Callable[[], float], listeners: Iterable[Listener] = (), epoch: str = ""
     ) -> None:
         """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known."""
-        default = next(iter(rules.values()))
-        self.verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
-        self.findings = KeptFindings()
+        self.judge = Judge(rules)
         self.events: list[Event] = []
         self.events_seen = 0
         self._counted: Counter[str] = Counter()
-        self.unjudged_because = ""
-        """Why judging ended before the history did; empty if it did not."""
         self.judged: int | None = None
-        """After how many events it ended; None if it did not."""
+        """After how many events judging ended before the history did; None if it did not. `judge.stopped_because` says why."""
         self.faults: list[Exception] = []
         """What went wrong in the checker or in listeners: mistakes of ours."""
         self._finished = False
@@ -131,7 +126,9 @@ class Recording:
             return None
         self.events_seen += 1
         self._notice_silence(event.t, self.events_seen - 1)
-        findings = () if self.unjudged_because else self._judge(event)
+        findings = self.judge.observe(event, self.events_seen)
+        if self.judge.fault is not None and self.judged is None:
+            self._note_fault()
         if self.events_seen <= EVENTS_KEPT_MAX:
             self.events.append(event)
         kind, latency = self._classifier.classify(event)
@@ -154,9 +151,10 @@ class Recording:
         """
         if not self._finished:
             self._finished = True
-            if not self.unjudged_because:
-                self.late = self._judge(None)
-        return self.findings.kept
+            self.late = self.judge.finish(self.events_seen)
+            if self.judge.fault is not None and self.judged is None:
+                self._note_fault()
+        return self.judge.findings.kept
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
@@ -166,7 +164,7 @@ class Recording:
     @property
     def counters(self) -> Counter[str]:
         """What was seen and judged so far, and what was counted beside it."""
-        seen = self.verifier.counters + self._counted
+        seen = self.judge.counters + self._counted
         if self._classifier.untold:
             seen["deliveries_unclassified"] = self._classifier.untold
         return seen
@@ -175,26 +173,19 @@ class Recording:
         """Counts something that is no event, under a name of its own among the counters."""
         self._counted[name] += 1
 
-    def _judge(self, event: Event | None) -> Sequence[Finding]:
-        """Judges the next event, or the end of the history."""
-        try:
-            findings = self.verifier.finish() if event is None else self.verifier.observe(event)
-        except Exception as fault:
-            self.faults.append(fault)
-            self.judged = self.events_seen - 1
-            self.unjudged_because = f"the checker failed at event {self.events_seen}: {fault!r}; please report this"
-            return ()
-        if findings:
-            self.findings.add(findings, self.events_seen)
-        return findings
+    def _note_fault(self) -> None:
+        assert self.judge.fault is not None
+        self.faults.append(self.judge.fault)
+        self.judged = self.events_seen - 1
 
     def _notice_silence(self, now: float, judged: int) -> None:
         """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
-        if self.unjudged_because or now <= min(self._silence_ends_t, self._answer_due_t):
+        if self.judge.stopped_because or now <= min(self._silence_ends_t, self._answer_due_t):
             return
         if now > self._silence_ends_t:
             why = f"the prober itself stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
-        self.unjudged_because, self.judged = why, judged
+        self.judge.stop(why)
+        self.judged = judged

@@ -23,7 +23,7 @@ from prober.clock import monotonic_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
-from prober.core.verdict import STILL_OWED, Verdict, verdict_of
+from prober.core.verdict import STILL_OWED, Verdict
 from prober.errors import BrokerError
 from prober.probes.context import Experiment, ProbeContext, Workload
 from prober.runs.classification import Latency
@@ -121,7 +121,7 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
         recording = self.recording
         rules = {self._resources.subscription: self._target.rules}
-        recorded = KeptHistory(recording.events, rules, recording.events_seen, recording.judged, recording.unjudged_because)
+        recorded = KeptHistory(recording.events, rules, recording.events_seen, recording.judged, recording.judge.stopped_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
         end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
         for listener in self._listeners:
@@ -164,9 +164,9 @@ class Run:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
         recording = self.recording
         give_up_t = recording.now() + self._target.drain_s
-        while not recording.unjudged_because and not recording.findings.failed and recording.now() < give_up_t:
+        while not recording.judge.stopped_because and not recording.judge.findings.failed and recording.now() < give_up_t:
             looked_t = recording.now()
-            if not recording.verifier.owed:
+            if not recording.judge.owed:
                 break
             await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
         recording.record(Ended(recording.now(), drained=True))
@@ -180,31 +180,30 @@ class Run:
             _log.error("internal error in run %s", self.run_id, exc_info=each)
         if fault is not None:
             reason = f"internal error: {fault!r}"
-        reason = reason or recording.unjudged_because or _vacuous(self._probe, counters)
-        failed = recording.findings.failed
-        verdict = verdict_of(failed=failed, owed=bool(reason) or recording.verifier.owed)
+        reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
+        verdict = recording.judge.verdict(incomplete=bool(reason))
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
         age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
         recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
         completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
-        trusted = fault is None and not recording.unjudged_because
+        trusted = fault is None and not recording.judge.stopped_because
         return RunResult(
             run_id=self.run_id,
             probe=self._probe.name,
             target=self._target.name,
             vantage=self._target.vantage,
             verdict=verdict,
-            reason=_reason(verdict, reason, (kind for kind, status in recording.findings.counts if status in FAILING)),
+            reason=_reason(verdict, reason, (kind for kind, status in recording.judge.findings.counts if status in FAILING)),
             started_at=started_at,
             duration_s=duration_s,
             seed=self._seed,
             topic=self._resources.topic,
             subscription=self._resources.subscription,
             findings=findings,
-            counts=dict(recording.findings.counts),
+            counts=dict(recording.judge.findings.counts),
             counters=dict(counters),
-            checks=checks_of(counters, recording.findings.counts, completeness, trusted=trusted),
+            checks=checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted),
             durations=recording.timings.durations(self._probe.name),
             internal_error=bool(faults),
             part=self._target.part,

@@ -14,13 +14,11 @@ from typing import Final
 
 from prober.core.events import Ended, Event
 from prober.core.findings import Finding
-from prober.core.rules import Rules
-from prober.core.verdict import Verdict, verdict_of
-from prober.core.verifier import Verifier
+from prober.core.verdict import Verdict
 from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.schema import ABOUT_TIME
-from prober.traces.judgement import Judgement, KeptFindings
+from prober.traces.judgement import Judge, Judgement
 
 _DAY_S: Final = 86400.0
 _MARGIN_S: Final = 60.0
@@ -127,51 +125,43 @@ def extent(runs: Iterable[StoredRun]) -> Span:
     return Span(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
 
 
-class _Slice:
+class _Slice(Judge):
     """A part of a run, on its way through the checker. Findings about other keys than `key` are left out; None: about none."""
 
     def __init__(self, run: StoredRun, subscription: str | None, key: str | None = None) -> None:
-        rules: Mapping[str, Rules] = run.rules
-        if subscription is not None:
-            rules = {subscription: rules[subscription]}
+        super().__init__(run.rules if subscription is None else {subscription: run.rules[subscription]})
         self._run = run
         self._key = key
-        self._verifier = Verifier(next(iter(rules.values()), Rules()), subscriptions=rules, rules_by_subscription=rules)
         self._numbers = array("q")
-        self._found = KeptFindings()
         self._left_out = False
-        self._crash = ""
 
     def take(self, number: int, event: Event) -> None:
         """Judges the next event, unless it was recorded after judging had stopped."""
         limit = self._run.judged_events
-        if self._crash or (limit is not None and number > limit):
+        if self.stopped_because or (limit is not None and number > limit):
             self._left_out = True
             return
         self._numbers.append(number)
-        try:
-            self._found.add(self._as_in_run(self._verifier.observe(event)), number)
-        except Exception as fault:  # a fault of ours is neither the service's nor a pass
-            self._crash = f"{self._run.run_id}: the checker failed at event {number}: {fault!r}; please report this"
+        self.observe(event, number)
 
     def judged(self) -> Rejudged:
         """Settles what is on hold; what is said about the run."""
-        number = self._numbers[-1] if self._numbers else 0
-        if not self._crash:
-            self._found.add(self._as_in_run(self._verifier.finish()), number)
-        verdict = verdict_of(failed=self._found.failed, owed=self._left_out or self._verifier.owed)
+        self.finish(self._numbers[-1] if self._numbers else 0)
         judgement = Judgement(
             self._run.run_id,
-            Verdict.UNKNOWN if self._crash else verdict,
-            tuple(self._found.kept),
-            self._found.counts,
-            dict(self._verifier.counters),
+            self.verdict(incomplete=self._left_out),
+            tuple(self.findings.kept),
+            self.findings.counts,
+            dict(self.counters),
             len(self._numbers),
-            crash=self._crash,
+            crash=f"{self._run.run_id}: {self.stopped_because}" if self.stopped_because else "",
         )
         return Rejudged(self._run.run_id, self._run, judgement)
 
-    def _as_in_run(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        for finding in findings:
-            if self._key in (None, finding.key):
-                yield replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))
+    def told(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Only those about the key, in the numbers of the whole run."""
+        return [
+            replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))
+            for finding in findings
+            if self._key in (None, finding.key)
+        ]

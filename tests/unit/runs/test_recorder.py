@@ -54,7 +54,7 @@ def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> 
     record(recording, clock, SKIP)
     assert [event for event, _ in told] == recording.events == history(SKIP)
     assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
-    assert recording.findings.failed
+    assert recording.judge.findings.failed
 
 
 def test_after_the_end_nothing_is_recorded(recording: Recording, clock: Clock) -> None:
@@ -78,7 +78,7 @@ def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock
     recording.beat()
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     assert bool(recording.counters) is judged
-    assert ("stood still for 2.1 s" in recording.unjudged_because) is not judged
+    assert ("stood still for 2.1 s" in recording.judge.stopped_because) is not judged
 
 
 @pytest.mark.parametrize(("silent_s", "judged"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
@@ -90,19 +90,19 @@ def test_what_comes_while_the_target_is_silent_is_not_judged(
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     recording.heard()
     assert bool(recording.counters) is judged
-    assert ("no answer came from the target for 2.1 s" in recording.unjudged_because) is not judged
+    assert ("no answer came from the target for 2.1 s" in recording.judge.stopped_because) is not judged
 
 
 def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
     """Otherwise a run would wait for what the target owes until the end."""
     recording.heard()
     while clock.t < SOUNDING_S + ANSWER_MAX_S:
-        assert not recording.unjudged_because
+        assert not recording.judge.stopped_because
         recording.beat()
         clock.t += BEAT_S
     clock.t += BEAT_S
     recording.beat()
-    assert recording.unjudged_because
+    assert recording.judge.stopped_because
 
 
 def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
@@ -110,7 +110,7 @@ def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Rec
     recording.beat()
     clock.t = 1000.0
     recording.heard()
-    assert "the prober itself stood still" in recording.unjudged_because
+    assert "the prober itself stood still" in recording.judge.stopped_because
 
 
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
@@ -125,7 +125,7 @@ def test_an_event_notices_a_standstill_before_the_next_beat(recording: Recording
     clock.t = 1000.0
     recording.record(Ended(clock.t, drained=True))
     assert list(recording.finish()) == []
-    assert recording.unjudged_because
+    assert recording.judge.stopped_because
 
 
 def test_a_beat_says_how_late_it_is(recording: Recording, clock: Clock) -> None:
@@ -143,7 +143,7 @@ def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
     record(recording, clock, "P1")
     monkeypatch.setattr(Verifier, "observe", broken)
     record(recording, clock, "A<1@1 A ack 1@1.5")
-    assert "the checker failed at event 3" in recording.unjudged_because
+    assert "the checker failed at event 3" in recording.judge.stopped_because
     assert len(recording.events) == 5
     assert [type(fault) for fault in recording.faults] == [ZeroDivisionError]
     assert list(recording.finish()) == []
@@ -156,5 +156,5 @@ def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: R
     recording.listen(broken)
     record(recording, clock, SKIP)
     assert len(recording.faults) == 1
-    assert recording.findings.failed
-    assert not recording.unjudged_because
+    assert recording.judge.findings.failed
+    assert not recording.judge.stopped_because

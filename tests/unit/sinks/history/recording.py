@@ -85,7 +85,7 @@ class Recorder:
             run_id,
             duration_s=self.clock.now - began_t,
             findings=made,
-            counts=dict(recording.findings.counts),
+            counts=dict(recording.judge.findings.counts),
             counters=dict(recording.counters),
         )
         log.ended(outcome, recording.late)
