@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from api.advice import ADVICE, SURENESS
 from api.lanes import NoDiagram, caption, diagram, read_evidence
 from api.models.findings import file_name
 from api.words import counted, duration, number
 from prober.core.events import Opened
 from prober.core.rules import ASSUMED_IN_WORDS
 from prober.evidence import diagram as lines
+from prober.evidence.advice import ADVICE, SURENESS
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
 
@@ -46,7 +46,7 @@ class FindingCase:
     @property
     def advice(self) -> str:
         """What to look at first; empty if there is nothing special."""
-        return ADVICE.get(self.record.finding.kind, "")
+        return ADVICE[self.record.finding.kind].replace("`", "")
 
     @property
     def assumptions(self) -> tuple[tuple[str, str], ...]:

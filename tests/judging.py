@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from prober.core.events import Event
 from prober.core.findings import Finding, Kind, Status
+from prober.core.kinds import KINDS
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 
@@ -19,6 +20,7 @@ def judge(rules: Rules, events: Iterable[Event], rules_by_subscription: Mapping[
     verifier = Verifier(rules, subscriptions=names, rules_by_subscription=rules_by_subscription)
     findings = [finding for event in events for finding in verifier.observe(event)]
     findings.extend(verifier.finish())
+    assert [finding for finding in findings if finding.status not in KINDS[finding.kind].statuses] == []
     return findings
 
 

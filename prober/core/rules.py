@@ -13,6 +13,7 @@ from math import inf
 from typing import Final
 
 from prober.core.findings import Kind
+from prober.core.kinds import KINDS
 
 
 class Mode(StrEnum):
@@ -84,28 +85,8 @@ class Rules:
         return min(self.delivery_deadline_s, self.stall_deadline_s, self.unacked_deadline_s, self.idle_after_s)
 
 
-_DELAY = ("delivery_delay_max_s", "clock_error_s")
-_HOLD = ("delivery_delay_max_s", "clock_error_s", "ack_deadline_s", "ack_lag_max_s", "close_detection_max_s")
-_ASSUMED: dict[Kind, tuple[str, ...]] = {
-    Kind.REALTIME_INVERSION: ("clock_error_s",),
-    Kind.REDELIVERY_SKIP: _DELAY,
-    Kind.AFFINITY_SPLIT: _HOLD,
-    Kind.PULL_OVERLAP: _HOLD,
-    Kind.PUSH_OVERLAP: _HOLD,
-    Kind.EOD_REDELIVERY_AFTER_ACK: _DELAY,
-    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _HOLD,
-    Kind.STUCK: ("delivery_deadline_s",),
-    Kind.LOST_OVERTAKEN: ("delivery_deadline_s",),
-    Kind.REDELIVERY_STALL: ("stall_deadline_s",),
-    Kind.UNACKED_STALL: ("ack_deadline_s", "unacked_deadline_s"),
-}
-
-
-_DEADLINES = {Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
 _RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")
 """How long a pull response or a push request may hold the key: so long no deadline runs."""
-
-_BY_POSITION = {Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL}
 
 ONE_RECORD_PER_ID = "one_record_per_message_id"
 """The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
@@ -126,7 +107,7 @@ class Assumptions:
     def behind(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
         """Those of one kind, by name; findings share the mapping.
 
-        Kinds that are not listed compare recorded facts only and rely on no bound. `ids_alone`: no publish times were recorded, so
+        `ids_alone`: no publish times were recorded, so
         what compares positions takes a message id for one record.
         """
         known = self._known.get((kind, ids_alone))
@@ -135,14 +116,14 @@ class Assumptions:
         return known
 
     def _gather(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
-        assumed = {name: float(getattr(self.rules, name)) for name in (*_ASSUMED.get(kind, ()), *self._delays(kind))}
-        if ids_alone and kind in _BY_POSITION:
+        assumed = {name: float(getattr(self.rules, name)) for name in (*KINDS[kind].assumptions, *self._delays(kind))}
+        if ids_alone and KINDS[kind].by_position:
             assumed[ONE_RECORD_PER_ID] = 1.0
         return assumed
 
     def _delays(self, kind: Kind) -> tuple[str, ...]:
         """What a deadline waited for before it began to run."""
-        if kind not in _DEADLINES:
+        if not KINDS[kind].is_wait:
             return ()
         held = () if self.rules.mode is Mode.STREAMING else _RESPONSE
         return (*held, "retry_backoff_max_s") if self.rules.retry_backoff_max_s else held

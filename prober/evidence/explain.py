@@ -11,11 +11,9 @@ from math import inf
 from typing import Final
 
 from prober.core.findings import Finding, Kind, Status
+from prober.core.kinds import KINDS
 from prober.core.rules import ASSUMED_IN_WORDS, Mode
 from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment
-
-_TIMED: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL})
-"""Kinds whose sentence says itself since when."""
 
 
 def explain(finding: Finding, wall: float | None = None) -> str:
@@ -23,10 +21,10 @@ def explain(finding: Finding, wall: float | None = None) -> str:
 
     `wall` is what turns its times into seconds since 1970 (these are `t + wall`), where that is known: then it also names times of day.
     """
-    sentences = [_WORDS[finding.kind](Told(finding, wall)), _PROMISES.get(finding.kind, "")]
+    sentences = [_WORDS[finding.kind](Told(finding, wall)), KINDS[finding.kind].broken]
     if finding.status is Status.INDETERMINATE:
         sentences = [sentences[0], f"This is not certain: {finding.doubt}."]
-    if wall is not None and finding.kind not in _TIMED:
+    if wall is not None and not KINDS[finding.kind].is_wait:
         sentences.append(f"Seen at {moment(finding.t, wall)}.")
     if finding.assumptions and finding.status is not Status.INFO:
         sentences.append(f"Assumed: {_bounds(finding.assumptions)}.")
@@ -246,29 +244,6 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], str]]] = {
     Kind.PUBLISHER_DUP: _duplicate,
     Kind.LATE_DUP: _late_duplicate,
     Kind.SERVICE_DUP: _stored_twice,
-}
-
-_IN_ORDER = "Messages of a key must be received in the order in which the service received them."
-_ALL_AGAIN = "When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."
-_ONE_HOLDER = "While messages of a key are outstanding, the key must stay where they are."
-_ARRIVES = "An accepted message must be delivered."
-_PROMISES: Final[Mapping[Kind, str]] = {
-    Kind.ORDER_GAP: _IN_ORDER,
-    Kind.ORDER_INVERSION: _IN_ORDER,
-    Kind.REALTIME_INVERSION: _IN_ORDER,
-    Kind.ORDER_DIVERGENCE: "All ordered subscriptions of a topic must see the same order.",
-    Kind.REDELIVERY_SKIP: _ALL_AGAIN,
-    Kind.PULL_BATCH_ORDER: "The messages of a key inside one response must be consecutive.",
-    Kind.PUSH_ADVANCE_PAST_NACK: "After a failed push the next request must be for the same message or an earlier one.",
-    Kind.AFFINITY_SPLIT: _ONE_HOLDER,
-    Kind.PULL_OVERLAP: "Only one batch of messages of a key may be outstanding at a time.",
-    Kind.PUSH_OVERLAP: "Only one message of a key may be outstanding at a time.",
-    Kind.STUCK: _ARRIVES,
-    Kind.LOST_OVERTAKEN: _ARRIVES,
-    Kind.REDELIVERY_STALL: _ALL_AGAIN,
-    Kind.UNACKED_STALL: "A message that is not acknowledged must be delivered again.",
-    Kind.EOD_REDELIVERY_AFTER_ACK: "With exactly-once delivery a confirmed acknowledgement is final.",
-    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: "With exactly-once delivery a message must not come again while it is outstanding.",
 }
 
 

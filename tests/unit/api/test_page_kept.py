@@ -10,9 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from api.advice import ADVICE, SURENESS
 from api.app import create_app
-from prober.core.findings import Kind, Status
 from prober.reports.reader import ReportReader
 from prober.sinks.status.database import StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
@@ -96,13 +94,6 @@ class TestFinding:
         assert "There is no drawing the store was too busy" in said
         assert "Judge it yourself" not in said
         assert "only the first 5 of 21 events: the prober stood still for 3 s" in said
-
-    def test_every_kind_is_explained_and_advised_as_in_the_document(self) -> None:
-        text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
-        advised = {Kind(name.strip("`")) for kinds, _, advice in rows if advice for name in kinds.split(", ")}
-        assert advised == set(ADVICE)
-        assert set(SURENESS) == set(Status)
 
 
 class TestLists:

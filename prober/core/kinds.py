@@ -1,0 +1,235 @@
+"""What each kind of finding means: the one place where the kinds are described. What is said about them elsewhere follows from this table.
+
+The rules by which they are found stand at the heads of the files that find them; the sentences about single findings in `evidence.explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from prober.core.findings import Kind, Status
+
+
+class Promise(StrEnum):
+    """What Pub/Sub promises about ordering keys."""
+
+    ORDER = "order"
+    REDELIVERY = "redelivery"
+    ONE_HOLDER = "one holder"
+    LIVENESS = "liveness"
+    INTEGRITY = "integrity"
+
+    @property
+    def sentence(self) -> str:
+        """The promise in words, without a full stop."""
+        return _PROMISES[self]
+
+
+_PROMISES: Final = {
+    Promise.ORDER: "messages are received in the order in which the service received them",
+    Promise.REDELIVERY: "a redelivered message brings all later ones with it, acknowledged or not",
+    Promise.ONE_HOLDER: "outstanding messages keep their key at one subscriber",
+    Promise.LIVENESS: "every message arrives",
+    Promise.INTEGRITY: "what is delivered was published, unchanged, once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a kind of finding means.
+
+    promise      which promise it is about.
+    happened     what was observed, without its circumstances.
+    broken       the promise that it breaks, as the sentence which ends its explanation; empty: none that needs words.
+    statuses     how sure it can be.
+    assumptions  the bounds of `Rules` that it relies on, by name; none: it compares recorded facts only.
+    by_position  whether it compares places in the key's order, for which a message id without a publish time counts as one record.
+    indicator    what it makes a counted thing bad for: the name of an `slo.indicators.Indicator`; empty: nothing that is counted.
+    """
+
+    promise: Promise
+    happened: str
+    broken: str
+    statuses: tuple[Status, ...]
+    assumptions: tuple[str, ...] = ()
+    by_position: bool = False
+    indicator: str = ""
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether it says that something did not come: no event shows it, but the passing of a deadline."""
+        return Status.LIVENESS in self.statuses
+
+
+_PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
+_WAIT: Final = (Status.LIVENESS, Status.INDETERMINATE)
+_INFO: Final = (Status.INFO,)
+
+_DELAY: Final = ("delivery_delay_max_s", "clock_error_s")
+_HOLD: Final = (*_DELAY, "ack_deadline_s", "ack_lag_max_s", "close_detection_max_s")
+
+_IN_ORDER: Final = "Messages of a key must be received in the order in which the service received them."
+_ALL_AGAIN: Final = "When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."
+_ARRIVES: Final = "An accepted message must be delivered."
+
+KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
+    {
+        Kind.ORDER_GAP: Meaning(
+            Promise.ORDER,
+            "a message was received although an earlier, confirmed one had not been",
+            _IN_ORDER,
+            _PROVEN,
+            indicator="order",
+        ),
+        Kind.ORDER_INVERSION: Meaning(
+            Promise.ORDER, "a message was first received after one that was published later", _IN_ORDER, _PROVEN, indicator="order"
+        ),
+        Kind.REALTIME_INVERSION: Meaning(
+            Promise.ORDER,
+            "a message was first received after one whose publish began only after its own had been confirmed",
+            _IN_ORDER,
+            _PROVEN,
+            ("clock_error_s",),
+            indicator="order",
+        ),
+        Kind.ORDER_DIVERGENCE: Meaning(
+            Promise.ORDER,
+            "two subscriptions of one topic saw different orders",
+            "All ordered subscriptions of a topic must see the same order.",
+            _PROVEN,
+            indicator="order",
+        ),
+        Kind.REDELIVERY_SKIP: Meaning(
+            Promise.REDELIVERY,
+            "a delivery passed over messages that should have come (again) before it",
+            _ALL_AGAIN,
+            _PROVEN,
+            _DELAY,
+            by_position=True,
+            indicator="redelivery",
+        ),
+        Kind.PULL_BATCH_ORDER: Meaning(
+            Promise.REDELIVERY,
+            "inside one pull response the messages of a key are not consecutive",
+            "The messages of a key inside one response must be consecutive.",
+            _PROVEN,
+            by_position=True,
+            indicator="redelivery",
+        ),
+        Kind.PUSH_ADVANCE_PAST_NACK: Meaning(
+            Promise.REDELIVERY,
+            "after a failed push of a message the next request was for a later one",
+            "After a failed push the next request must be for the same message or an earlier one.",
+            _PROVEN,
+            by_position=True,
+            indicator="redelivery",
+        ),
+        Kind.REDELIVERY_STALL: Meaning(
+            Promise.REDELIVERY,
+            "a redelivery began and never came as far as before",
+            _ALL_AGAIN,
+            _WAIT,
+            ("stall_deadline_s",),
+            by_position=True,
+            indicator="redelivery",
+        ),
+        Kind.AFFINITY_SPLIT: Meaning(
+            Promise.ONE_HOLDER,
+            "streaming pull: a message went to one subscriber while another certainly held an earlier one",
+            "While messages of a key are outstanding, the key must stay where they are.",
+            _PROVEN,
+            _HOLD,
+            indicator="affinity",
+        ),
+        Kind.PULL_OVERLAP: Meaning(
+            Promise.ONE_HOLDER,
+            "a second pull response of a key while the first was outstanding",
+            "Only one batch of messages of a key may be outstanding at a time.",
+            _PROVEN,
+            _HOLD,
+            indicator="affinity",
+        ),
+        Kind.PUSH_OVERLAP: Meaning(
+            Promise.ONE_HOLDER,
+            "a second push request of a key while the first was open",
+            "Only one message of a key may be outstanding at a time.",
+            _PROVEN,
+            _HOLD,
+            indicator="affinity",
+        ),
+        Kind.AFFINITY_MOVE: Meaning(Promise.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
+        Kind.STUCK: Meaning(
+            Promise.LIVENESS,
+            "a confirmed message was not delivered, and its key stood still, for `delivery_deadline_s`",
+            _ARRIVES,
+            _WAIT,
+            ("delivery_deadline_s",),
+            indicator="completeness",
+        ),
+        Kind.LOST_OVERTAKEN: Meaning(
+            Promise.LIVENESS,
+            "a message that others overtook was not delivered for `delivery_deadline_s`",
+            _ARRIVES,
+            _WAIT,
+            ("delivery_deadline_s",),
+            indicator="completeness",
+        ),
+        Kind.UNACKED_STALL: Meaning(
+            Promise.LIVENESS,
+            "a message that was nacked, or whose lease ended, did not come again for `unacked_deadline_s`",
+            "A message that is not acknowledged must be delivered again.",
+            _WAIT,
+            ("ack_deadline_s", "unacked_deadline_s"),
+            indicator="redelivery",
+        ),
+        Kind.PHANTOM: Meaning(Promise.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
+        Kind.GHOST: Meaning(
+            Promise.INTEGRITY, "a message was delivered although every attempt to publish it had failed for certain", "", _PROVEN
+        ),
+        Kind.ID_CONFLICT: Meaning(
+            Promise.INTEGRITY,
+            "one message id stood for two messages, or content or key were not what was published",
+            "",
+            _PROVEN,
+        ),
+        Kind.FILTER_LEAK: Meaning(Promise.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
+        Kind.EOD_REDELIVERY_AFTER_ACK: Meaning(
+            Promise.INTEGRITY,
+            "exactly-once delivery: a message came again after its acknowledgement was confirmed",
+            "With exactly-once delivery a confirmed acknowledgement is final.",
+            _PROVEN,
+            _DELAY,
+        ),
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: Meaning(
+            Promise.INTEGRITY,
+            "exactly-once delivery: a message came again while a subscriber certainly still held it",
+            "With exactly-once delivery a message must not come again while it is outstanding.",
+            _PROVEN,
+            _HOLD,
+        ),
+        Kind.PUBLISHER_DUP: Meaning(
+            Promise.INTEGRITY, "a further record of a message", "", (Status.INFO, Status.VIOLATION, Status.INDETERMINATE)
+        ),
+        Kind.LATE_DUP: Meaning(
+            Promise.INTEGRITY,
+            "a further record of a message, after later messages",
+            "",
+            (Status.INFO, Status.VIOLATION, Status.INDETERMINATE),
+        ),
+        Kind.SERVICE_DUP: Meaning(
+            Promise.INTEGRITY,
+            "a message id came with another publish time, so the service stored the message twice",
+            "",
+            _INFO,
+        ),
+    }
+)
+
+
+def kinds_about(indicator: str) -> frozenset[Kind]:
+    """The kinds that make a counted thing bad, by the name of the indicator."""
+    return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)
