@@ -115,35 +115,14 @@ def _split(told: Told) -> Caption:
     return Caption(sentence, "second holder")
 
 
-def _move(told: Told) -> Caption:
-    return Caption(f"The key moved to {told.holder('subscriber')} with {told.one()}; nothing was outstanding.", "moves here")
-
-
 def _stuck(told: Told) -> Caption:
     _absent(Kind.STUCK, told)
     return Caption(f"{capital(told.several('seqs', 'count'))} should have been delivered; nothing came.", IN_VAIN)
 
 
-def _lost(told: Told) -> Caption:
-    sentence = f"{capital(told.one())} should have come before {told.one('by')}, which overtook it; it never came."
-    return Caption(sentence, IN_VAIN)
-
-
-def _run_stalled(told: Told) -> Caption:
-    return Caption(f"The redelivery should have gone on up to {told.one('target')}; it stopped before.", IN_VAIN)
-
-
 def _unacked(told: Told) -> Caption:
     did, seqs = _did(_absent(Kind.UNACKED_STALL, told)), capital(told.several("seqs", "count"))
     return Caption(f"{seqs} had never been acknowledged and should have come again; {did} not.", IN_VAIN)
-
-
-def _phantom(told: Told) -> Caption:
-    return Caption(f"Only what was published should come; {told.one()} came and never was.", "never published")
-
-
-def _ghost(told: Told) -> Caption:
-    return Caption(f"Every publish of {told.one()} failed, so it should not exist; it came.", "publish had failed")
 
 
 def _id_conflict(told: Told) -> Caption:
@@ -158,24 +137,6 @@ def _id_conflict(told: Told) -> Caption:
         return Caption(sentence, f"published as {facts['confirmed_seq']}")
     sentence = f"One id should stand for one message; it came as {told.one('first_seq')}, and now as {told.one()}."
     return Caption(sentence, f"was message {facts['first_seq']}")
-
-
-def _filter_leak(told: Told) -> Caption:
-    return Caption(f"The filter should have kept {told.one()} back; it came.", "excluded by filter")
-
-
-def _eod(told: Told) -> Caption:
-    sentence = f"After its acknowledgement was confirmed, {told.one()} should not have come again; it did."
-    return Caption(sentence, "already acked")
-
-
-def _eod_while_held(told: Told) -> Caption:
-    sentence = f"While {told.holder('holder')} held {told.one()}, nobody should have got it again; it was delivered again."
-    return Caption(sentence, "still outstanding")
-
-
-def _stored_twice(told: Told) -> Caption:
-    return Caption(f"{capital(told.one())} should be in the log once; it came with another publish time.", "stored again")
 
 
 def _duplicate(told: Told) -> Caption:
@@ -193,18 +154,33 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
     Kind.AFFINITY_SPLIT: _split,
     Kind.PULL_OVERLAP: _split,
     Kind.PUSH_OVERLAP: _split,
-    Kind.AFFINITY_MOVE: _move,
+    Kind.AFFINITY_MOVE: lambda told: Caption(
+        f"The key moved to {told.holder('subscriber')} with {told.one()}; nothing was outstanding.", "moves here"
+    ),
     Kind.STUCK: _stuck,
-    Kind.LOST_OVERTAKEN: _lost,
-    Kind.REDELIVERY_STALL: _run_stalled,
+    Kind.LOST_OVERTAKEN: lambda told: Caption(
+        f"{capital(told.one())} should have come before {told.one('by')}, which overtook it; it never came.", IN_VAIN
+    ),
+    Kind.REDELIVERY_STALL: lambda told: Caption(
+        f"The redelivery should have gone on up to {told.one('target')}; it stopped before.", IN_VAIN
+    ),
     Kind.UNACKED_STALL: _unacked,
-    Kind.PHANTOM: _phantom,
-    Kind.GHOST: _ghost,
+    Kind.PHANTOM: lambda told: Caption(f"Only what was published should come; {told.one()} came and never was.", "never published"),
+    Kind.GHOST: lambda told: Caption(
+        f"Every publish of {told.one()} failed, so it should not exist; it came.", "publish had failed"
+    ),
     Kind.ID_CONFLICT: _id_conflict,
-    Kind.FILTER_LEAK: _filter_leak,
-    Kind.EOD_REDELIVERY_AFTER_ACK: _eod,
-    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _eod_while_held,
+    Kind.FILTER_LEAK: lambda told: Caption(f"The filter should have kept {told.one()} back; it came.", "excluded by filter"),
+    Kind.EOD_REDELIVERY_AFTER_ACK: lambda told: Caption(
+        f"After its acknowledgement was confirmed, {told.one()} should not have come again; it did.", "already acked"
+    ),
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: lambda told: Caption(
+        f"While {told.holder('holder')} held {told.one()}, nobody should have got it again; it was delivered again.",
+        "still outstanding",
+    ),
     Kind.PUBLISHER_DUP: _duplicate,
     Kind.LATE_DUP: _duplicate,
-    Kind.SERVICE_DUP: _stored_twice,
+    Kind.SERVICE_DUP: lambda told: Caption(
+        f"{capital(told.one())} should be in the log once; it came with another publish time.", "stored again"
+    ),
 }

@@ -280,19 +280,18 @@ def _meanings(diagram: Diagram) -> Iterator[tuple[str, str]]:
 def _sample(root: Element, sample: Sample, top: float) -> None:
     place = f"translate({MARGIN + sample.at:g} {top + LEGEND_LINE * sample.line:g})"
     group = SubElement(root, "g", {"class": "legend", "transform": place})
-    match sample.sign:
-        case "delivery" | "answer" | "missing":
-            arrow = SubElement(group, "g", {"class": f"row {sample.sign}"})
-            _line(arrow, "shaft", 0.0, 0.0, 20.0, 0.0)
-            SubElement(arrow, "path", {"class": "head", "d": "M26 0l-10-5v10z"})
-        case "hold":
-            _rect(group, "hold", 10.0, -9.0, 8.0, 18.0)
-        case "lease":
-            SubElement(group, "path", {"class": "sign lease", "d": "M14-6l6 6-6 6-6-6z"})
-        case "pause":
-            SubElement(group, "path", {"class": "break", "d": "M6-2l14-5M6 7l14-5"})
-        case _:
-            SubElement(group, "circle", {"class": "dot", "cx": "14", "cy": "0", "r": "4"})
+    if sample.sign == "lease":
+        SubElement(group, "path", {"class": "sign lease", "d": "M14-6l6 6-6 6-6-6z"})
+    elif sample.sign == "pause":
+        SubElement(group, "path", {"class": "break", "d": "M6-2l14-5M6 7l14-5"})
+    elif sample.sign == "hold":
+        _rect(group, "hold", 10.0, -9.0, 8.0, 18.0)
+    elif sample.sign == "witness":
+        SubElement(group, "circle", {"class": "dot", "cx": "14", "cy": "0", "r": "4"})
+    else:
+        arrow = SubElement(group, "g", {"class": f"row {sample.sign}"})
+        _line(arrow, "shaft", 0.0, 0.0, 20.0, 0.0)
+        SubElement(arrow, "path", {"class": "head", "d": "M26 0l-10-5v10z"})
     _text(group, "note", LEGEND_SAMPLE, 4.5, sample.meaning)
 
 

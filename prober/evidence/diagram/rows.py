@@ -289,55 +289,43 @@ def _on(columns: Columns, event: events.Delivered | Answer) -> str:
     return f"on {session}" if session else ""
 
 
-def _reply(verb: str) -> Callable[[Columns, events.PublishEvent], Arrow]:
-    def shape(columns: Columns, event: events.PublishEvent) -> Arrow:
-        record = short(event.message_id) if isinstance(event, events.Published) else ""
-        return Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), verb, record)
-
-    return shape
+def _reply(columns: Columns, event: events.PublishEvent, verb: str) -> Arrow:
+    record = short(event.message_id) if isinstance(event, events.Published) else ""
+    return Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), verb, record)
 
 
-def _answer(verb: str) -> Callable[[Columns, Answer], Arrow]:
-    def shape(columns: Columns, event: Answer) -> Arrow:
-        column = columns.of(event.subscription, event.session)
-        ends = (SERVICE, column) if isinstance(event, events.AckConfirmed) else (column, SERVICE)
-        detail = f"of {event.seconds:g} s" if isinstance(event, events.LeaseModified) else _on(columns, event)
-        message, record = columns.named(event.message_id), columns.record(event.message_id)
-        return Arrow(*ends, Sort.ANSWER, message, verb, record, (detail,) if detail else ())
-
-    return shape
+def _answer(columns: Columns, event: Answer, verb: str) -> Arrow:
+    column = columns.of(event.subscription, event.session)
+    ends = (SERVICE, column) if isinstance(event, events.AckConfirmed) else (column, SERVICE)
+    detail = f"of {event.seconds:g} s" if isinstance(event, events.LeaseModified) else _on(columns, event)
+    message, record = columns.named(event.message_id), columns.record(event.message_id)
+    return Arrow(*ends, Sort.ANSWER, message, verb, record, (detail,) if detail else ())
 
 
-def _at_session(sign: Sign) -> Callable[[Columns, events.SessionEvent], Note]:
-    def shape(columns: Columns, event: events.SessionEvent) -> Note:
-        session = columns.session(event.subscription, event.session)
-        return Note(columns.of(event.subscription, event.session), sign, f"{session} {sign}".strip())
-
-    return shape
+def _at_session(columns: Columns, event: events.SessionEvent, sign: Sign) -> Note:
+    session = columns.session(event.subscription, event.session)
+    return Note(columns.of(event.subscription, event.session), sign, f"{session} {sign}".strip())
 
 
-def _settling(words: str) -> Callable[[Columns, events.Sought | events.FilterChanged], Banner]:
-    def shape(_: Columns, event: events.Sought | events.FilterChanged) -> Banner:
-        return Banner(f"{words}; for {event.settle_s:g} s nothing is certain" if isfinite(event.settle_s) else words)
-
-    return shape
+def _settling(event: events.Sought | events.FilterChanged, words: str) -> Banner:
+    return Banner(f"{words}; for {event.settle_s:g} s nothing is certain" if isfinite(event.settle_s) else words)
 
 
 _SHAPES: Final[Mapping[type, Callable[..., Shape]]] = {
     events.PublishInvoked: lambda columns, event: Arrow(PUBLISHER, SERVICE, Sort.PUBLISH, columns.message(event), "publish"),
-    events.Published: _reply("confirmed"),
-    events.PublishFailed: _reply("failed"),
-    events.PublishUnknown: _reply("outcome unknown"),
+    events.Published: lambda columns, event: _reply(columns, event, "confirmed"),
+    events.PublishFailed: lambda columns, event: _reply(columns, event, "failed"),
+    events.PublishUnknown: lambda columns, event: _reply(columns, event, "outcome unknown"),
     events.PublishAbandoned: lambda columns, event: Note(SERVICE, Sign.GONE, f"{columns.message(event)} given up"),
-    events.Opened: _at_session(Sign.OPENED),
-    events.Closed: _at_session(Sign.CLOSED),
-    events.Acked: _answer("ack"),
-    events.Nacked: _answer("nack"),
-    events.AckConfirmed: _answer("ack confirmed"),
-    events.LeaseModified: _answer("lease"),
+    events.Opened: lambda columns, event: _at_session(columns, event, Sign.OPENED),
+    events.Closed: lambda columns, event: _at_session(columns, event, Sign.CLOSED),
+    events.Acked: lambda columns, event: _answer(columns, event, "ack"),
+    events.Nacked: lambda columns, event: _answer(columns, event, "nack"),
+    events.AckConfirmed: lambda columns, event: _answer(columns, event, "ack confirmed"),
+    events.LeaseModified: lambda columns, event: _answer(columns, event, "lease"),
     events.DeadLettered: lambda columns, event: Note(SERVICE, Sign.GONE, f"{columns.named(event.message_id)} dead-lettered"),
-    events.Sought: _settling("sought"),
-    events.FilterChanged: _settling("filter changed"),
+    events.Sought: lambda _, event: _settling(event, "sought"),
+    events.FilterChanged: lambda _, event: _settling(event, "filter changed"),
     events.Interrupted: lambda *_: Banner("the record may have a hole here"),
     events.Ended: lambda _, event: Banner("the run ended" if event.drained else "the run was stopped"),
 }
