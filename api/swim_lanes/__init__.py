@@ -16,8 +16,8 @@ from api.swim_lanes.drawing import as_svg
 from prober.core.events import Opened
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.evidence.minimise import Numbered
 from prober.evidence.diagram.rows import diagram_of
+from prober.evidence.minimise import Numbered
 from prober.sinks.status.records import FindingRecord
 from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
 

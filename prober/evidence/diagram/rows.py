@@ -19,9 +19,9 @@ from prober.core import events
 from prober.core.events import Event
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Rules
-from prober.evidence.minimise import Numbered
 from prober.evidence.diagram.columns import PUBLISHER, REPUBLISHED, SERVICE, Answer, Columns, short
 from prober.evidence.diagram.holding import Bar, Holding
+from prober.evidence.minimise import Numbered
 from prober.evidence.naming import seqs_of, whole
 
 PAUSE_MIN_SHARE: Final = 0.08

@@ -15,9 +15,9 @@ from typing import Final
 from prober.core.events import Opened
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
-from prober.evidence.minimise import Numbered
 from prober.evidence.diagram.columns import Column, Columns
 from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Row, Sign, Sort, diagram_of
+from prober.evidence.minimise import Numbered
 
 WIDTH: Final = 116
 EVENTS_MAX: Final = 60

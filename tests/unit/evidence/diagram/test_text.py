@@ -154,7 +154,11 @@ def test_several_subscriptions_are_labelled() -> None:
 
 
 def test_several_epochs_are_named() -> None:
-    events = [PublishInvoked(0.0, "k", "run-a", 1), PublishInvoked(1.0, "k", "run-b", 1), Published(1.1, "k", "run-b", 1, "b1")]
+    events: list[Event] = [
+        PublishInvoked(0.0, "k", "run-a", 1),
+        PublishInvoked(1.0, "k", "run-b", 1),
+        Published(1.1, "k", "run-b", 1, "b1"),
+    ]
     assert body(events) == [
         "|-- publish e1:1 -------->|",
         "|-- publish e2:1 -------->|",
