@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
-from api.lanes import NoDiagram, caption, diagram, read_evidence
 from api.models.findings import file_name
+from api.swim_lanes import NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
-from prober.core.events import Opened
 from prober.core.rules import ASSUMED_IN_WORDS
-from prober.evidence import diagram as lines
 from prober.evidence.advice import ADVICE, SURENESS
+from prober.evidence.diagram.text import as_text
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
 
@@ -109,20 +108,12 @@ class FindingCase:
 def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None) -> FindingCase:
     """The page's content. Draws the diagram, so ask from a thread."""
     try:
-        return FindingCase(record, run, alike, diagram(record, standalone=False), "", _as_text(record))
+        history, finding, rules, opened = read_evidence(record)
+        text = as_text(history, finding, rules, opened=opened)
+        return FindingCase(record, run, alike, swim_lanes(record, standalone=False), "", text)
     except NoDiagram as reason:
         return FindingCase(record, run, alike, "", str(reason), "")
 
 
 def _events(evidence: Evidence) -> int:
     return max(0, len(evidence.trace.splitlines()) - FIRST_EVENT_LINE + 1)
-
-
-def _as_text(record: FindingRecord) -> str:
-    """The lines of the trace as a diagram of characters, which can be read aloud and copied."""
-    evidence = record.evidence
-    if evidence is None:
-        return ""
-    history = read_evidence(evidence)[1]
-    opened = [Opened(0.0, one.subscription, one.session, one.subscriber) for one in evidence.opened]
-    return lines.draw(history, replace(record.finding, witnesses=evidence.witnesses), numbers="line", opened=opened)

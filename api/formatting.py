@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from api.lanes.lettering import clean
+from api.swim_lanes.lettering import clean
 from api.words import counted, duration, number, share
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult

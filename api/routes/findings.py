@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from api.headers import DRAWING_POLICY
-from api.lanes import NoDiagram, diagram
 from api.models.findings import FindingDetail, FindingPage, file_name
 from api.query_parameters import FindingParameters, QueryParameters
 from api.response_cache import ResponseCache
+from api.swim_lanes import NoDiagram, swim_lanes
 from api.view import Archive
 from prober.sinks.status.records import FindingRecord
 
@@ -82,7 +82,7 @@ def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -
 
         def make() -> bytes:
             try:
-                return diagram(_finding_of(archive, finding_id)).encode()
+                return swim_lanes(_finding_of(archive, finding_id)).encode()
             except NoDiagram as why:
                 raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from prober.core.events import Closed, Event, Opened
 from prober.core.findings import Finding
-from prober.evidence import diagram
+from prober.evidence.diagram.text import as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import RecordedFinding
@@ -117,10 +117,10 @@ def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
     for events in excerpt.candidates():
         if minimal := minimise(events, finding, header.rules, subscriptions=(header.subscription,)):
             lines = tuple(number + LINES_BEFORE for number, _ in minimal.events)
-            return Proof(lines, _drawn(minimal.events, minimal.finding, excerpt), _heading(minimal, len(events)))
+            return Proof(lines, _drawn(minimal.events, minimal.finding, header, excerpt), _heading(minimal, len(events)))
     events = excerpt.events()
     heading = f"what happened around it ({len(events):,} events, which alone do not prove it again)"
-    return Proof((), _drawn(events, finding, excerpt), heading)
+    return Proof((), _drawn(events, finding, header, excerpt), heading)
 
 
 def _heading(minimal: Minimal, among: int) -> str:
@@ -128,7 +128,7 @@ def _heading(minimal: Minimal, among: int) -> str:
     return f"the smallest history that shows it ({size})" if minimal.complete else f"a smaller history that shows it ({size})"
 
 
-def _drawn(events: Sequence[Numbered], finding: Finding, excerpt: Excerpt) -> str:
+def _drawn(events: Sequence[Numbered], finding: Finding, header: TraceHeader, excerpt: Excerpt) -> str:
     lines = [(number + LINES_BEFORE, event) for number, event in events]
     in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
-    return diagram.draw(lines, in_lines, numbers="line", opened=excerpt.opened())
+    return as_text(lines, in_lines, header.rules, opened=excerpt.opened())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from api.lanes import NoDiagram, diagram
+from api.swim_lanes import NoDiagram, swim_lanes
 from prober.core.events import Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.sinks.status.records import FindingRecord
@@ -67,7 +67,7 @@ def test_nothing_is_written_over_anything_else(browser: Browser, world: World, s
     for name, record in source():
         for standalone in (True, False):
             try:
-                drawings.append(f"<div id='{name}'>{diagram(record, standalone=standalone)}</div>")
+                drawings.append(f"<div id='{name}'>{swim_lanes(record, standalone=standalone)}</div>")
             except NoDiagram:
                 continue
     assert len(drawings) >= 6

@@ -87,7 +87,7 @@ class TestWithoutAMouse:
             expect(look.page.locator("#text pre")).to_be_hidden()
             look.page.locator("#text-summary").focus()
             look.page.keyboard.press("Enter")
-            expect(look.page.locator("#text pre")).to_contain_text("X <-- decides")
+            expect(look.page.locator("#text pre")).to_contain_text("X <-- wrong")
 
     def test_a_drawing_is_scrolled(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url, width=PHONE) as look:

@@ -63,7 +63,7 @@ class TestFinding:
             "all of its 17 events",
             "prober-0, version 1.4.0, started 2026-03-01 03:00:00 UTC",
             "delivery_delay_max_s 5, clock_error_s 0, one record per message id (no publish times were recorded)",
-            "X <-- decides",
+            "X <-- wrong",
         ):
             assert words in said
 

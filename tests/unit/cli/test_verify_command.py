@@ -131,7 +131,8 @@ def test_explain_draws_the_smallest_history(capsys: Output) -> None:
            6       0.150    |<- ok 2 = m2 ------------|                         |   <-- witness
            7       0.200    |-- publish 3 ----------->|                         |
            8       0.250    |<- ok 3 = m3 ------------|                         |   <-- witness
-          10       1.100    |                         |-- 3 (m3) -------------->|   X <-- decides
+                            |                         |.. 2 missing ...........>|
+          10       1.100    |                         |-- 3 ------------------->|   X <-- wrong
 """
     assert expected in capsys.readouterr().out
 
@@ -140,7 +141,7 @@ def test_explain_in_json(capsys: Output) -> None:
     main(["verify", "--explain", "--format", "json", FAILING])
     (row,) = rows(capsys)
     assert [one["minimal_trace"] for one in row["findings"]] == [[5, 6, 7, 8, 10], [5, 6, 7, 10, 11], [5, 6, 7, 8, 10, 11]]
-    assert all("X <-- decides" in one["diagram"] for one in row["findings"])
+    assert all("X <-- wrong" in one["diagram"] for one in row["findings"])
 
 
 def test_explain_takes_the_first_few_of_each_kind(tmp_path: Path, capsys: Output) -> None:
@@ -170,7 +171,7 @@ def test_explain_reads_standard_input_twice() -> None:
         done = run("verify", "--explain", "-", stdin=pipe.stdout)
     assert done.returncode == 1
     assert done.stdout.startswith("<stdin>: FAIL (10 events; 3 violations)")
-    assert "X <-- decides" in done.stdout
+    assert "X <-- wrong" in done.stdout
     assert done.stderr == ""
 
 
@@ -193,7 +194,7 @@ def test_what_was_proven_before_a_malformed_line_stands(tmp_path: Path, capsys: 
     assert main(["verify", "--explain", bad]) == 2
     out = capsys.readouterr().out
     assert out.startswith(f"{bad}: FAIL (9 events; 1 violation; judged up to a malformed line)\n  ORDER_GAP (violation)")
-    assert "X <-- decides" in out
+    assert "X <-- wrong" in out
     assert main(["verify", "--format", "json", bad]) == 2
     (row,) = rows(capsys)
     assert row["verdict"] == "FAIL"
@@ -219,7 +220,7 @@ def test_a_compressed_file(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "f.jsonl.gz"
     path.write_bytes(gzip.compress(Path(FAILING).read_bytes()))
     assert main(["verify", "--explain", str(path)]) == 1
-    assert "X <-- decides" in capsys.readouterr().out
+    assert "X <-- wrong" in capsys.readouterr().out
 
 
 def test_a_fault_of_the_checker_is_undecided_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:

@@ -42,7 +42,7 @@ def test_standard_input_is_explained_from_where_it_began(tmp_path: Path) -> None
     with prefixed.open(encoding="utf-8") as stream:
         done = subprocess.run(["sh", "-c", shell], cwd=ROOT, stdin=stream, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "X <-- decides" in done.stdout
+    assert "X <-- wrong" in done.stdout
 
 
 def test_a_key_that_the_terminal_cannot_show(tmp_path: Path) -> None:

@@ -50,4 +50,4 @@ def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
     shown = proof_of(excerpt, TraceHeader("s", "k"))
     assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
     assert shown.lines == ()
-    assert "X <-- decides" in shown.diagram
+    assert "X <-- wrong" in shown.diagram

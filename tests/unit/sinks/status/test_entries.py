@@ -12,7 +12,7 @@ from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.evidence.diagram import draw
+from prober.evidence.diagram.text import as_text
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
@@ -52,9 +52,9 @@ def test_the_evidence_can_be_drawn() -> None:
     outcome, recorded = failed(text="open A1 of client A " + re.sub(r"\bA(?=<| ack)", "A1", SKIPPED))
     evidence = kept(outcome, recorded).findings[0].evidence
     assert evidence is not None
-    events = list(enumerate(read_trace(BytesIO(evidence.trace.encode()), "trace"), 2))
+    trace = read_trace(BytesIO(evidence.trace.encode()), "trace")
     opened = [Opened(0.0, begun.subscription, begun.session, begun.subscriber) for begun in evidence.opened]
-    drawn = draw(events, outcome.findings[0].finding, numbers="line", opened=opened)
+    drawn = as_text(list(enumerate(trace, 2)), outcome.findings[0].finding, trace.header.rules, opened=opened)
     assert drawn.splitlines()[0].split() == ["line", "time", "publisher", "Pub/Sub", "A"]
 
 

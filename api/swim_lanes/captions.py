@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from api.lanes.lettering import clean
+from api.swim_lanes.lettering import clean
 from prober.core.findings import Fact, Facts, Kind, Status
 from prober.core.rules import Mode
+from prober.evidence.diagram.rows import Absent, absent
 from prober.evidence.explain import Told
-from prober.evidence.naming import capital, seqs_of, whole
+from prober.evidence.naming import capital
 from prober.sinks.status.records import FindingRecord
 
-LISTED_MAX: Final = 3
 NAME_LENGTH_MAX: Final = 40
+IN_VAIN: Final = "waited in vain"
 
 
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """The sentence over a diagram.
-
-    mark      a few words at the event that decides.
-    missing   the messages that should have come and did not, to be drawn where they should have; `missing_count` says how many they are.
-    """
+class Caption(NamedTuple):
+    """The sentence over a diagram, and a few words at the event that decides."""
 
     sentence: str
     mark: str
-    missing: tuple[int, ...] = ()
-    missing_count: int = 0
 
 
 def caption(record: FindingRecord) -> Caption:
@@ -40,7 +34,7 @@ def caption(record: FindingRecord) -> Caption:
         return Caption(record.explanation, "decides")
     if finding.status is Status.INDETERMINATE:
         doubt = f" Not certain: {finding.doubt}." if finding.doubt else ""
-        return Caption(said.sentence + doubt, f"perhaps {said.mark}", said.missing, said.missing_count)
+        return Caption(said.sentence + doubt, f"perhaps {said.mark}")
     return said
 
 
@@ -58,21 +52,24 @@ def _cleaned_one(fact: Fact) -> Fact:
     return fact
 
 
-def _absent(facts: Facts, names: str, count: str) -> tuple[tuple[int, ...], int]:
-    seqs = seqs_of(facts[names])
-    if not seqs:
-        raise ValueError(names)
-    return seqs[:LISTED_MAX], max(len(seqs), whole(facts.get(count)))
+def _absent(kind: Kind, told: Told) -> Absent:
+    if (missing := absent(kind, told.facts)) is None:
+        raise ValueError(kind)
+    return missing
 
 
-def _short(seqs: tuple[int, ...], count: int) -> str:
-    return str(seqs[0]) if count == 1 else f"{seqs[0]} and {count - 1:,} more"
+def _few(missing: Absent) -> str:
+    return str(missing.first) if missing.total == 1 else f"{missing.first} and {missing.total - 1:,} more"
+
+
+def _did(missing: Absent) -> str:
+    return "they did" if missing.total > 1 else "it did"
 
 
 def _order_gap(told: Told) -> Caption:
-    absent = _absent(told.facts, "missing", "missing_count")
+    few = _few(_absent(Kind.ORDER_GAP, told))
     missing = capital(told.several("missing", "missing_count"))
-    return Caption(f"{missing} should have come before {told.one()}, which came first.", f"comes before {_short(*absent)}", *absent)
+    return Caption(f"{missing} should have come before {told.one()}, which came first.", f"comes before {few}")
 
 
 def _inversion(told: Told) -> Caption:
@@ -90,27 +87,23 @@ def _divergence(told: Told) -> Caption:
 
 
 def _skip(told: Told) -> Caption:
-    absent = _absent(told.facts, "skipped", "skipped_count")
+    missing = _absent(Kind.REDELIVERY_SKIP, told)
     after = told.one("after") if told.facts["after"] else ""
     skipped, seq = capital(told.several("skipped", "skipped_count")), told.one()
     between = f"between {after} and {seq}" if after else f"before {seq}"
-    did = "they did" if absent[1] > 1 else "it did"
-    return Caption(f"{skipped} should have come again {between}; {did} not.", f"skips {_short(*absent)}", *absent)
+    return Caption(f"{skipped} should have come again {between}; {_did(missing)} not.", f"skips {_few(missing)}")
 
 
 def _batch(told: Told) -> Caption:
     after = told.one("after") if told.facts["after"] else "an earlier message"
     sentence = f"Messages of a key should be consecutive in one response; after {after} came {told.one()}."
-    if not told.facts.get("skipped_count"):
-        return Caption(sentence, "not the next one")
-    absent = _absent(told.facts, "skipped", "skipped_count")
-    return Caption(sentence, f"skips {_short(*absent)}", *absent)
+    missing = absent(Kind.PULL_BATCH_ORDER, told.facts)
+    return Caption(sentence, f"skips {_few(missing)}" if missing else "not the next one")
 
 
 def _past_nack(told: Told) -> Caption:
-    nacked = whole(told.facts["nacked"])
     sentence = f"{capital(told.one('nacked'))} had failed and should have come again next; {told.one()} came instead."
-    return Caption(sentence, f"past {nacked}", (nacked,), 1)
+    return Caption(sentence, f"past {told.facts['nacked']}")
 
 
 def _split(told: Told) -> Caption:
@@ -122,40 +115,14 @@ def _split(told: Told) -> Caption:
     return Caption(sentence, "second holder")
 
 
-def _move(told: Told) -> Caption:
-    return Caption(f"The key moved to {told.holder('subscriber')} with {told.one()}; nothing was outstanding.", "moves here")
-
-
 def _stuck(told: Told) -> Caption:
-    absent = _absent(told.facts, "seqs", "count")
-    return Caption(f"{capital(told.several('seqs', 'count'))} should have been delivered; nothing came.", "waited in vain", *absent)
-
-
-def _lost(told: Told) -> Caption:
-    seq = whole(told.facts["seq"])
-    sentence = f"{capital(told.one())} should have come before {told.one('by')}, which overtook it; it never came."
-    return Caption(sentence, "waited in vain", (seq,), 1)
-
-
-def _run_stalled(told: Told) -> Caption:
-    target = whole(told.facts["target"])
-    sentence = f"The redelivery should have gone on up to {told.one('target')}; it stopped before."
-    return Caption(sentence, "waited in vain", (target,), 1)
+    _absent(Kind.STUCK, told)
+    return Caption(f"{capital(told.several('seqs', 'count'))} should have been delivered; nothing came.", IN_VAIN)
 
 
 def _unacked(told: Told) -> Caption:
-    absent = _absent(told.facts, "seqs", "count")
-    came = "they did" if absent[1] > 1 else "it did"
-    seqs = capital(told.several("seqs", "count"))
-    return Caption(f"{seqs} had never been acknowledged and should have come again; {came} not.", "waited in vain", *absent)
-
-
-def _phantom(told: Told) -> Caption:
-    return Caption(f"Only what was published should come; {told.one()} came and never was.", "never published")
-
-
-def _ghost(told: Told) -> Caption:
-    return Caption(f"Every publish of {told.one()} failed, so it should not exist; it came.", "publish had failed")
+    did, seqs = _did(_absent(Kind.UNACKED_STALL, told)), capital(told.several("seqs", "count"))
+    return Caption(f"{seqs} had never been acknowledged and should have come again; {did} not.", IN_VAIN)
 
 
 def _id_conflict(told: Told) -> Caption:
@@ -170,24 +137,6 @@ def _id_conflict(told: Told) -> Caption:
         return Caption(sentence, f"published as {facts['confirmed_seq']}")
     sentence = f"One id should stand for one message; it came as {told.one('first_seq')}, and now as {told.one()}."
     return Caption(sentence, f"was message {facts['first_seq']}")
-
-
-def _filter_leak(told: Told) -> Caption:
-    return Caption(f"The filter should have kept {told.one()} back; it came.", "excluded by filter")
-
-
-def _eod(told: Told) -> Caption:
-    sentence = f"After its acknowledgement was confirmed, {told.one()} should not have come again; it did."
-    return Caption(sentence, "already acked")
-
-
-def _eod_while_held(told: Told) -> Caption:
-    sentence = f"While {told.holder('holder')} held {told.one()}, nobody should have got it again; it was delivered again."
-    return Caption(sentence, "still outstanding")
-
-
-def _stored_twice(told: Told) -> Caption:
-    return Caption(f"{capital(told.one())} should be in the log once; it came with another publish time.", "stored again")
 
 
 def _duplicate(told: Told) -> Caption:
@@ -205,18 +154,33 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
     Kind.AFFINITY_SPLIT: _split,
     Kind.PULL_OVERLAP: _split,
     Kind.PUSH_OVERLAP: _split,
-    Kind.AFFINITY_MOVE: _move,
+    Kind.AFFINITY_MOVE: lambda told: Caption(
+        f"The key moved to {told.holder('subscriber')} with {told.one()}; nothing was outstanding.", "moves here"
+    ),
     Kind.STUCK: _stuck,
-    Kind.LOST_OVERTAKEN: _lost,
-    Kind.REDELIVERY_STALL: _run_stalled,
+    Kind.LOST_OVERTAKEN: lambda told: Caption(
+        f"{capital(told.one())} should have come before {told.one('by')}, which overtook it; it never came.", IN_VAIN
+    ),
+    Kind.REDELIVERY_STALL: lambda told: Caption(
+        f"The redelivery should have gone on up to {told.one('target')}; it stopped before.", IN_VAIN
+    ),
     Kind.UNACKED_STALL: _unacked,
-    Kind.PHANTOM: _phantom,
-    Kind.GHOST: _ghost,
+    Kind.PHANTOM: lambda told: Caption(f"Only what was published should come; {told.one()} came and never was.", "never published"),
+    Kind.GHOST: lambda told: Caption(
+        f"Every publish of {told.one()} failed, so it should not exist; it came.", "publish had failed"
+    ),
     Kind.ID_CONFLICT: _id_conflict,
-    Kind.FILTER_LEAK: _filter_leak,
-    Kind.EOD_REDELIVERY_AFTER_ACK: _eod,
-    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _eod_while_held,
+    Kind.FILTER_LEAK: lambda told: Caption(f"The filter should have kept {told.one()} back; it came.", "excluded by filter"),
+    Kind.EOD_REDELIVERY_AFTER_ACK: lambda told: Caption(
+        f"After its acknowledgement was confirmed, {told.one()} should not have come again; it did.", "already acked"
+    ),
+    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: lambda told: Caption(
+        f"While {told.holder('holder')} held {told.one()}, nobody should have got it again; it was delivered again.",
+        "still outstanding",
+    ),
     Kind.PUBLISHER_DUP: _duplicate,
     Kind.LATE_DUP: _duplicate,
-    Kind.SERVICE_DUP: _stored_twice,
+    Kind.SERVICE_DUP: lambda told: Caption(
+        f"{capital(told.one())} should be in the log once; it came with another publish time.", "stored again"
+    ),
 }

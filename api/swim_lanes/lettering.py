@@ -34,7 +34,7 @@ def fitted(text: str, room: float, size: float) -> str:
     return text
 
 
-def joined(words: Sequence[str], room: float, size: float) -> str:
+def words_within(words: Sequence[str], room: float, size: float) -> str:
     """As many words as there is room for, one after the other; the first one is there in any case, cut if it has to be."""
     if not words:
         return ""

@@ -1,20 +1,18 @@
-"""Rows and columns as SVG. Sizes are in pixels; how things look stands in the style sheet, what shape they have stands here."""
+"""A diagram as SVG. Sizes are in pixels; how things look stands in the style sheet, what shape they have stands here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from api.lanes.captions import Caption
-from api.lanes.columns import Columns, Lane
-from api.lanes.legend import legend
-from api.lanes.lettering import BOLD, clean, fitted, joined, width, wrapped
-from api.lanes.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Rows, Sort
+from api.swim_lanes.captions import Caption
+from api.swim_lanes.lettering import BOLD, clean, fitted, width, words_within, wrapped
 from api.words import duration
-from prober.core.findings import Status
-from prober.sinks.status.records import FindingRecord
+from prober.core.findings import FAILING, Finding
+from prober.evidence.diagram.columns import Column
+from prober.evidence.diagram.rows import Arrow, Banner, Diagram, Mark, Note, Omission, Pause, Row, Sign, Sort
 
 LETTER: Final = 13.0
 CAPTION: Final = 16.0
@@ -27,8 +25,11 @@ HEAD: Final = 52.0
 MARKS: Final = 232.0
 BOX: Final = 20.0
 """The height of the box around a message's number."""
-_GAPS: Final = {3: 212.0, 4: 190.0}  # between lanes, by how many there are
+_GAPS: Final = {3: 212.0, 4: 190.0}  # between columns, by how many there are
 _GAP_MIN: Final = 168.0
+LEGEND_LINE: Final = 24.0
+LEGEND_SAMPLE: Final = 34.0
+LEGEND_SPACE: Final = 20.0
 _ICONS: Final = {
     "fail": ("M-3.8-9h7.6L9-3.8v7.6L3.800 9h-7.600L-9 3.800v-7.600z", "M-3.500-3.500l7 7M3.500-3.500l-7 7"),
     "perhaps": (
@@ -40,7 +41,7 @@ _ICONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where lanes and lines are, and from when on times count, in milliseconds where all of it takes less than a second."""
+    """Where columns and rows are, and from when on times count, in milliseconds where all of it takes less than a second."""
 
     at: tuple[float, ...]
     gap: float
@@ -57,101 +58,96 @@ class Plan:
 
     @property
     def right(self) -> float:
-        """Where the last lane's room ends and the marks begin."""
+        """Where the last column's room ends and the marks begin."""
         return self.at[-1] + 66.0
 
 
-def draw(record: FindingRecord, said: Caption, columns: Columns, drawn: Rows, style: str) -> str:
+def as_svg(diagram: Diagram, said: Caption, style: str) -> str:
     """The whole document. With a `style` it stands alone: that is put inside, and so is a heading."""
-    finding = record.finding
-    gap = _GAPS.get(len(columns.lanes), _GAP_MIN)
+    gap = _GAPS.get(len(diagram.columns.all), _GAP_MIN)
     first = MARGIN + GUTTER + 50.0
-    at = tuple(first + gap * number for number in range(len(columns.lanes)))
+    at = tuple(first + gap * number for number in range(len(diagram.columns.all)))
     total = at[-1] + 66.0 + MARKS + MARGIN
     sentence = list(wrapped(said.sentence, total - 2 * MARGIN, CAPTION * BOLD, CAPTION_LINES_MAX))
     top = MARGIN + (len(sentence) * 23.0 + 30.0 if style else 4.0)
-    plan = _plan(at, gap, top, total, drawn.lines)
-    entries = legend(drawn)
-    notes = _notes(drawn, columns, plan)
+    plan = _plan(at, gap, top, total, diagram.rows)
+    samples = list(_samples(diagram, total - 2 * MARGIN))
+    notes = _notes(diagram, plan)
     legend_top = plan.bottom + 26.0
-    height = legend_top + entries.height(total - 2 * MARGIN) + 18.0 * len(notes) + MARGIN
+    height = legend_top + LEGEND_LINE * (samples[-1].line + 1 if samples else 1) + 18.0 * len(notes) + MARGIN
 
-    uncertain = finding.status not in (Status.VIOLATION, Status.LIVENESS)
-    name = "lanes uncertain" if uncertain else "lanes"
-    root = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": name, "role": "img"})
+    certain = diagram.finding.status in FAILING
+    root = Element(
+        "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "lanes" if certain else "lanes uncertain", "role": "img"}
+    )
     root.attrib |= {"viewBox": f"0 0 {total:g} {height:g}", "width": f"{total:g}", "height": f"{height:g}"}
-    _describe(root, record, said, drawn)
+    _describe(root, diagram, said)
     if style:
         SubElement(root, "style").text = style
     SubElement(root, "rect", {"class": "ground", "width": "100%", "height": "100%"})
     if style:
-        _caption(root, record, sentence, total)
-    for row, y in zip(drawn.lines, plan.y, strict=True):
+        _caption(root, diagram.finding, sentence, total)
+    for row, y in zip(diagram.rows, plan.y, strict=True):
         _band(root, plan, row, y)
-    for number, lane in enumerate(columns.lanes):
-        _lane(root, plan, number, lane)
-    for bar in drawn.bars:
-        _rect(root, "hold", plan.at[bar.lane] - 4.0, plan.y[bar.first], 8.0, max(6.0, plan.y[bar.last] - plan.y[bar.first]))
-    for row, y in zip(drawn.lines, plan.y, strict=True):
-        _row(root, plan, row, y, said, uncertain)
+    for number, column in enumerate(diagram.columns.all):
+        _column(root, plan, number, column)
+    for bar in diagram.bars:
+        _rect(root, "hold", plan.at[bar.column] - 4.0, plan.y[bar.first], 8.0, max(6.0, plan.y[bar.last] - plan.y[bar.first]))
+    for row, y in zip(diagram.rows, plan.y, strict=True):
+        _row(root, plan, row, y, said, certain)
     _text(root, "note", MARGIN + GUTTER - 12.0, top + HEAD - 20.0, "ms" if plan.in_ms else "seconds", anchor="end")
-    entries.draw(root, MARGIN, legend_top, total - 2 * MARGIN)
+    for sample in samples:
+        _sample(root, sample, legend_top)
     for line, note in enumerate(notes):
         _text(root, "note", MARGIN, height - MARGIN - 18.0 * (len(notes) - 1 - line), note)
     return tostring(root, encoding="unicode")
 
 
-def _plan(at: tuple[float, ...], gap: float, top: float, total: float, lines: Sequence[Row]) -> Plan:
+def _plan(at: tuple[float, ...], gap: float, top: float, total: float, rows: Sequence[Row]) -> Plan:
     y, places = top + HEAD, []
-    for row in lines:
+    for row in rows:
         step = PAUSE if isinstance(row.shape, Pause) else ROW
         places.append(y + step / 2)
         y += step
-    times = [row.t for row in lines if row.t is not None]
+    times = [row.t for row in rows if row.t is not None]
     return Plan(at, gap, top, tuple(places), y + 8.0, total, times[0], times[-1] - times[0] < 1.0)
 
 
-def _describe(root: Element, record: FindingRecord, said: Caption, drawn: Rows) -> None:
-    finding = record.finding
-    SubElement(root, "title").text = clean(f"{finding.kind} on key {clean(finding.key, 80)}")
-    count = sum(bool(row.number) for row in drawn.lines)
-    wrong = ", ".join(str(row.number) for row in drawn.lines if row.mark is Mark.WRONG)
+def _describe(root: Element, diagram: Diagram, said: Caption) -> None:
+    SubElement(root, "title").text = clean(f"{diagram.finding.kind} on key {clean(diagram.finding.key, 80)}")
+    count = sum(bool(row.number) for row in diagram.rows)
+    wrong = ", ".join(str(row.number) for row in diagram.rows if row.mark is Mark.WRONG)
     about = f"Sequence diagram of {count} events, time downwards; what is wrong stands in line {wrong} of the trace."
     SubElement(root, "desc").text = clean(f"{said.sentence} {about}", 1_000)
 
 
-def _caption(root: Element, record: FindingRecord, sentence: list[str], total: float) -> None:
+def _caption(root: Element, finding: Finding, sentence: list[str], total: float) -> None:
     for number, line in enumerate(sentence):
         _text(root, "caption", MARGIN, MARGIN + 15.0 + 23.0 * number, line)
-    finding = record.finding
     about = f"{finding.kind} ({finding.status}) · key {clean(finding.key, 60)} · subscription {clean(finding.subscription, 90)}"
     y = MARGIN + 23.0 * len(sentence) + 10.0
     _text(root, "note", MARGIN, y, fitted(about, total - 2 * MARGIN, LETTER), title=f"{finding.key} · {finding.subscription}")
 
 
-def _notes(drawn: Rows, columns: Columns, plan: Plan) -> list[str]:
+def _notes(diagram: Diagram, plan: Plan) -> list[str]:
     since = f", which is t = {plan.start:.3f} s in the trace" if plan.start else ""
     unit = "milliseconds" if plan.in_ms else "seconds"
     notes = [f"Times are those at the prober, in {unit} since the first event shown{since}."]
-    if drawn.omitted:
-        notes.append(f"{drawn.omitted:,} events of the trace that are further away are left out.")
-    if any("'" in row.shape.message for row in drawn.lines if isinstance(row.shape, Arrow)):
-        notes.append("' behind a number: the prober published the message again.")
-    if columns.epochs:
-        notes.append(clean(", ".join(f"{name}: epoch {epoch}" for epoch, name in columns.epochs.items()), 120))
-    return notes
+    if diagram.omitted:
+        notes.append(f"{diagram.omitted:,} events of the trace that are further away are left out.")
+    return notes + [clean(note, 120) for note in diagram.notes]
 
 
-# --- lanes and lines ---------------------------------------------------------------------------------------------------------
+# --- columns and rows -------------------------------------------------------------------------------------------------------
 
 
-def _lane(root: Element, plan: Plan, number: int, lane: Lane) -> None:
+def _column(root: Element, plan: Plan, number: int, column: Column) -> None:
     x, room = plan.at[number], plan.gap - 16.0 if number > 1 else 116.0
     _line(root, "life", x, plan.top + HEAD - 12.0, x, plan.bottom)
-    above = fitted(" of ".join(filter(None, (lane.role, lane.subscription.rpartition("/")[2]))), room, 11.0)
+    above = fitted(" of ".join(filter(None, (column.role, column.subscription.rpartition("/")[2]))), room, 11.0)
     _text(root, "role", x, plan.top + 8.0, above, anchor="middle")
-    full = f"{lane.subscription} {lane.name}"
-    _text(root, "name", x, plan.top + 26.0, fitted(lane.name, room, LETTER * BOLD), anchor="middle", title=full)
+    full = f"{column.subscription} {column.name}"
+    _text(root, "name", x, plan.top + 26.0, fitted(column.name, room, LETTER * BOLD), anchor="middle", title=full)
 
 
 def _band(root: Element, plan: Plan, row: Row, y: float) -> None:
@@ -159,7 +155,7 @@ def _band(root: Element, plan: Plan, row: Row, y: float) -> None:
         _rect(root, f"band {row.mark}", MARGIN / 2, y - ROW / 2 + 1.0, plan.width - MARGIN, ROW - 2.0, rx=6.0)
 
 
-def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain: bool) -> None:
+def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, certain: bool) -> None:
     group = SubElement(root, "g", {"class": f"row {row.mark}".strip()})
     if row.number and row.t is not None:
         SubElement(group, "title").text = f"line {row.number} of the trace, t = {row.t:.6f} s"
@@ -167,7 +163,7 @@ def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain
         _text(group, "time", MARGIN + GUTTER - 12.0, y + 4.5, plan.time(row.t), anchor="end")
     match row.shape:
         case Arrow():
-            _arrow(group, plan, row.shape, y, row.mark)
+            _arrow(group, plan, row.shape, y)
         case Note():
             _note(group, plan, row.shape, y)
         case Banner():
@@ -176,24 +172,24 @@ def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain
             _pause(group, plan, row.shape, y)
         case Omission():
             _across(group, plan, "omission", f"{row.shape.count:,} events left out", y)
-    _marked(group, plan, row, y, said, uncertain)
+    _marked(group, plan, row, y, said, certain)
 
 
-def _marked(group: Element, plan: Plan, row: Row, y: float, said: Caption, uncertain: bool) -> None:
+def _marked(group: Element, plan: Plan, row: Row, y: float, said: Caption, certain: bool) -> None:
     if isinstance(row.shape, Arrow) and row.shape.sort is Sort.MISSING:
         _text(group, "mark missing", plan.right + 18.0, y + 4.5, "should be here")
     elif row.mark in (Mark.WITNESS, Mark.SETTLES):
         SubElement(group, "circle", {"class": "dot", "cx": f"{plan.right + 7.0:g}", "cy": f"{y:g}", "r": "4"})
         _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence" if row.mark is Mark.WITNESS else "settles it")
     elif row.mark is Mark.WRONG:
-        outline, sign = _ICONS["perhaps" if uncertain else "fail"]
+        outline, sign = _ICONS["fail" if certain else "perhaps"]
         icon = SubElement(group, "g", {"class": "icon", "transform": f"translate({plan.right + 7.0:g} {y:g})"})
         SubElement(icon, "path", {"class": "outline", "d": outline})
         SubElement(icon, "path", {"class": "sign", "d": sign})
         _text(group, "mark", plan.right + 21.0, y + 4.5, fitted(said.mark, MARKS - 16.0, LETTER * BOLD))
 
 
-def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float, mark: Mark) -> None:
+def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
     source, target = plan.at[arrow.source], plan.at[arrow.target]
     forward = 1.0 if target > source else -1.0
     inset = 5.0
@@ -210,7 +206,8 @@ def _label(group: Element, plan: Plan, arrow: Arrow, y: float, right: int) -> No
     left, room = plan.at[right] - plan.gap + 18.0, plan.gap - 36.0
     message = fitted(arrow.message, room * 0.6, LETTER)
     box = max(24.0, width(message) * LETTER * BOLD + 12.0)
-    words = joined(arrow.words, room - box - 14.0, 12.0)
+    record = f"as {arrow.record}" if arrow.sort is Sort.REPLY and arrow.record else ""
+    words = words_within([*filter(None, (arrow.verb, record)), *arrow.details], room - box - 14.0, 12.0)
     taken = box + (8.0 + width(words) * 12.0 if words else 0.0)
     x = left + max(0.0, (room - taken) / 2)
     if words:
@@ -220,10 +217,10 @@ def _label(group: Element, plan: Plan, arrow: Arrow, y: float, right: int) -> No
 
 
 def _note(group: Element, plan: Plan, note: Note, y: float) -> None:
-    x = plan.at[note.lane]
-    if note.sign == "opened":
+    x = plan.at[note.column]
+    if note.sign is Sign.OPENED:
         SubElement(group, "circle", {"class": "sign opened", "cx": f"{x:g}", "cy": f"{y:g}", "r": "5"})
-    elif note.sign == "lease":
+    elif note.sign is Sign.LEASE:
         SubElement(group, "path", {"class": "sign lease", "d": f"M{x:g} {y - 6.0:g}l6 6-6 6-6-6z"})
     else:
         SubElement(group, "path", {"class": "sign closed", "d": f"M{x - 5.0:g} {y - 5.0:g}l10 10m0-10l-10 10"})
@@ -241,6 +238,61 @@ def _across(group: Element, plan: Plan, name: str, words: str, y: float) -> None
     left, right = plan.at[0] - 40.0, plan.at[-1] + 40.0
     _rect(group, name, left, y - 11.0, right - left, 22.0, rx=4.0)
     _text(group, f"{name}-words", (left + right) / 2, y + 4.5, fitted(words, right - left - 12.0, 12.0), anchor="middle")
+
+
+# --- legend ------------------------------------------------------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """A sign that occurs in the diagram, what it means, and where that stands in the legend."""
+
+    sign: str
+    meaning: str
+    line: int
+    at: float
+
+
+def _samples(diagram: Diagram, room: float) -> Iterator[Sample]:
+    line, at = 0, 0.0
+    for sign, meaning in _meanings(diagram):
+        wide = LEGEND_SAMPLE + width(meaning) * 12.0
+        if at and at + wide > room:
+            line, at = line + 1, 0.0
+        yield Sample(sign, meaning, line, at)
+        at += wide + LEGEND_SPACE
+
+
+def _meanings(diagram: Diagram) -> Iterator[tuple[str, str]]:
+    shapes = [row.shape for row in diagram.rows]
+    sorts = {shape.sort for shape in shapes if isinstance(shape, Arrow)}
+    there = {
+        "delivery": ("message, by its number", bool(sorts & {Sort.PUBLISH, Sort.DELIVERY})),
+        "answer": ("answer to a message", bool(sorts & {Sort.REPLY, Sort.ANSWER})),
+        "missing": ("missing: should have come", Sort.MISSING in sorts),
+        "hold": ("has messages not acknowledged yet", bool(diagram.bars)),
+        "lease": ("lease may end", any(isinstance(shape, Note) and shape.sign is Sign.LEASE for shape in shapes)),
+        "pause": ("nothing happens for a while", any(isinstance(shape, Pause) for shape in shapes)),
+        "witness": ("evidence for the finding", any(row.mark in (Mark.WITNESS, Mark.SETTLES) for row in diagram.rows)),
+    }
+    return ((sign, meaning) for sign, (meaning, occurs) in there.items() if occurs)
+
+
+def _sample(root: Element, sample: Sample, top: float) -> None:
+    place = f"translate({MARGIN + sample.at:g} {top + LEGEND_LINE * sample.line:g})"
+    group = SubElement(root, "g", {"class": "legend", "transform": place})
+    if sample.sign == "lease":
+        SubElement(group, "path", {"class": "sign lease", "d": "M14-6l6 6-6 6-6-6z"})
+    elif sample.sign == "pause":
+        SubElement(group, "path", {"class": "break", "d": "M6-2l14-5M6 7l14-5"})
+    elif sample.sign == "hold":
+        _rect(group, "hold", 10.0, -9.0, 8.0, 18.0)
+    elif sample.sign == "witness":
+        SubElement(group, "circle", {"class": "dot", "cx": "14", "cy": "0", "r": "4"})
+    else:
+        arrow = SubElement(group, "g", {"class": f"row {sample.sign}"})
+        _line(arrow, "shaft", 0.0, 0.0, 20.0, 0.0)
+        SubElement(arrow, "path", {"class": "head", "d": "M26 0l-10-5v10z"})
+    _text(group, "note", LEGEND_SAMPLE, 4.5, sample.meaning)
 
 
 # --- shapes ------------------------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from api.lanes import STYLE, NoDiagram, caption, diagram
-from api.lanes.rows import ROWS_MAX
+from api.swim_lanes import EVENTS_MAX, STYLE, NoDiagram, caption, swim_lanes
 from prober.core.events import Delivered, Ended, Event, Opened, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Mode
+from prober.evidence.diagram.rows import absent
 from prober.sinks.status.records import Beginning, FindingRecord
 from tests.notation import history
 from tests.unit.api.drawing import drawn_of, found, recorded
@@ -28,7 +28,7 @@ class Drawing:
     """A parsed diagram."""
 
     def __init__(self, record: FindingRecord, *, standalone: bool = True) -> None:
-        self.source = diagram(record, standalone=standalone)
+        self.source = swim_lanes(record, standalone=standalone)
         self.root = ElementTree.fromstring(self.source)
 
     def texts(self, name: str) -> list[str]:
@@ -115,7 +115,7 @@ class TestWhatIsShown:
         opened = [Beginning("s", name, "run-7-2") for name in ("run-7-2#3", "run-7-2-of-a-very-long-name", "other")]
         events = [Delivered(1.0 + number, "s", "k", one.session, "e1", number, f"m{number}") for number, one in enumerate(opened)]
         drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), *opened))
-        assert [line.split()[2] for line in drawn.rows()] == ["#3", "…long-name", "other"]
+        assert [line.split()[2] for line in drawn.rows()] == ["#3", "..ong-name", "other"]
 
     def test_times_are_those_since_the_first_event(self) -> None:
         drawn = many([PublishInvoked(5000.25, "k", "e", 1), PublishInvoked(5001.75, "k", "e", 2)], 2)
@@ -172,16 +172,16 @@ class TestMarks:
             assert said.mark in drawn.rows("wrong")[0], name
             evidence = [line for line in drawn.rows() if line.endswith(("evidence", "settles it"))]
             assert len(evidence) + 1 >= len(record.evidence.witnesses), name
-            assert bool(said.missing) == bool(drawn.rows("missing")), name
+            assert bool(absent(record.finding.kind, record.finding.facts)) == bool(drawn.rows("missing")), name
 
 
 class TestBounds:
     def test_a_long_history_is_shown_around_what_matters(self) -> None:
         events = [PublishInvoked(number / 10, "k", "e", number) for number in range(1, 5001)]
         drawn = many(events, 2500, 4000)
-        assert len(drawn.rows("publish")) == ROWS_MAX
+        assert len(drawn.rows("publish")) == EVENTS_MAX
         assert sum("events left out" in line for line in drawn.rows()) >= 2
-        assert f"{5000 - ROWS_MAX:,} events of the trace that are further away are left out." in drawn.texts("note")
+        assert f"{5000 - EVENTS_MAX:,} events of the trace that are further away are left out." in drawn.texts("note")
         assert len(drawn.source) < 100_000
         assert any("publish 2500 evidence" in line for line in drawn.rows())
 
@@ -249,11 +249,13 @@ class TestCaption:
     def test_what_is_missing_in_several_epochs(self) -> None:
         facts: Facts = {"seq": 1, "epoch": "e2", "after": 1, "after_epoch": "e1", "skipped": (2, 3), "skipped_count": 2}
         facts = {**facts, "skipped_epochs": ("e1", "e1"), "subscriber": "A"}
-        said = caption(drawn_of([Ended(1.0, True)], Finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, "s", "k", 1.0, (1,), facts)))
+        finding = Finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, "s", "k", 1.0, (1,), facts)
+        said = caption(drawn_of([Ended(1.0, True)], finding))
         assert said.sentence == (
             "Messages 2 and 3 of epoch e1 should have come again between message 1 of epoch e1 and message 1 of epoch e2; they did not."
         )
-        assert (said.mark, said.missing, said.missing_count) == ("skips 2 and 1 more", (2, 3), 2)
+        assert said.mark == "skips 2 and 1 more"
+        assert absent(finding.kind, facts) == (2, 2)
 
     def test_of_another_subscription_the_last_part_of_its_name(self) -> None:
         facts: Facts = {"seq": 2, "epoch": "e1", "other": f"projects/p/subscriptions/{'s' * 30}"}
@@ -290,8 +292,8 @@ class TestDocument:
     def test_without_evidence_there_is_none(self) -> None:
         record = found(SKIPPED)
         with pytest.raises(NoDiagram, match="the events of its run were not kept"):
-            diagram(replace(record, evidence=None, unproven_because="the events of its run were not kept"))
+            swim_lanes(replace(record, evidence=None, unproven_because="the events of its run were not kept"))
         assert record.evidence is not None
         for trace in ("", "nonsense\n", record.evidence.trace.splitlines()[0] + "\n"):
             with pytest.raises(NoDiagram, match="its evidence"):
-                diagram(replace(record, evidence=replace(record.evidence, trace=trace)))
+                swim_lanes(replace(record, evidence=replace(record.evidence, trace=trace)))

@@ -1,0 +1,69 @@
+"""The swim-lane diagram of a finding as a picture: who sent what to whom, when, and where that broke a promise.
+
+What is in it is said by `prober.evidence.diagram`; `captions.py` says it in a sentence, `drawing.py` puts it on paper with the help of
+`lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as bounded as that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from api.swim_lanes.captions import caption
+from api.swim_lanes.drawing import as_svg
+from prober.core.events import Opened
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+from prober.evidence.diagram.rows import diagram_of
+from prober.evidence.minimise import Numbered
+from prober.sinks.status.records import FindingRecord
+from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
+
+SUBSCRIBERS_MAX: Final = 6
+EVENTS_MAX: Final = 80
+STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").read_text(encoding="utf-8")
+"""How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""
+
+__all__ = ["STYLE", "NoDiagram", "caption", "read_evidence", "swim_lanes"]
+
+
+class NoDiagram(Exception):
+    """There is nothing to draw. The text is one line and says why."""
+
+
+class Shown(NamedTuple):
+    """What the evidence of a finding shows: its events by the lines of the trace, which the finding names as its witnesses."""
+
+    history: list[Numbered]
+    finding: Finding
+    rules: Rules
+    opened: list[Opened]
+
+
+def swim_lanes(record: FindingRecord, *, standalone: bool = True) -> str:
+    """The evidence of a finding as an SVG document. A `standalone` one has its style inside, and its sentence above it (`caption`).
+
+    Names from outside are escaped, cut where they are long, and shown without characters that cannot be printed. Raises `NoDiagram` if
+    the finding has no evidence, or one that cannot be read.
+    """
+    history, finding, rules, opened = read_evidence(record)
+    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=EVENTS_MAX)
+    return as_svg(diagram, caption(record), STYLE if standalone else "")
+
+
+def read_evidence(record: FindingRecord) -> Shown:
+    """What there is to draw, at least one event. Raises `NoDiagram` if there is no evidence, or one that cannot be read or is empty."""
+    evidence = record.evidence
+    if evidence is None:
+        raise NoDiagram(record.unproven_because or "it was kept without evidence")
+    try:
+        with read_trace(BytesIO(evidence.trace.encode()), "the trace") as trace:
+            history = list(enumerate(trace, FIRST_EVENT_LINE))
+    except (TraceError, UnicodeError) as error:
+        raise NoDiagram(f"its evidence cannot be read: {error}") from error
+    if not history:
+        raise NoDiagram("its evidence holds no event")
+    opened = [Opened(0.0, one.subscription, one.session, one.subscriber) for one in evidence.opened]
+    return Shown(history, replace(record.finding, witnesses=evidence.witnesses), trace.header.rules, opened)

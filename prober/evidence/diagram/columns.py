@@ -1,0 +1,111 @@
+"""Who has a column in a diagram: the publisher, Pub/Sub, and every subscriber, or every response or request where these hold messages.
+
+Messages are called by their sequence numbers. What tells a number apart is added where it is needed: the epoch if there are several, a
+mark for each republishing, and the message id of one of several records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from prober.core.events import AckConfirmed, Acked, Delivered, LeaseModified, Nacked, Opened, Published, PublishEvent, SessionEvent
+from prober.core.rules import Mode
+from prober.evidence.minimise import Numbered
+from prober.evidence.naming import HOLDERS
+
+PUBLISHER: Final = 0
+SERVICE: Final = 1
+REPUBLISHED: Final = "'"
+REPUBLISHED_MAX: Final = 3
+NAME_LENGTH_MAX: Final = 12
+
+Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
+OnSession: TypeAlias = SessionEvent | Delivered | Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`role` is what it is, `name` which one; `subscription` is empty unless there are several."""
+
+    role: str
+    name: str
+    subscription: str = ""
+
+
+class Columns:
+    """Which column each session belongs to, and how messages and sessions are called in it. `epochs`: short names, if there are several.
+
+    At most `subscribers_max` have a column of their own; if there are more, one fewer, and the others share a last one. Those of the
+    events in `marked` come first. `opened` tells of sessions that began before the history.
+    """
+
+    def __init__(
+        self, history: Iterable[Numbered], opened: Iterable[Opened], mode: Mode, subscribers_max: int, marked: Container[int]
+    ) -> None:
+        numbered = tuple(history)
+        shown = [event for _, event in numbered]
+        begun = [*opened, *(event for event in shown if isinstance(event, Opened))]
+        self._subscribers = {(event.subscription, event.session): event.subscriber for event in begun}
+        self._sessions = dict.fromkeys((event.subscription, event.session) for event in shown if isinstance(event, OnSession))
+        owners = list(dict.fromkeys((subscription, self._owner(subscription, session)) for subscription, session in self._sessions))
+        several = len({subscription for subscription, _ in owners}) > 1
+        alone = owners
+        if len(owners) > subscribers_max:
+            on_session = ((number, event) for number, event in numbered if isinstance(event, OnSession))
+            needed = {(e.subscription, self._owner(e.subscription, e.session)) for number, e in on_session if number in marked}
+            first = sorted(owners, key=lambda owner: owner not in needed)[: subscribers_max - 1]
+            alone = [owner for owner in owners if owner in first]
+        self._places = {owner: place for place, owner in enumerate(alone, SERVICE + 1)}
+        named = [Column(HOLDERS[mode], name, subscription if several else "") for subscription, name in alone]
+        rest = len(owners) - len(alone)
+        others = [Column(f"{HOLDERS[mode]}s", f"{rest:,} more")] if rest else []
+        self.all = (Column("", "publisher"), Column("", "Pub/Sub"), *named, *others)
+        epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
+        self.epochs: Mapping[str, str] = {epoch: f"e{n}" for n, epoch in enumerate(epochs, 1)} if len(epochs) > 1 else {}
+        self._numbers: dict[str, set[str]] = {}
+        self._ids: dict[str, set[str]] = {}
+        for event in shown:
+            if isinstance(event, Published | Delivered):
+                self._numbers.setdefault(event.message_id, set()).add(self.message(event))
+                self._ids.setdefault(self.message(event), set()).add(event.message_id)
+
+    def of(self, subscription: str, session: str) -> int:
+        """The column of a session."""
+        return self._places.get((subscription, self._owner(subscription, session)), len(self.all) - 1)
+
+    def session(self, subscription: str, session: str) -> str:
+        """What tells a session apart from others in its column; empty if it is alone there."""
+        column = self.of(subscription, session)
+        if sum(self.of(*other) == column for other in self._sessions) == 1:
+            return ""
+        rest = session.removeprefix(self._owner(subscription, session))
+        return short(session if not rest or rest[0].isalnum() else rest)
+
+    def any_of(self, subscription: str) -> int | None:
+        """A column of a subscription, for what should have been sent there and was not; None if there is none."""
+        return next((self.of(*one) for one in self._sessions if one[0] == subscription), None)
+
+    def message(self, event: PublishEvent | Delivered) -> str:
+        """The number of a message, with what tells it apart."""
+        epoch = f"{self.epochs[event.epoch]}:" if self.epochs else ""
+        return f"{epoch}{event.seq}{REPUBLISHED * min(event.generation, REPUBLISHED_MAX)}"
+
+    def named(self, message_id: str) -> str:
+        """The message that an id stands for, as a reader knows it; the id itself if that is not known."""
+        numbers = self._numbers.get(message_id, set())
+        return min(numbers) if len(numbers) == 1 else short(message_id)
+
+    def record(self, message_id: str) -> str:
+        """The id, where a number does not tell the record: of a message with several ids, of an id with several messages. Else ""."""
+        numbers = self._numbers.get(message_id, set())
+        return short(message_id) if len(numbers) > 1 or any(len(self._ids[number]) > 1 for number in numbers) else ""
+
+    def _owner(self, subscription: str, session: str) -> str:
+        return self._subscribers.get((subscription, session), session)
+
+
+def short(name: str) -> str:
+    """A message id or the name of a session that fits a column: its last characters tell real ones apart."""
+    return name if len(name) <= NAME_LENGTH_MAX else ".." + name[-8:]

@@ -1,0 +1,331 @@
+"""What stands on each line of a diagram: the events of a history in their order, and what follows from them.
+
+Three things are added that nobody recorded: where a lease may have run out (its length is known, its end is not seen), what should have
+come and did not, and how long nothing happened. A bar next to a subscriber says that it has messages which it has not acknowledged; it is
+drawn for the reader's eye and decides nothing. How it looks is left to who paints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from math import isfinite
+from statistics import median
+from typing import Final, NamedTuple, TypeAlias
+
+from prober.core import events
+from prober.core.events import Event
+from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.evidence.diagram.columns import PUBLISHER, REPUBLISHED, SERVICE, Answer, Columns, short
+from prober.evidence.diagram.holding import Bar, Holding
+from prober.evidence.minimise import Numbered
+from prober.evidence.naming import seqs_of, whole
+
+PAUSE_MIN_SHARE: Final = 0.08
+PAUSE_MIN_STEPS: Final = 4
+
+
+class Mark(StrEnum):
+    """What an event is to the finding."""
+
+    NONE = ""
+    WITNESS = "witness"
+    SETTLES = "settles"
+    """Only after it was it certain."""
+    WRONG = "wrong"
+    """What should not have happened, or the end of a wait that was in vain."""
+
+
+class Sort(StrEnum):
+    """What an arrow stands for."""
+
+    PUBLISH = "publish"
+    REPLY = "reply"
+    DELIVERY = "delivery"
+    ANSWER = "answer"
+    MISSING = "missing"
+
+
+class Sign(StrEnum):
+    """What happens in one column."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+    GONE = "gone"
+    LEASE = "lease"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """Something sent from one column to another.
+
+    message   what it is about. `verb` says what is done to it, if the direction does not.
+    record    its message id, where the number alone does not tell the record.
+    details   further words, the most important ones first.
+    """
+
+    source: int
+    target: int
+    sort: Sort
+    message: str
+    verb: str = ""
+    record: str = ""
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that happens in one column."""
+
+    column: int
+    sign: Sign
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """Something that concerns every column."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing happens for so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """So many events are left out here."""
+
+    count: int
+
+
+Shape: TypeAlias = Arrow | Note | Banner | Pause | Omission
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. `number` is that of the event, 0 for what is none; `t` is None for what has no time of its own."""
+
+    shape: Shape
+    t: float | None = None
+    number: int = 0
+    mark: Mark = Mark.NONE
+
+
+class Absent(NamedTuple):
+    """The first of the messages that should have come and did not, and how many they are."""
+
+    first: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A history that shows a finding. `omitted`: how many of its events have no row."""
+
+    finding: Finding
+    columns: Columns
+    rows: tuple[Row, ...]
+    bars: tuple[Bar, ...]
+    omitted: int
+
+    @property
+    def notes(self) -> list[str]:
+        """What the names of messages in it mean."""
+        arrows = (row.shape for row in self.rows if isinstance(row.shape, Arrow))
+        again = [f"{REPUBLISHED} behind a number: the prober published the message again."]
+        epochs = [", ".join(f"{name}: epoch {epoch}" for epoch, name in self.columns.epochs.items())]
+        return (again if any(REPUBLISHED in arrow.message for arrow in arrows) else []) + (epochs if self.columns.epochs else [])
+
+
+def diagram_of(
+    history: Sequence[Numbered],
+    finding: Finding,
+    rules: Rules,
+    *,
+    opened: Iterable[events.Opened],
+    subscribers_max: int,
+    rows_max: int,
+) -> Diagram:
+    """The diagram of a history: not empty, in order, numbered as the finding's witnesses are.
+
+    Of its events at most `rows_max` have a row: those next to what matters to the finding, and to both ends. Before each of them there
+    may be rows for omitted events, a pause, what is missing, and in each column one for leases. `opened` are sessions that began before.
+    """
+    marks = _marks(history, finding)
+    columns = Columns(history, opened, rules.mode, subscribers_max, marks)
+    marked = [index for index, (number, _) in enumerate(history) if number in marks]
+    shown = _shown(len(history), marked, rows_max)
+    holding = Holding(columns, rules.ack_deadline_s)
+    seen: set[tuple[str, str]] = set()
+    rows: list[Row] = []
+    last_shown = -1
+    for index, (number, event) in enumerate(history):
+        if index in shown:
+            rows += _omission(index - last_shown - 1)
+            last_shown = index
+            for ended in holding.until(event.t, len(rows)):
+                rows.append(Row(Note(ended.column, Sign.LEASE, _leases(ended.messages)), ended.t))
+            mark = marks.get(number, Mark.NONE)
+            if mark is Mark.WRONG:
+                rows += _missing(columns, finding, event)
+            rows.append(Row(_shape(columns, event, seen), event.t, number, mark))
+        holding.take(event, len(rows) - 1)
+        if isinstance(event, events.Delivered):
+            seen.add((event.subscription, event.message_id))
+    rows += _omission(len(history) - last_shown - 1)
+    bars = tuple(holding.bars(len(rows)))
+    return Diagram(finding, columns, *_with_pauses(rows, bars), len(history) - len(shown))
+
+
+def absent(kind: Kind, facts: Facts) -> Absent | None:
+    """What should have come and did not, as the facts of a finding of this kind say; None if nothing is missing."""
+    names, count = _ABSENT.get(kind, ("", ""))
+    seqs = seqs_of(facts.get(names)) or tuple(filter(None, [whole(facts.get(names))]))
+    return Absent(seqs[0], max(len(seqs), whole(facts.get(count)))) if seqs else None
+
+
+_ABSENT: Final[Mapping[Kind, tuple[str, str]]] = {
+    Kind.ORDER_GAP: ("missing", "missing_count"),
+    Kind.REDELIVERY_SKIP: ("skipped", "skipped_count"),
+    Kind.PULL_BATCH_ORDER: ("skipped", "skipped_count"),
+    Kind.PUSH_ADVANCE_PAST_NACK: ("nacked", ""),
+    Kind.STUCK: ("seqs", "count"),
+    Kind.LOST_OVERTAKEN: ("seq", ""),
+    Kind.REDELIVERY_STALL: ("target", ""),
+    Kind.UNACKED_STALL: ("seqs", "count"),
+}
+
+
+# --- which rows there are ----------------------------------------------------------------------------------------------------
+
+
+def _marks(history: Sequence[Numbered], finding: Finding) -> Mapping[int, Mark]:
+    """What is wrong is the witness that should not have been; if there is none, the event that settles the finding.
+
+    That is its last witness, or the end of a wait that was in vain.
+    """
+    in_vain = finding.status is Status.LIVENESS
+    last = max(finding.witnesses) if finding.witnesses and not in_vain else history[-1][0]
+    seq = finding.facts.get("seq")
+    deliveries = (n for n, event in history if n in finding.witnesses and isinstance(event, events.Delivered) and event.seq == seq)
+    wrong = last if in_vain else max(deliveries, default=last)
+    return {**dict.fromkeys(finding.witnesses, Mark.WITNESS), last: Mark.SETTLES, wrong: Mark.WRONG}
+
+
+def _shown(count: int, marked: Sequence[int], rows_max: int) -> set[int]:
+    """The indices of the events to show: those next to the marked ones and to both ends."""
+    half = rows_max // 3
+    anchors = {0, count - 1, *marked[:half], *marked[-half:]} if count > rows_max else {0}
+    return set(sorted(range(count), key=lambda index: min(abs(index - anchor) for anchor in anchors))[:rows_max])
+
+
+def _omission(count: int) -> list[Row]:
+    return [Row(Omission(count))] if count else []
+
+
+def _missing(columns: Columns, finding: Finding, event: Event) -> list[Row]:
+    """What should have come instead of an event, or in vain was waited for, if anybody is there to whom it should have come."""
+    missing, column = absent(finding.kind, finding.facts), columns.any_of(finding.subscription)
+    if isinstance(event, events.Delivered):
+        column = columns.of(event.subscription, event.session)
+    if missing is None or column is None:
+        return []
+    words = f"and {missing.total - 1:,} more missing" if missing.total > 1 else "missing"
+    return [Row(Arrow(SERVICE, column, Sort.MISSING, str(missing.first), details=(words,)))]
+
+
+def _with_pauses(rows: Sequence[Row], bars: Iterable[Bar]) -> tuple[tuple[Row, ...], tuple[Bar, ...]]:
+    """The same with a row wherever nothing happened for much longer than usual, before what is missing there; the bars move along."""
+    times = [row.t for row in rows if row.t is not None]
+    steps = [later - earlier for earlier, later in pairwise(times) if later > earlier]
+    least = max(PAUSE_MIN_STEPS * median(steps), PAUSE_MIN_SHARE * (times[-1] - times[0])) if steps else 0.0
+    lines: list[Row] = []
+    places: list[int] = []
+    latest = times[0]
+    for row in rows:
+        if row.t is not None:
+            if steps and row.t - latest >= least:
+                is_missing = isinstance(lines[-1].shape, Arrow) and lines[-1].shape.sort is Sort.MISSING
+                lines.insert(len(lines) - 1 if is_missing else len(lines), Row(Pause(row.t - latest)))
+            latest = row.t
+        places.append(len(lines))
+        lines.append(row)
+    return tuple(lines), tuple(Bar(bar.column, places[bar.first], places[bar.last]) for bar in bars)
+
+
+# --- one row each ------------------------------------------------------------------------------------------------------------
+
+
+def _leases(messages: Sequence[str]) -> str:
+    if len(messages) == 1:
+        return f"lease of {messages[0]} may end"
+    return f"leases of {' and '.join(messages)} may end" if len(messages) == 2 else f"{len(messages):,} leases may end"
+
+
+def _shape(columns: Columns, event: Event, seen: set[tuple[str, str]]) -> Shape:
+    if not isinstance(event, events.Delivered):
+        return _SHAPES[type(event)](columns, event)
+    details = [
+        f"bad {event.defect}" if event.defect else "",
+        "" if event.matches_filter else "filtered",
+        "again" if (event.subscription, event.message_id) in seen else "",
+        _on(columns, event),
+        f"attempt {event.delivery_attempt}" if event.delivery_attempt > 1 else "",
+    ]
+    column, record = columns.of(event.subscription, event.session), columns.record(event.message_id)
+    return Arrow(SERVICE, column, Sort.DELIVERY, columns.message(event), "", record, tuple(filter(None, details)))
+
+
+def _on(columns: Columns, event: events.Delivered | Answer) -> str:
+    session = columns.session(event.subscription, event.session)
+    return f"on {session}" if session else ""
+
+
+def _reply(columns: Columns, event: events.PublishEvent, verb: str) -> Arrow:
+    record = short(event.message_id) if isinstance(event, events.Published) else ""
+    return Arrow(SERVICE, PUBLISHER, Sort.REPLY, columns.message(event), verb, record)
+
+
+def _answer(columns: Columns, event: Answer, verb: str) -> Arrow:
+    column = columns.of(event.subscription, event.session)
+    ends = (SERVICE, column) if isinstance(event, events.AckConfirmed) else (column, SERVICE)
+    detail = f"of {event.seconds:g} s" if isinstance(event, events.LeaseModified) else _on(columns, event)
+    message, record = columns.named(event.message_id), columns.record(event.message_id)
+    return Arrow(*ends, Sort.ANSWER, message, verb, record, (detail,) if detail else ())
+
+
+def _at_session(columns: Columns, event: events.SessionEvent, sign: Sign) -> Note:
+    session = columns.session(event.subscription, event.session)
+    return Note(columns.of(event.subscription, event.session), sign, f"{session} {sign}".strip())
+
+
+def _settling(event: events.Sought | events.FilterChanged, words: str) -> Banner:
+    return Banner(f"{words}; for {event.settle_s:g} s nothing is certain" if isfinite(event.settle_s) else words)
+
+
+_SHAPES: Final[Mapping[type, Callable[..., Shape]]] = {
+    events.PublishInvoked: lambda columns, event: Arrow(PUBLISHER, SERVICE, Sort.PUBLISH, columns.message(event), "publish"),
+    events.Published: lambda columns, event: _reply(columns, event, "confirmed"),
+    events.PublishFailed: lambda columns, event: _reply(columns, event, "failed"),
+    events.PublishUnknown: lambda columns, event: _reply(columns, event, "outcome unknown"),
+    events.PublishAbandoned: lambda columns, event: Note(SERVICE, Sign.GONE, f"{columns.message(event)} given up"),
+    events.Opened: lambda columns, event: _at_session(columns, event, Sign.OPENED),
+    events.Closed: lambda columns, event: _at_session(columns, event, Sign.CLOSED),
+    events.Acked: lambda columns, event: _answer(columns, event, "ack"),
+    events.Nacked: lambda columns, event: _answer(columns, event, "nack"),
+    events.AckConfirmed: lambda columns, event: _answer(columns, event, "ack confirmed"),
+    events.LeaseModified: lambda columns, event: _answer(columns, event, "lease"),
+    events.DeadLettered: lambda columns, event: Note(SERVICE, Sign.GONE, f"{columns.named(event.message_id)} dead-lettered"),
+    events.Sought: lambda _, event: _settling(event, "sought"),
+    events.FilterChanged: lambda _, event: _settling(event, "filter changed"),
+    events.Interrupted: lambda *_: Banner("the record may have a hole here"),
+    events.Ended: lambda _, event: Banner("the run ended" if event.drained else "the run was stopped"),
+}
