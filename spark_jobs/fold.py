@@ -30,10 +30,10 @@ import pyarrow as pa
 
 from prober.core.events import EVENT_TYPES, LONG_AGO, Delivered, Event, Interrupted, Opened
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import Judge
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.sinks.history.schema import EVENT_FIELDS, decode_rules, values_of
-from prober.traces.judgement import Judge
 
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}

@@ -18,9 +18,10 @@ from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.verify_report import as_json, as_text
 from prober.core.events import Event
 from prober.core.findings import Status
+from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.evidence.evidence import Proof, collect, proof_of
-from prober.traces.judgement import Judgement, RecordedFinding, Sort, judge
+from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
 # While the events of an open file, called so, go through the function that it gives, someone may watch how far they are.

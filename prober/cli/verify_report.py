@@ -10,10 +10,11 @@ from typing import Final
 
 from prober.cli.reorder_report import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
+from prober.core.judge import RecordedFinding
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain
-from prober.traces.judgement import Judgement, RecordedFinding
+from prober.traces.judgement import Judgement
 from prober.traces.trace import FIRST_EVENT_LINE
 
 WIDTH: Final = 120

@@ -14,10 +14,10 @@ from typing import Final
 
 from prober.core.events import Closed, Event, Opened
 from prober.core.findings import Finding
+from prober.core.judge import RecordedFinding
 from prober.evidence.diagram.text import as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordedFinding
 from prober.traces.trace import FIRST_EVENT_LINE
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort

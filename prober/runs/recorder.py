@@ -23,12 +23,12 @@ from typing import Final
 
 from prober.core.events import Event
 from prober.core.findings import Finding
+from prober.core.judge import Judge, RecordedFinding
 from prober.core.rules import Rules
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import Durations
 from prober.slo.indicators import DISTURBED, Indicator
-from prober.traces.judgement import Judge, RecordedFinding
 
 DURATIONS_KEPT_MAX: Final = 100_000
 """Durations remembered per run and indicator; those that come later are only counted in the metrics."""

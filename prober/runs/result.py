@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
+from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import RecordedFinding, Sort
 
 
 @dataclass(frozen=True, slots=True)

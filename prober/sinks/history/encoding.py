@@ -15,13 +15,13 @@ import orjson
 import pyarrow as pa
 
 from prober.core.events import EVENT_TYPES, Event
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, schema_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, Table, encode_rules
 from prober.slo.objectives import micros
-from prober.traces.judgement import RecordedFinding
 
 TABLE: Final = b"table"
 EVENT: Final = b"event"

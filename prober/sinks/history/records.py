@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from prober.core.findings import Fact, Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
@@ -19,7 +20,6 @@ from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import decode_rules
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import RecordedFinding
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from typing import Final
 
 from prober.core.events import Ended, Event
 from prober.core.findings import Finding
+from prober.core.judge import Judge
 from prober.core.verdict import Verdict
 from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.schema import ABOUT_TIME
-from prober.traces.judgement import Judge, Judgement
+from prober.traces.judgement import Judgement
 
 _DAY_S: Final = 86400.0
 _MARGIN_S: Final = 60.0
@@ -125,11 +126,12 @@ def extent(runs: Iterable[StoredRun]) -> Span:
     return Span(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
 
 
-class _Slice(Judge):
+class _Slice:
     """A part of a run, on its way through the checker. Findings about other keys than `key` are left out; None: about none."""
 
     def __init__(self, run: StoredRun, subscription: str | None, key: str | None = None) -> None:
-        super().__init__(run.rules if subscription is None else {subscription: run.rules[subscription]})
+        rules = run.rules if subscription is None else {subscription: run.rules[subscription]}
+        self._judge = Judge(rules, self._as_in_run)
         self._run = run
         self._key = key
         self._numbers = array("q")
@@ -138,28 +140,28 @@ class _Slice(Judge):
     def take(self, number: int, event: Event) -> None:
         """Judges the next event, unless it was recorded after judging had stopped."""
         limit = self._run.judged_events
-        if self.stopped_because or (limit is not None and number > limit):
+        if self._judge.stopped_because or (limit is not None and number > limit):
             self._left_out = True
             return
         self._numbers.append(number)
-        self.observe(event, number)
+        self._judge.observe(event, number)
 
     def judged(self) -> Rejudged:
         """Settles what is on hold; what is said about the run."""
-        self.finish(self._numbers[-1] if self._numbers else 0)
+        self._judge.finish(self._numbers[-1] if self._numbers else 0)
         judgement = Judgement(
             self._run.run_id,
-            self.verdict(incomplete=self._left_out),
-            tuple(self.findings.kept),
-            self.findings.counts,
-            dict(self.counters),
+            self._judge.verdict(incomplete=self._left_out),
+            tuple(self._judge.findings.kept),
+            self._judge.findings.counts,
+            dict(self._judge.counters),
             len(self._numbers),
-            crash=f"{self._run.run_id}: {self.stopped_because}" if self.stopped_because else "",
+            crash=f"{self._run.run_id}: {self._judge.stopped_because}" if self._judge.stopped_because else "",
         )
         return Rejudged(self._run.run_id, self._run, judgement)
 
-    def told(self, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """Only those about the key, in the numbers of the whole run."""
+    def _as_in_run(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Those about the key, in the numbers of the whole run."""
         return [
             replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))
             for finding in findings

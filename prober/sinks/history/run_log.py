@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from prober.core.events import Event, Interrupted
 from prober.core.findings import Finding
+from prober.core.judge import RecordedFinding
 from prober.runs.result import RunResult
 from prober.sinks.history.encoding import (
     Counts,
@@ -28,7 +29,6 @@ from prober.sinks.history.encoding import (
     rows_batch,
 )
 from prober.sinks.history.schema import FINDINGS, RUNS, Table
-from prober.traces.judgement import RecordedFinding
 
 WAITING_MAX: Final = 200_000
 """Events and findings that wait for the spool at most, of all runs together."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from prober.core.events import Delivered, Event, Published
 from prober.core.findings import FAILING, Kind, Status
+from prober.core.judge import KeptFindings
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
@@ -36,7 +37,6 @@ from prober.sinks.history.synthesis.truth import Truth
 from prober.slo.checks import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
-from prober.traces.judgement import KeptFindings
 
 TRUTH: Final = "truth.json"
 ORDERING: Final = "ordering"

@@ -17,6 +17,7 @@ from typing import Final
 
 from prober.config.rates import is_fed
 from prober.core.findings import FAILING
+from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
 from prober.runs.classification import Observation
@@ -27,7 +28,6 @@ from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, 
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, Tally
-from prober.traces.judgement import RecordedFinding
 
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20

@@ -18,6 +18,7 @@ from typing import Final
 from prober.clock import monotonic_s
 from prober.core.events import Closed, Opened
 from prober.core.findings import Finding, Status
+from prober.core.judge import RecordedFinding
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, minimise
@@ -26,7 +27,6 @@ from prober.runs.sink import KeptHistory
 from prober.runs.site import Site, SiteKey
 from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordedFinding
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100

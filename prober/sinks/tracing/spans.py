@@ -33,6 +33,7 @@ from prober.clock import monotonic_s, wall_s
 from prober.config.models import Telemetry
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.core.findings import FAILING
+from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
@@ -40,7 +41,6 @@ from prober.runs.resources import steady_name
 from prober.runs.result import RunResult
 from prober.sinks.metrics.labels import PublishOutcome
 from prober.sinks.tracing.episodes import Episode, Identity, episodes_of, publish_identity
-from prober.traces.judgement import RecordedFinding
 
 SPANS_MAX: Final = 1000
 """Publishes and deliveries per trace; the rest is counted."""

@@ -21,6 +21,7 @@ from api.view import Archive
 from prober.config import load
 from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
@@ -34,7 +35,6 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
-from prober.traces.judgement import RecordedFinding
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0

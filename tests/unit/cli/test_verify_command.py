@@ -15,7 +15,6 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from prober.traces import judgement
 from tests.commands import DOUBTFUL, FAILING, MOVED, PASSING, STUCK, VECTORS, Output, broken, rows, run, saved
 from tests.notation import history
 
@@ -230,7 +229,7 @@ def test_a_fault_of_the_checker_is_undecided_and_says_so(monkeypatch: pytest.Mon
                 raise KeyError("position")
             return super().observe(event)
 
-    monkeypatch.setattr(judgement, "Verifier", Faulty)
+    monkeypatch.setattr("prober.core.judge.Verifier", Faulty)
     assert main(["verify", "--explain", FAILING]) == 3
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{FAILING}: UNKNOWN (10 events; 1 violation; the checker failed)\n")

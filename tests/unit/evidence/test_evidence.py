@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, proof_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordedFinding, judge
+from prober.traces.judgement import judge
 from tests.notation import history
 
 

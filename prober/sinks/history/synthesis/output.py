@@ -10,6 +10,7 @@ from itertools import count
 import pyarrow as pa
 
 from prober.core.findings import Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
@@ -30,7 +31,6 @@ from prober.sinks.history.store import Store
 from prober.sinks.history.synthesis.plan import SyntheticTarget
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Tally
-from prober.traces.judgement import RecordedFinding
 
 
 @dataclass(frozen=True, slots=True)

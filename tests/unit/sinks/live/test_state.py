@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
@@ -15,7 +16,6 @@ from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, Tally
 from prober.slo.proportions import Bounds, interval
-from prober.traces.judgement import RecordedFinding
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 START = 1000.0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
@@ -24,7 +25,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, Tally
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordedFinding, judge
+from prober.traces.judgement import judge
 from tests.notation import history
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z

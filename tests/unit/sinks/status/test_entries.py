@@ -10,6 +10,7 @@ import pytest
 
 from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import as_text
@@ -17,7 +18,7 @@ from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
 from prober.sinks.status.records import Beginning, Entry
-from prober.traces.judgement import RecordedFinding, judge
+from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
 from tests.notation import history
 from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, failed, result

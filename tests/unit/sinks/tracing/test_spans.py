@@ -19,6 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from prober.config.models import Telemetry
 from prober.core.events import Event, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError
@@ -28,7 +29,7 @@ from prober.sinks.metrics.labels import PublishOutcome
 from prober.sinks.tracing.episodes import Episode
 from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of, trace_id_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordedFinding, judge
+from prober.traces.judgement import judge
 from tests.notation import history
 
 RUN = "ordering-5eed"

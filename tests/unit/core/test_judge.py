@@ -6,11 +6,12 @@ import pytest
 
 from prober.core.events import Event
 from prober.core.findings import Finding
+from prober.core.judge import Judge
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Judge, judge
+from prober.traces.judgement import judge
 from tests.notation import history
 from tests.unit.sinks.status.examples import SKIPPED
 

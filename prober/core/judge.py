@@ -1,0 +1,129 @@
+"""The guarded judge: events in, findings and a verdict out, the same for a run, a trace file, the history and Spark.
+
+It keeps a bounded choice of the findings, and sees to it that a fault of ours is never the service's, nor a pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from prober.core.events import Event
+from prober.core.findings import FAILING, Finding, Kind, Status
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict, verdict_of
+from prober.core.verifier import Verifier
+
+KEPT_PER_KIND_MAX: Final = 100
+
+Sort: TypeAlias = tuple[Kind, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFinding:
+    """A finding and the number of events after which it was made."""
+
+    finding: Finding
+    after: int
+
+    @property
+    def sort(self) -> Sort:
+        """What findings are counted by."""
+        return self.finding.kind, self.finding.status
+
+
+@dataclass(slots=True)
+class KeptFindings:
+    """Findings in the order in which they were made: the first of each kind and status are kept, all are counted."""
+
+    kept: list[RecordedFinding] = field(default_factory=list)
+    counts: Counter[Sort] = field(default_factory=Counter)
+
+    def add(self, findings: Iterable[Finding], after: int) -> None:
+        """Take in the findings made after this number of events."""
+        for made in (RecordedFinding(finding, after) for finding in findings):
+            self.counts[made.sort] += 1
+            if self.counts[made.sort] <= KEPT_PER_KIND_MAX:
+                self.kept.append(made)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise was broken."""
+        return any(status in FAILING for _, status in self.counts)
+
+
+class Judge:
+    """The checker with what belongs around it, the same for a run, a trace file and the history: events in, findings and a verdict out.
+
+    A fault of the checker ends the judging and makes the verdict UNKNOWN, whatever was found before: it is ours, neither the service's
+    nor a pass. Nothing here raises. For one thread.
+
+    findings         those kept, and how many there were.
+    stopped_because  why judging ended before the history did, one line; empty if it did not.
+    fault            what the checker raised, if it did.
+    """
+
+    def __init__(self, rules: Mapping[str, Rules], told: Callable[[Sequence[Finding]], Sequence[Finding]] | None = None) -> None:
+        """`rules`: the subscriptions of the history, each with its bounds and settings. `told`: what findings are made into before they are
+        kept and given back, where a part of a history is judged in place of the whole.
+        """
+        default = next(iter(rules.values()), Rules())
+        self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
+        self._told = told
+        self.findings = KeptFindings()
+        self.stopped_because = ""
+        self.fault: Exception | None = None
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What the checker saw and judged so far."""
+        return self._verifier.counters
+
+    @property
+    def owed(self) -> bool:
+        """Whether something accepted is still owed to a subscriber."""
+        return self._verifier.owed
+
+    def observe(self, event: Event, number: int) -> Sequence[Finding]:
+        """Judges the next event, which has this number in its history; what it shows. Nothing any more once judging has stopped."""
+        if self.stopped_because:
+            return ()
+        try:
+            findings = self._verifier.observe(event)
+        except Exception as fault:
+            self.fail(fault, number)
+            return ()
+        return self._keep(findings, number) if findings else ()
+
+    def finish(self, number: int) -> Sequence[Finding]:
+        """The history has ended with this event: settles what is on hold, unless judging has stopped."""
+        if self.stopped_because:
+            return ()
+        try:
+            findings = self._verifier.finish()
+        except Exception as fault:
+            self.fail(fault, number)
+            return ()
+        return self._keep(findings, number)
+
+    def stop(self, why: str) -> None:
+        """What follows cannot be judged; what was found so far stands."""
+        self.stopped_because = self.stopped_because or why
+
+    def fail(self, fault: Exception, number: int) -> None:
+        """Something of ours failed at this event."""
+        self.fault = fault
+        self.stopped_because = f"the checker failed at event {number}: {fault!r}; please report this"
+
+    def verdict(self, *, incomplete: bool = False) -> Verdict:
+        """What is said about the history so far; `incomplete`: there is more of it, or there may be, that was not judged."""
+        if self.fault is not None:
+            return Verdict.UNKNOWN
+        return verdict_of(failed=self.findings.failed, owed=incomplete or bool(self.stopped_because) or self.owed)
+
+    def _keep(self, findings: Sequence[Finding], number: int) -> Sequence[Finding]:
+        told = findings if self._told is None else self._told(findings)
+        self.findings.add(told, number)
+        return told
