@@ -16,7 +16,7 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, Snapshot
 from prober.slo.budgets import Burn, SloSnapshot
 from prober.slo.indicators import MEANINGS
-from prober.slo.objectives import Objective, State, Tally
+from prober.slo.objectives import Objective, SliCounts, State
 
 CAUSES_SHOWN_MAX: Final = 3
 FINDINGS_SHOWN_MAX: Final = 20
@@ -122,7 +122,7 @@ def budget(slo: SloSnapshot) -> str:
     return "nothing spent" if slo.budget_left == 1.0 else f"{share(1.0 - slo.budget_left)} spent"
 
 
-def tally(total: Tally) -> str:
+def tally(total: SliCounts) -> str:
     """Good, bad and, if there are any, undecided things in words."""
     undecided = f", {number(total.undecided)} undecided" if total.undecided else ""
     return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"

@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING
 from prober.slo.checks import BREACHES
-from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
+from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, SliCounts, State, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
 
 SUMS: Final = ("good", "bad", "undecided")
@@ -90,9 +90,9 @@ def window_lengths_min(objective: Objective) -> list[int]:
     return [_minutes(length_s) for length_s in windows_s(objective)]
 
 
-def tally_of(row: Mapping[str, Any]) -> Tally:
+def tally_of(row: Mapping[str, Any]) -> SliCounts:
     """The counts of a row."""
-    return Tally(row["good"], row["bad"], row["undecided"])
+    return SliCounts(row["good"], row["bad"], row["undecided"])
 
 
 def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remaining: float | None) -> dict[str, object]:
@@ -145,7 +145,7 @@ def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, 
     """What an alert says at the end of each of the last `minutes` minutes, from the running totals since before any window begins."""
     long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
     for at in range(len(good) - minutes, len(good)):
-        windows = [Tally(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
+        windows = [SliCounts(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
         yield alert.state(objective, *windows)
 
 

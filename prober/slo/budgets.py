@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prober.core.verdict import Verdict
-from prober.slo.objectives import POLICY, Objective, Severity, State, Tally
+from prober.slo.objectives import POLICY, Objective, Severity, SliCounts, State
 from prober.slo.proportions import Bounds
 
 
@@ -42,7 +42,7 @@ class SloSnapshot:
 
     target: str
     objective: Objective
-    total: Tally
+    total: SliCounts
     error_ratio: float | None
     bounds: Bounds
     verdict: Verdict
@@ -51,7 +51,7 @@ class SloSnapshot:
     burn: tuple[Burn, ...] = ()
 
 
-def slo_of(target: str, objective: Objective, total: Tally, counted_since: float, burn: tuple[Burn, ...] = ()) -> SloSnapshot:
+def slo_of(target: str, objective: Objective, total: SliCounts, counted_since: float, burn: tuple[Burn, ...] = ()) -> SloSnapshot:
     """How an objective stands on a target. Nothing counted is unknown, and so is what the count does not prove with 95 % confidence."""
     bounds = _bounds(total)
     verdict = Verdict.UNKNOWN
@@ -64,7 +64,7 @@ def slo_of(target: str, objective: Objective, total: Tally, counted_since: float
     )
 
 
-def burn_of(objective: Objective, counted: Callable[[float], Tally]) -> tuple[Burn, ...]:
+def burn_of(objective: Objective, counted: Callable[[float], SliCounts]) -> tuple[Burn, ...]:
     """How fast the budget is being spent, as each alert of the policy looks at it; `counted` tells the counts of a window in seconds."""
     burn = []
     for alert in POLICY:
@@ -75,10 +75,10 @@ def burn_of(objective: Objective, counted: Callable[[float], Tally]) -> tuple[Bu
 
 
 @lru_cache(maxsize=1024)
-def _bounds(total: Tally) -> Bounds:
+def _bounds(total: SliCounts) -> Bounds:
     """Between what the true error ratio lies, whatever becomes of the undecided.
 
     Remembered, since the bounds of many bad things take milliseconds, and most totals are asked for again before they change.
     """
-    best, worst = Tally(total.good + total.undecided, total.bad), Tally(total.good, total.bad + total.undecided)
+    best, worst = SliCounts(total.good + total.undecided, total.bad), SliCounts(total.good, total.bad + total.undecided)
     return Bounds(best.error_ratio_confidence().low, worst.error_ratio_confidence().high)

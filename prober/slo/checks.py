@@ -16,7 +16,7 @@ from typing import Final
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
 """The findings that say of a key: what is missing there was not delivered by its deadline."""
@@ -59,35 +59,37 @@ _UNDECIDED: Final = MappingProxyType(
 Counts = Mapping[tuple[Kind, Status], int]
 
 
-def checks_of(counters: Mapping[str, int], findings: Counts, completeness: Tally, *, trusted: bool) -> dict[Indicator, Tally]:
-    """The tallies of one run.
+def checks_of(
+    counters: Mapping[str, int], findings: Counts, completeness: SliCounts, *, trusted: bool
+) -> dict[Indicator, SliCounts]:
+    """How the things that one run judged ended, by indicator.
 
     counters, findings  what the checker counted, and how many findings it made of each kind and status.
     completeness        confirmed messages, by whether they were delivered.
     trusted             False after a fault of ours: then nothing that was seen is decided.
     """
-    tallies = {indicator: _tally(indicator, counters, findings) for indicator in _SEEN}
-    tallies[Indicator.COMPLETENESS] = completeness
-    return tallies if trusted else {indicator: _doubted(tally) for indicator, tally in tallies.items()}
+    counts = {indicator: _counts_of(indicator, counters, findings) for indicator in _SEEN}
+    counts[Indicator.COMPLETENESS] = completeness
+    return counts if trusted else {indicator: _doubted(one) for indicator, one in counts.items()}
 
 
-def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: frozenset[str]) -> Tally:
+def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: frozenset[str]) -> SliCounts:
     """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way."""
     bad = sum(count for key, count in missing.items() if key in overdue_keys)
     undecided = sum(missing.values()) - bad
-    return Tally(max(0, confirmed - bad - undecided), bad, undecided)
+    return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
 
 
-def _tally(indicator: Indicator, counters: Mapping[str, int], findings: Counts) -> Tally:
+def _counts_of(indicator: Indicator, counters: Mapping[str, int], findings: Counts) -> SliCounts:
     bad = _count(findings, indicator, FAILING)
     undecided = max(_count(findings, indicator, {Status.INDETERMINATE}), counters.get(_UNDECIDED[indicator], 0))
     seen = sum(counters.get(name, 0) for name in _SEEN[indicator])
-    return Tally(max(0, seen - bad - undecided), bad, undecided)
+    return SliCounts(max(0, seen - bad - undecided), bad, undecided)
 
 
 def _count(findings: Counts, indicator: Indicator, statuses: AbstractSet[Status]) -> int:
     return sum(findings.get((kind, status), 0) for kind in BREACHES[indicator] for status in statuses)
 
 
-def _doubted(tally: Tally) -> Tally:
-    return Tally(undecided=tally.decided + tally.undecided)
+def _doubted(one: SliCounts) -> SliCounts:
+    return SliCounts(undecided=one.decided + one.undecided)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, Tally
+from prober.slo.objectives import Objective, SliCounts
 
 
-class Tallies:
+class SloCounters:
     """Good, bad and undecided things since the start, by objective."""
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
@@ -34,6 +34,6 @@ class Tallies:
             counts[place] += number
 
     @property
-    def totals(self) -> dict[str, Tally]:
-        """The tally of every objective of which anything was counted."""
-        return {name: Tally(*counts) for name, counts in self._counts.items()}
+    def totals(self) -> dict[str, SliCounts]:
+        """The counts of every objective of which anything was counted, by its name."""
+        return {name: SliCounts(*counts) for name, counts in self._counts.items()}

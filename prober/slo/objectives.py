@@ -48,8 +48,8 @@ def micros(seconds: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How many things ended good, bad or undecided. Cumulative tallies are subtracted to get that of a window."""
+class SliCounts:
+    """How many things ended good, bad or undecided. Cumulative counts are subtracted to get those of a window."""
 
     good: int = 0
     bad: int = 0
@@ -57,13 +57,13 @@ class Tally:
 
     def __post_init__(self) -> None:
         if min(self.good, self.bad, self.undecided) < 0:
-            raise ValueError(f"a tally counts from 0 upwards: {self}")
+            raise ValueError(f"counts start at 0: {self}")
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
+    def __add__(self, other: SliCounts) -> SliCounts:
+        return SliCounts(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
 
-    def __sub__(self, earlier: Tally) -> Tally:
-        return Tally(self.good - earlier.good, self.bad - earlier.bad, self.undecided - earlier.undecided)
+    def __sub__(self, earlier: SliCounts) -> SliCounts:
+        return SliCounts(self.good - earlier.good, self.bad - earlier.bad, self.undecided - earlier.undecided)
 
     @property
     def decided(self) -> int:
@@ -130,16 +130,16 @@ class Objective:
         """B: the share of things that may be bad."""
         return float(self.budget_exact)
 
-    def burn_rate(self, tally: Tally) -> float | None:
-        """E / B in the window of the tally, None when nothing is decided there."""
-        return float(Fraction(tally.bad, tally.decided) / self.budget_exact) if tally.decided else None
+    def burn_rate(self, counts: SliCounts) -> float | None:
+        """E / B in the window of the counts, None when nothing is decided there."""
+        return float(Fraction(counts.bad, counts.decided) / self.budget_exact) if counts.decided else None
 
-    def burn_rate_confidence(self, tally: Tally, confidence: float = CONFIDENCE) -> Bounds:
+    def burn_rate_confidence(self, counts: SliCounts, confidence: float = CONFIDENCE) -> Bounds:
         """Between what the true burn rate lies."""
-        low, high = tally.error_ratio_confidence(confidence)
+        low, high = counts.error_ratio_confidence(confidence)
         return Bounds(low / self.budget, high / self.budget)
 
-    def remaining(self, period: Tally) -> float | None:
+    def remaining(self, period: SliCounts) -> float | None:
         """The share of the budget that is left after a whole period: 1 untouched, 0 spent, below 0 overspent."""
         rate = self.burn_rate(period)
         return None if rate is None else 1.0 - rate
@@ -193,12 +193,12 @@ class BurnAlert:
         """Whether an outage of everything would be noticed. Not so where the budget is large and the window short."""
         return self._threshold(objective) < 1
 
-    def state(self, objective: Objective, long: Tally, short: Tally) -> State:
+    def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> State:
         """What it says, given both windows."""
         if not long.decided or not short.decided:
             return State.UNKNOWN
         limit = self._threshold(objective)
-        exceeded = all(Fraction(tally.bad, tally.decided) > limit for tally in (long, short))
+        exceeded = all(Fraction(counts.bad, counts.decided) > limit for counts in (long, short))
         return State.FIRING if exceeded else State.QUIET
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:

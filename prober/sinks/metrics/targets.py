@@ -18,7 +18,7 @@ from prober.sinks.metrics.families import Family
 from prober.sinks.metrics.labels import Duration, Outstanding, PublishOutcome, Result, Skip
 from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
@@ -80,7 +80,7 @@ class SubscriptionMetrics:
         """The checker found something."""
         self._findings[kind, status].inc()
 
-    def checked(self, indicator: Indicator, tally: Tally) -> None:
+    def checked(self, indicator: Indicator, tally: SliCounts) -> None:
         """So many things were judged, with these results. KeyError for an indicator that no run judges."""
         for result, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
             self._checks[indicator, result].inc(count)

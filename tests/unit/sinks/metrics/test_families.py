@@ -21,7 +21,7 @@ from prober.sinks.metrics.families import FAMILIES, HOT_KEYS
 from prober.sinks.metrics.families import Kind as FamilyKind
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, embedded, page, samples
 
 TARGET = {"target", "environment", "region"}
@@ -153,7 +153,7 @@ def series_after(keys: int) -> int:
         exemplar = exemplar_of(f"run-{number}")
         topic.published(Confirmed(str(number)), number / 1000, exemplar)
         subscription.delivered(DeliveryKind.FIRST, number / 1000, exemplar)
-        subscription.checked(Indicator.ORDER, Tally(1))
+        subscription.checked(Indicator.ORDER, SliCounts(1))
     return len(samples(metrics, OPENMETRICS))
 
 

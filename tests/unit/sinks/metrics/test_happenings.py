@@ -14,7 +14,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Job, Metrics, Outstanding, Skip, TargetMetrics, exemplar_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
 
 PROMETHEUS = ",".join(
@@ -68,8 +68,8 @@ def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
 def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
     subscription = target.subscription("s")
     subscription.finding(Kind.ORDER_GAP, Status.VIOLATION)
-    subscription.checked(Indicator.ORDER, Tally(40))
-    subscription.checked(Indicator.COMPLETENESS, Tally(undecided=1))
+    subscription.checked(Indicator.ORDER, SliCounts(40))
+    subscription.checked(Indicator.COMPLETENESS, SliCounts(undecided=1))
     subscription.moved(Outstanding.YES)
     assert value(metrics, "findings_total", **ON_S, kind="ORDER_GAP", status="violation") == 1
     assert value(metrics, "order_checks_total", **ON_S, result="good") == 40
