@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, SliCounts, State, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
 

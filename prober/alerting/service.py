@@ -36,7 +36,7 @@ from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
 from prober.sinks.metrics.labels import Heat, PublishOutcome
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 

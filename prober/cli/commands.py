@@ -27,8 +27,7 @@ from prober.embedded.server import serve
 from prober.errors import ConfigError, ProberError
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
-from prober.slo.words import as_json as objectives_as_json
-from prober.slo.words import as_text as objectives_as_text
+from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 

@@ -1,4 +1,4 @@
-"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic only.
+"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic, and the words for it.
 
 The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on SLOs"):
 
@@ -19,6 +19,7 @@ a fleet.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -251,3 +252,31 @@ def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -
     if not bounds or bounds[0] <= 0.0 or bounds[-1] == inf or any(bound != bound for bound in bounds):
         raise ValueError(f"bucket bounds must be positive and finite: {bounds}")
     return tuple(bounds)
+
+
+def objectives_as_text(objectives: Iterable[Objective]) -> str:
+    """For people, two lines for each: what is promised, and when a counted thing is bad."""
+    return "\n".join(f"{one.name}\n    {_sentence(one)}" for one in objectives)
+
+
+def objectives_as_json(objectives: Iterable[Objective]) -> str:
+    """For the nightly jobs, a JSON list of objects: name, indicator, objective, window_s, threshold_s (null without one), labels."""
+    rows = [
+        {
+            "name": one.name,
+            "indicator": one.indicator,
+            "objective": one.target,
+            "window_s": one.window_s,
+            "threshold_s": one.threshold_s,
+            "labels": dict(one.labels),
+        }
+        for one in objectives
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def _sentence(one: Objective) -> str:
+    meaning = MEANINGS[one.indicator]
+    limit = f" than {one.threshold_s:g} s" if one.threshold_s is not None else ""
+    share = f"{one.target * 100:.8g} % over {one.window_s / DAY_S:g} d"
+    return f"{share}; counts each {meaning.unit}, which is bad if {meaning.bad}{limit}"

@@ -52,8 +52,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.checks import BREACHES
-from prober.slo.counts import SloCounters
+from prober.slo.counts import BREACHES, SloCounters
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
 from spark_jobs import slo_burn

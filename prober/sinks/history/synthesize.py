@@ -33,7 +33,7 @@ from prober.sinks.history.synthesis.output import Outcome, Output
 from prober.sinks.history.synthesis.plan import HotKey, Recipe, SyntheticTarget, Trouble
 from prober.sinks.history.synthesis.traffic import Traffic
 from prober.sinks.history.synthesis.truth import Truth
-from prober.slo.checks import OVERDUE, checks_of, completeness_of
+from prober.slo.counts import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Tally
 from prober.traces.judgement import KeptFindings

@@ -15,7 +15,7 @@ from prober.alerting.rules import Alert, Group, Recording
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.sinks.metrics import families
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import DAY_S, Objective
 
