@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dashboards.board import Places
-from dashboards.catalogue import files
+from dashboards.boards import files
 from prober.alerting.options import PAGES, RUNBOOKS
 from prober.config import load
 from prober.errors import ConfigError

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dashboards.board import Board, Row
-from dashboards.boards.durations import everything
-from dashboards.boards.subjects import CONTROL_PLANE
+from dashboards.boards.subjects import CONTROL_PLANE, duration_panels
 from dashboards.limits import Limits
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Column, Look, Panel, Words, graph, rows
 from dashboards.promql import RANGE, Query, increase, quantile, rate, select, total
@@ -20,7 +19,7 @@ def board(limits: Limits) -> Board:
         "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
         (
             Row("Calls", (_calls(), _by_operation(limits))),
-            Row("Durations", everything(CONTROL_PLANE, limits)),
+            Row("Durations", duration_panels(CONTROL_PLANE, limits)),
             Row("By operation", (_operations(limits),)),
         ),
         by=("operation", "target", "region", "environment", "instance"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, Row
-from dashboards.boards.coverage import judged_share
-from dashboards.boards.subjects import CHECKS
+from dashboards.boards.subjects import CHECKS, judged_share
 from dashboards.limits import ALL_OR_LESS, ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Limits
 from dashboards.panels import COUNT, PLAIN, SECONDS, SHARE, Column, Look, Panel, Words, graph, number, rows, states
 from dashboards.promql import RANGE, Query, increase, recorded, select, total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, Row
-from dashboards.boards.coverage import due, judged_share
+from dashboards.boards.subjects import due, judged_share
 from dashboards.limits import ALL_OR_LESS, ANY_IS_BAD, BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
 from dashboards.panels import COUNT, SECONDS, SHARE, Column, Look, Panel, Words, buckets, graph, number, rows
 from dashboards.promql import (

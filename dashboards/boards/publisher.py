@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dashboards.board import Board, Row
-from dashboards.boards.durations import everything
-from dashboards.boards.subjects import PUBLISH
+from dashboards.boards.subjects import PUBLISH, duration_panels
 from dashboards.limits import ANY_IS_UNKNOWN, NO_JUDGEMENT, Limits
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, SHARE, Column, Look, Panel, Words, graph, number, rows
 from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total
@@ -23,7 +22,7 @@ def board(limits: Limits) -> Board:
         (
             Row("At a glance", (_confirmed(limits), _published(), _rejected(limits), _unknown(), _duplicates())),
             Row("Availability", (_outcomes(), _not_confirmed(limits))),
-            Row("Latency", everything(PUBLISH, limits)),
+            Row("Latency", duration_panels(PUBLISH, limits)),
             Row("By topic", (_topics(limits),)),
         ),
         by=("topic", "target", "region", "environment", "instance"),

@@ -9,7 +9,7 @@ import pytest
 
 from dashboards.__main__ import main
 from dashboards.board import Board, Places, Row, as_json
-from dashboards.catalogue import BOARDS, boards
+from dashboards.boards import BOARDS, boards
 from dashboards.limits import Limits
 from dashboards.panels import COUNT, Look, Panel, Words, number
 from dashboards.promql import Query
