@@ -39,7 +39,7 @@ _LATER: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PanelRow:
     """Panels under a heading."""
 
     title: str
@@ -53,24 +53,24 @@ class Board:
     uid: str
     title: str
     description: str
-    rows: tuple[Row, ...]
+    rows: tuple[PanelRow, ...]
     by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LinkTargets:
     """Where links lead to: the folder with a runbook per alert, and the status page, until somebody says otherwise in Grafana."""
 
     runbooks: str
     status_page: str
 
 
-def as_json(board: Board, places: Places) -> str:
+def dashboard_json(board: Board, places: LinkTargets) -> str:
     """The dashboard as Grafana imports it. The same input gives the same text."""
     return json.dumps(_model(board, places), indent=2, sort_keys=True) + "\n"
 
 
-def _model(board: Board, places: Places) -> Any:
+def _model(board: Board, places: LinkTargets) -> Any:
     builder = (
         builders.Dashboard(board.title)
         .uid(board.uid)
@@ -98,7 +98,7 @@ def _uses(text: str) -> Callable[[str], bool]:
     return lambda name: re.search(rf"\$({name}\b|{{{name}[:}}])", text) is not None
 
 
-def _placed(rows: Iterable[Row]) -> Iterator[models.Panel | models.RowPanel]:
+def _placed(rows: Iterable[PanelRow]) -> Iterator[models.Panel | models.RowPanel]:
     """Rows and panels from left to right and top to bottom. Raises ValueError when two panels would get the same number."""
     top, numbers = 0, set[int]()
     for row in rows:

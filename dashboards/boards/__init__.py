@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from dashboards.board import Board, Places, as_json
+from dashboards.board import Board, LinkTargets, dashboard_json
 from dashboards.boards import control_plane, jobs, keys, latency, ordering, overview, prober, publisher
-from dashboards.limits import Limits
+from dashboards.thresholds import Thresholds
 from prober.slo.objectives import Objective
 
 BOARDS: Final = (overview, ordering, latency, keys, publisher, control_plane, prober, jobs)
@@ -16,10 +16,10 @@ UID_PREFIX: Final = "okp-"
 
 def boards(objectives: Iterable[Objective]) -> tuple[Board, ...]:
     """Every dashboard."""
-    limits = Limits.of(objectives)
-    return tuple(one.board(limits) for one in BOARDS)
+    thresholds = Thresholds.of(objectives)
+    return tuple(one.board(thresholds) for one in BOARDS)
 
 
-def files(objectives: Iterable[Objective], places: Places) -> dict[str, str]:
+def files(objectives: Iterable[Objective], places: LinkTargets) -> dict[str, str]:
     """Every dashboard's file: name to content. The same input gives the same text."""
-    return {f"{board.uid.removeprefix(UID_PREFIX)}.json": as_json(board, places) for board in boards(objectives)}
+    return {f"{board.uid.removeprefix(UID_PREFIX)}.json": dashboard_json(board, places) for board in boards(objectives)}

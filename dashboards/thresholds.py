@@ -25,13 +25,13 @@ BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, WARNING), (0.25, GOOD))
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Thresholds:
     """What the objectives allow. Of several about one indicator the strictest counts."""
 
     objectives: tuple[Objective, ...]
 
     @classmethod
-    def of(cls, objectives: Iterable[Objective]) -> Limits:
+    def of(cls, objectives: Iterable[Objective]) -> Thresholds:
         """Those of a configuration."""
         return cls(tuple(objectives))
 
