@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dashboards.board import LinkTargets
 from dashboards.boards import files
-from prober.alerting.options import PAGES, RUNBOOKS
+from prober.alerting.rules import PAGES, RUNBOOKS
 from prober.config import load
 from prober.errors import ConfigError
 

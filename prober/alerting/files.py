@@ -8,8 +8,7 @@ from typing import Final
 from prober.alerting import objectives as about_objectives
 from prober.alerting import prober as about_prober
 from prober.alerting import service as about_service
-from prober.alerting.options import Options
-from prober.alerting.rules import Group, as_yaml
+from prober.alerting.rules import Group, Options, as_yaml
 from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"

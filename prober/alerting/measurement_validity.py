@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from prober.alerting.objectives import OBJECTIVE, ON_TARGET, decided
-from prober.alerting.own import AT, PROBE, SILENT_FOR_S, TROUBLE_FOR_S, WINDOW_S, own_alert
+from prober.alerting.objectives import OBJECTIVE, decided
 from prober.alerting.promql import (
+    PROBE,
     PROCESS,
     bracketed,
     duration,
@@ -19,7 +19,7 @@ from prober.alerting.promql import (
     percent,
     series,
 )
-from prober.alerting.rules import Alert, Severity, value_of
+from prober.alerting.rules import AT, ON_TARGET, SILENT_FOR_S, TROUBLE_FOR_S, WINDOW_S, Alert, Severity, prober_alert, value_of
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
@@ -46,7 +46,7 @@ def _coverage() -> Alert:
     ended = increase(PROBE, series(families.PROBE_RUNS), window)
     maintained = increase(PROBE, series(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), window)
     expected = f"({increase(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
-    return own_alert(
+    return prober_alert(
         "PubsubProberCoverageLow",
         joined("and", f"{ended} / {expected} < {number(COVERAGE_MIN)}", f"{expected} - {ended} >= {RUNS_MIN}"),
         Severity.WARNING,
@@ -62,7 +62,7 @@ def _undecided() -> Alert:
     window = duration(COVERAGE_WINDOW_S)
     unknown = increase(PROBE, series(families.PROBE_RUNS, verdict="unknown"), window)
     ended = increase(PROBE, series(families.PROBE_RUNS), window)
-    alert = own_alert(
+    alert = prober_alert(
         "PubsubProberVerdictsUnknown",
         joined("and", f"{unknown} / {ended} > {number(UNKNOWN_SHARE_MAX)}", f"{unknown} >= {RUNS_MIN}"),
         Severity.WARNING,
@@ -81,7 +81,7 @@ def _lagging() -> Alert:
     lag = f"(histogram_quantile({number(LAG_QUANTILE)}, {rates}) > {number(LAG_MAX_S)})"
     ended = f"increase({series(families.PROBE_RUNS)}[{duration(TROUBLE_FOR_S)}]) > 0"
     targets = exists((*PROCESS, *TARGET), ended)
-    return own_alert(
+    return prober_alert(
         "PubsubProberLagging",
         joined(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
         Severity.WARNING,
@@ -95,7 +95,7 @@ def _lagging() -> Alert:
 
 def _clock() -> Alert:
     labels = (*TARGET, "duration")
-    return own_alert(
+    return prober_alert(
         "PubsubProberClockWrong",
         f"{news(labels, series(families.NEGATIVE_DURATIONS), WINDOW_S)} > 0",
         Severity.WARNING,
@@ -110,7 +110,7 @@ def _recordings_missing() -> Alert:
     numbers = decided(5 * MINUTE_S)
     probing = f"group ({series(families.PROBE_RUNS)})"
     some = joined("unless", exists(("slo",), OBJECTIVE), exists(("slo",), numbers))
-    return own_alert(
+    return prober_alert(
         "PubsubProberRecordingsMissing",
         joined("or", joined("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),
         Severity.WARNING,
@@ -125,7 +125,7 @@ def _recordings_missing() -> Alert:
 def _rules_failing() -> Alert:
     """Prometheus's own metric, if it scrapes itself; its label is `FILE;GROUP`."""
     failures = 'prometheus_rule_evaluation_failures_total{rule_group=~".*;pubsub-prober-.*"}'
-    return own_alert(
+    return prober_alert(
         "PubsubProberRulesFailing",
         f"sum by (rule_group) (increase({failures}[{duration(WINDOW_S)}])) > 0",
         Severity.WARNING,

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from prober.alerting.objectives import ON_TARGET
-from prober.alerting.options import Options
-from prober.alerting.own import AT, PROBE, SILENT_FOR_S, WINDOW_S, own_alert
 from prober.alerting.promql import (
+    PROBE,
     PROCESS,
     bracketed,
     duration,
@@ -23,7 +21,7 @@ from prober.alerting.promql import (
     selector,
     series,
 )
-from prober.alerting.rules import Alert, Severity
+from prober.alerting.rules import AT, ON_TARGET, SILENT_FOR_S, WINDOW_S, Alert, Options, Severity, prober_alert
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET, Family
 from prober.slo.objectives import HOUR_S, MINUTE_S
@@ -54,7 +52,7 @@ def _down(options: Options) -> Alert:
         exists(TARGET, series(families.TARGET_INFO)),
     )
     on_process = ", ".join(PROCESS)
-    return own_alert(
+    return prober_alert(
         "PubsubProberDown",
         joined("or", bracketed(abandoned), bracketed(joined(f"unless on ({on_process})", down, bracketed(abandoned)))),
         Severity.CRITICAL,
@@ -67,7 +65,7 @@ def _down(options: Options) -> Alert:
 
 
 def _absent(options: Options) -> Alert:
-    return own_alert(
+    return prober_alert(
         "PubsubProberAbsent",
         f"absent({selector('up', PROCESS, job=options.scrape_job)})",
         Severity.CRITICAL,
@@ -83,7 +81,7 @@ def _runs_missing() -> Alert:
     flat = f"{increase(PROBE, series(families.PROBE_RUNS), duration(WINDOW_S))} == 0"
     rare = f"({largest(PROBE, series(families.PROBE_INTERVAL))} > {number(FREQUENT_S)})"
     expression = joined(f"unless on ({', '.join(PROBE)})", flat, rare)
-    return own_alert(
+    return prober_alert(
         "PubsubProberRunsMissing",
         _unless_maintained(expression, WINDOW_S),
         Severity.CRITICAL,
@@ -103,7 +101,7 @@ def _stale() -> Alert:
     )
     failing = f"({increase(PROBE, series(families.PROBE_RUNS, verdict='fail'), duration(HOUR_S))} > 0)"
     expression = joined(f"unless on ({', '.join(PROBE)})", f"{age} > {limit}", failing)
-    return own_alert(
+    return prober_alert(
         "PubsubProberStale",
         _unless_maintained(expression, STALE_S),
         Severity.WARNING,
@@ -120,7 +118,7 @@ def _vanished() -> Alert:
         selected = series(family)
         return f"({exists(TARGET, f'last_over_time({selected}[{REMEMBERED}])')} unless {exists(TARGET, selected)})"
 
-    return own_alert(
+    return prober_alert(
         "PubsubProberSeriesVanished",
         joined("or", gone(families.TARGET_INFO), gone(families.OLDEST_UNACKED_AGE)),
         Severity.CRITICAL,

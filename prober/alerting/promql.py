@@ -19,6 +19,8 @@ Matcher: TypeAlias = str | Iterable[str]
 
 PROCESS: Final = ("job", "instance")
 """The labels that Prometheus itself adds: they tell processes apart."""
+PROBE: Final = (*TARGET, "probe")
+"""The labels that tell the probes apart."""
 KNOWN_FOR: Final = "1h"
 """A series that was scraped within this time before is not new."""
 

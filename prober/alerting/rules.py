@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from prober.alerting.options import Options
 from prober.alerting.promql import duration
+from prober.slo.objectives import MINUTE_S
 
 Document: TypeAlias = dict[str, Any]
 
@@ -21,6 +21,41 @@ FINDINGS_INTERVAL_S: Final = 10.0
 """Proven findings page; so their rules are evaluated as often as anybody scrapes."""
 INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
+
+# What an installation may set; these are the defaults.
+RUNBOOKS: Final = "docs/runbooks"
+"""Where the runbooks are in this repository; an installation names the address under which people find them."""
+DASHBOARDS: Final = "http://localhost:3000"
+PAGES: Final = "http://localhost:8080"
+SCRAPE_JOB: Final = "ordering-keys-prober"
+NEWS_S: Final = 600.0
+
+# What alerts about the prober look back upon, and how long their trouble must last.
+WINDOW_S: Final = 15 * MINUTE_S
+SILENT_FOR_S: Final = 5 * MINUTE_S
+TROUBLE_FOR_S: Final = 10 * MINUTE_S
+
+# How descriptions name what an alert is about.
+ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
+AT: Final = "Prober {{ $labels.instance }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
+
+    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md`.
+    dashboards  base URL of Grafana.
+    pages       base URL of the prober's status page.
+    scrape_job  the label `job` that Prometheus gives to the prober's series.
+    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes.
+    """
+
+    runbooks: str = RUNBOOKS
+    dashboards: str = DASHBOARDS
+    pages: str = PAGES
+    scrape_job: str = SCRAPE_JOB
+    news_s: float = NEWS_S
 
 
 class Severity(StrEnum):
@@ -103,6 +138,20 @@ class Group:
     name: str
     interval_s: float
     rules: tuple[Recording | Alert, ...]
+
+
+def prober_alert(
+    name: str,
+    expression: str,
+    severity: Severity,
+    summary: str,
+    description: str,
+    by: tuple[str, ...] = (),
+    for_s: float = 0.0,
+    dashboard: Dashboard = Dashboard.PROBER,
+) -> Alert:
+    """An alert for those who run the prober."""
+    return Alert(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
 
 
 def as_yaml(groups: tuple[Group, ...], options: Options) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from prober.alerting.objectives import ON_TARGET
-from prober.alerting.options import Options
 from prober.alerting.promql import (
     duration,
     increase,
@@ -23,10 +21,12 @@ from prober.alerting.promql import (
 from prober.alerting.rules import (
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
+    ON_TARGET,
     Alert,
     Dashboard,
     Evidence,
     Group,
+    Options,
     Owner,
     Recording,
     Severity,

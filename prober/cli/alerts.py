@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.alerting.promql import duration
+from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.config.loading import load
 from prober.config.values import duration_s
 from prober.errors import ConfigError

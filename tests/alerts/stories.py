@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from prober.alerting.files import groups_by_file, rule_files
-from prober.alerting.options import SCRAPE_JOB, Options
-from prober.alerting.rules import Alert
+from prober.alerting.rules import SCRAPE_JOB, Alert, Options
 from prober.config.loading import load
 from prober.sinks.metrics.families import Family, Kind
 from prober.slo.objectives import Objective

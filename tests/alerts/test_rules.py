@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import PAGES, RUNBOOKS
-from prober.alerting.rules import Evidence, Owner, Severity
+from prober.alerting.rules import PAGES, RUNBOOKS, Evidence, Owner, Severity
 from prober.config.loading import load
 from tests.alerts.reading import FROM_PROMETHEUS, recorded, rules, scraped, selectors
 from tests.alerts.stories import ALERTS, PATHS, WRITTEN, told_apart

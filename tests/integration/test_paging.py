@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import RUNBOOKS, Options
+from prober.alerting.rules import RUNBOOKS, Options
 from prober.clock import monotonic_s
 from prober.config.loading import load
 from prober.sinks.metrics import families

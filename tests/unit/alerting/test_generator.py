@@ -7,11 +7,10 @@ import re
 import pytest
 
 from prober.alerting import objectives, service
-from prober.alerting.counted import counted
 from prober.alerting.files import groups_by_file, rule_files
-from prober.alerting.options import Options
+from prober.alerting.objectives import counted
 from prober.alerting.promql import duration, number, percent, selector, series
-from prober.alerting.rules import Alert, Group, Recording
+from prober.alerting.rules import Alert, Group, Options, Recording
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.sinks.metrics import families
