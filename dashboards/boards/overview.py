@@ -22,7 +22,7 @@ from dashboards.panels import (
 )
 from dashboards.promql import RANGE, Query, increase, recorded, select, total
 from dashboards.thresholds import ALL_OR_LESS, ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds
-from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate
+from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -99,7 +99,9 @@ def _burn(thresholds: Thresholds) -> Panel:
         ("PubsubErrorBudgetBurn",),
     )
     return stat_panel(
-        words, Look(PLAIN, thresholds.burn(), width=4, height=4), Query(total(recorded(burn_rate(HOUR_S)), how="max"), instant=True)
+        words,
+        Look(PLAIN, thresholds.burn(), width=4, height=4),
+        Query(total(recorded(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
 
@@ -133,12 +135,14 @@ def _objectives(thresholds: Thresholds) -> Panel:
         ),
     )
     left = total(recorded(REMAINING), SLO, "min")
-    promised = f"{total(recorded(burn_rate(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
+    promised = (
+        f"{total(recorded(burn_rate_series(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
+    )
     columns = [
         TableColumn("Objective", promised, SHARE, decimals=2),
         TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
-            TableColumn(name, total(recorded(burn_rate(window_s)), SLO, "max"), PLAIN, thresholds.burn(), 2)
+            TableColumn(name, total(recorded(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(), 2)
             for name, window_s in BURNS.items()
         ),
     ]
@@ -163,7 +167,9 @@ def _burns(thresholds: Thresholds) -> Panel:
         "How many times as fast as allowed each error budget burns. The upper dashed line is where it pages, if it stays so for 1 h.",
         ("PubsubErrorBudgetBurn",),
     )
-    return graph_panel(words, Look(PLAIN, thresholds.burn()), Query(total(recorded(burn_rate(HOUR_S)), "slo", "max"), "{{slo}}"))
+    return graph_panel(
+        words, Look(PLAIN, thresholds.burn()), Query(total(recorded(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}")
+    )
 
 
 def _verdicts() -> Panel:

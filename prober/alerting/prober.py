@@ -11,13 +11,13 @@ from typing import Final
 from prober.alerting import measurement_validity, no_data
 from prober.alerting.promql import (
     PROCESS,
-    duration,
-    exists,
-    increase,
-    joined,
-    largest,
+    binary,
+    group_by,
+    increase_by,
+    max_by,
     news,
-    number,
+    prom_duration,
+    prom_number,
     series,
 )
 from prober.alerting.rules import (
@@ -26,10 +26,10 @@ from prober.alerting.rules import (
     INTERVAL_S,
     TROUBLE_FOR_S,
     WINDOW_S,
-    Alert,
+    AlertingRule,
     Dashboard,
-    Group,
     Options,
+    RuleGroup,
     Severity,
     prober_alert,
 )
@@ -45,18 +45,18 @@ DRILL_NEWS_S: Final = 3 * MINUTE_S
 """Shorter than between two drills of one name."""
 
 
-def groups(options: Options) -> tuple[Group, ...]:
+def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
     """One group for each subject. Drills are looked at as often as real findings."""
     return (
-        Group("pubsub-prober-no-data", INTERVAL_S, no_data.alerts(options)),
-        Group("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.alerts()),
-        Group("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
-        Group("pubsub-prober-schedules", INTERVAL_S, _regular()),
-        Group("pubsub-prober-drills", FINDINGS_INTERVAL_S, _drills()),
+        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.rules(options)),
+        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.rules()),
+        RuleGroup("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
+        RuleGroup("pubsub-prober-schedules", INTERVAL_S, _regular()),
+        RuleGroup("pubsub-prober-drills", FINDINGS_INTERVAL_S, _drills()),
     )
 
 
-def _parts() -> tuple[Alert, ...]:
+def _parts() -> tuple[AlertingRule, ...]:
     """What fails while probes go on."""
     return (
         _failing("History", families.HISTORY_FAILURES, "The history cannot be written.", "so runs cannot be judged again later"),
@@ -66,59 +66,59 @@ def _parts() -> tuple[Alert, ...]:
     )
 
 
-def _regular() -> tuple[Alert, ...]:
+def _regular() -> tuple[AlertingRule, ...]:
     """What has to come every night, every week, always."""
     return (_job_late(), _job_never(), _drill_late(), _watchdog())
 
 
-def _drills() -> tuple[Alert, ...]:
+def _drills() -> tuple[AlertingRule, ...]:
     """What drills are followed by."""
     return (_drill_found(),)
 
 
-def _failing(part: str, failures: Family, summary: str, so: str) -> Alert:
+def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule:
     return prober_alert(
         f"PubsubProber{part}Failing",
-        f"{increase(PROCESS, series(failures), duration(WINDOW_S))} > 0",
+        f"{increase_by(PROCESS, series(failures), prom_duration(WINDOW_S))} > 0",
         Severity.WARNING,
         summary,
-        f"{AT} has failed to write again and again for {duration(TROUBLE_FOR_S)}, {so}. What waits is tried again; what does not fit "
+        f"{AT} has failed to write again and again for {prom_duration(TROUBLE_FOR_S)}, {so}. What waits is tried again; what does not fit "
         "is dropped and counted.",
         PROCESS,
         TROUBLE_FOR_S,
     )
 
 
-def _internal_errors() -> Alert:
+def _internal_errors() -> AlertingRule:
     labels = (*PROCESS, "component")
     return prober_alert(
         "PubsubProberInternalErrors",
         f"{news(labels, series(families.INTERNAL_ERRORS), WINDOW_S)} > 0",
         Severity.WARNING,
         "The prober has a fault of its own.",
-        f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {duration(WINDOW_S)}. The log has the traceback; the "
-        "run is UNKNOWN.",
+        f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}. The log has the "
+        "traceback; the run is UNKNOWN.",
         labels,
     )
 
 
-def _dropped() -> Alert:
+def _dropped() -> AlertingRule:
     labels = (*PROCESS, "component")
     return prober_alert(
         "PubsubProberEventsDropped",
         f"{news(labels, series(families.EVENTS_DROPPED), WINDOW_S)} > 0",
         Severity.WARNING,
         "The prober gives up recorded facts.",
-        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {duration(WINDOW_S)}: what it keeps has holes.",
+        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it keeps has holes.",
         labels,
     )
 
 
-def _job_late() -> Alert:
-    succeeded = largest(("job_name",), series(families.JOB_LAST_SUCCESS))
+def _job_late() -> AlertingRule:
+    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS))
     return prober_alert(
         "PubsubProberJobLate",
-        joined("and", f"time() - {succeeded} > {number(JOB_LATE_S)}", f"{succeeded} > 0"),
+        binary("and", f"time() - {succeeded} > {prom_number(JOB_LATE_S)}", f"{succeeded} > 0"),
         Severity.WARNING,
         "A nightly job is late.",
         "{{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
@@ -128,21 +128,21 @@ def _job_late() -> Alert:
     )
 
 
-def _job_never() -> Alert:
-    succeeded = largest(("job_name",), series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY))
+def _job_never() -> AlertingRule:
+    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY))
     return prober_alert(
         "PubsubProberJobNeverSucceeded",
-        joined("and on ()", f"{succeeded} == 0", f"(max ({series(families.REPORTS_EXPECTED)}) == 1)"),
+        binary("and on ()", f"{succeeded} == 0", f"(max ({series(families.REPORTS_EXPECTED)}) == 1)"),
         Severity.WARNING,
         "The nightly jobs have never succeeded.",
-        f"The configuration names where their reports are; {{{{ $labels.job_name }}}} has left none in {duration(JOB_LATE_S)}.",
+        f"The configuration names where their reports are; {{{{ $labels.job_name }}}} has left none in {prom_duration(JOB_LATE_S)}.",
         ("job_name",),
         JOB_LATE_S,
         Dashboard.JOBS,
     )
 
 
-def _drill_found() -> Alert:
+def _drill_found() -> AlertingRule:
     """What a drill is followed by: the same expression as for real findings, with a name and a route of its own."""
     labels = ("drill", "kind", "status")
     found = series(families.DRILL_FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
@@ -156,23 +156,23 @@ def _drill_found() -> Alert:
     )
 
 
-def _drill_late() -> Alert:
+def _drill_late() -> AlertingRule:
     """A restart sets the time back to 0, so the latest that was known within the limit counts."""
-    known = largest(("drill",), f"max_over_time({series(families.DRILL_LAST_SUCCESS)}[{duration(DRILL_LATE_S)}])")
-    long_since = exists(("drill",), f"{series(families.DRILL_LAST_SUCCESS)} offset {duration(DRILL_LATE_S)}")
+    known = max_by(("drill",), f"max_over_time({series(families.DRILL_LAST_SUCCESS)}[{prom_duration(DRILL_LATE_S)}])")
+    long_since = group_by(("drill",), f"{series(families.DRILL_LAST_SUCCESS)} offset {prom_duration(DRILL_LATE_S)}")
     return prober_alert(
         "PubsubProberDrillOverdue",
-        joined("and", f"time() - {known} > {number(DRILL_LATE_S)}", long_since),
+        binary("and", f"time() - {known} > {prom_number(DRILL_LATE_S)}", long_since),
         Severity.WARNING,
         "A fire drill is overdue.",
-        f"The drill {{{{ $labels.drill }}}} has not succeeded for {duration(DRILL_LATE_S)}: nobody knows whether that fault would still "
-        "page.",
+        f"The drill {{{{ $labels.drill }}}} has not succeeded for {prom_duration(DRILL_LATE_S)}: nobody knows whether that fault would "
+        "still page.",
         ("drill",),
         WINDOW_S,
     )
 
 
-def _watchdog() -> Alert:
+def _watchdog() -> AlertingRule:
     return prober_alert(
         "PubsubProberWatchdog",
         "vector(1)",

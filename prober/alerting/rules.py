@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from prober.alerting.promql import duration
+from prober.alerting.promql import prom_duration
 from prober.slo.objectives import MINUTE_S
 
 Document: TypeAlias = dict[str, Any]
@@ -74,7 +74,7 @@ class Owner(StrEnum):
     PROBER = "prober"
 
 
-class Evidence(StrEnum):
+class AlertBasis(StrEnum):
     """What an alert about a service rests on.
 
     PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
@@ -98,7 +98,7 @@ class Dashboard(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecordingRule:
     """A recording rule."""
 
     name: str
@@ -107,7 +107,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class AlertingRule:
     """An alerting rule.
 
     summary       one sentence that is the same for every occurrence.
@@ -132,12 +132,12 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RuleGroup:
     """Rules that are evaluated one after the other, every `interval_s`."""
 
     name: str
     interval_s: float
-    rules: tuple[Recording | Alert, ...]
+    rules: tuple[RecordingRule | AlertingRule, ...]
 
 
 def prober_alert(
@@ -149,31 +149,31 @@ def prober_alert(
     by: tuple[str, ...] = (),
     for_s: float = 0.0,
     dashboard: Dashboard = Dashboard.PROBER,
-) -> Alert:
+) -> AlertingRule:
     """An alert for those who run the prober."""
-    return Alert(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
+    return AlertingRule(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
 
 
-def as_yaml(groups: tuple[Group, ...], options: Options) -> str:
+def as_yaml(groups: tuple[RuleGroup, ...], options: Options) -> str:
     """A rule file. The same groups and options give the same text."""
     document = {"groups": [_group(group, options) for group in groups]}
     return HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
 
 
-def _group(group: Group, options: Options) -> Document:
-    rules = [_alert(rule, options) if isinstance(rule, Alert) else _recording(rule) for rule in group.rules]
-    return {"name": group.name, "interval": duration(group.interval_s), "rules": rules}
+def _group(group: RuleGroup, options: Options) -> Document:
+    rules = [_alert(rule, options) if isinstance(rule, AlertingRule) else _recording(rule) for rule in group.rules]
+    return {"name": group.name, "interval": prom_duration(group.interval_s), "rules": rules}
 
 
-def _recording(rule: Recording) -> Document:
+def _recording(rule: RecordingRule) -> Document:
     document: Document = {"record": rule.name, "expr": rule.expression}
     return document | ({"labels": dict(rule.labels)} if rule.labels else {})
 
 
-def _alert(rule: Alert, options: Options) -> Document:
+def _alert(rule: AlertingRule, options: Options) -> Document:
     document: Document = {"alert": rule.name, "expr": rule.expression}
     if rule.for_s:
-        document["for"] = duration(rule.for_s)
+        document["for"] = prom_duration(rule.for_s)
     document["labels"] = dict(rule.labels) | {"severity": str(rule.severity), "owner": str(rule.owner)}
     document["annotations"] = {
         "summary": rule.summary,
@@ -186,7 +186,7 @@ def _alert(rule: Alert, options: Options) -> Document:
     return document
 
 
-def _dashboard_url(rule: Alert, options: Options) -> str:
+def _dashboard_url(rule: AlertingRule, options: Options) -> str:
     shown = [label for label in ("target", "subscription", "topic", "probe") if label in rule.by]
     query = "&".join(f"var-{label}={value_of(label)}" for label in shown)
     return f"{options.dashboards}/d/{rule.dashboard}" + (f"?{query}" if query else "")

@@ -171,7 +171,7 @@ def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: P
     ]
     asked = []
     for objective in OBJECTIVES_OF_DAY:
-        for name, number in ((rules.bad(window_s), "bad"), (rules.decided(window_s), "decided")):
+        for name, number in ((rules.bad_series(window_s), "bad"), (rules.decided_series(window_s), "decided")):
             expected = []
             for target, (environment, region) in TARGETS.items():
                 labels = {"target": target, "environment": environment, "region": region}
