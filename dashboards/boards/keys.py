@@ -1,4 +1,4 @@
-"""Keys: is anything owed too long, does a key stand still, which keys are hot?"""
+"""Keys: do messages wait too long, does a key stand still, which keys are hot?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def board(thresholds: Thresholds) -> Board:
     return Board(
         "okp-keys",
         "Ordering keys / Keys",
-        "What is owed and for how long, keys that stand still, and where the nightly report about hot keys is.",
+        "Which messages are not acknowledged yet and for how long, which keys stand still, and which keys are hot.",
         (
             PanelRow("Now", (_oldest_now(thresholds), _undelivered_now(), _stalled_now(), _standing_still())),
             PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
@@ -33,7 +33,7 @@ def board(thresholds: Thresholds) -> Board:
 def _oldest_now(thresholds: Thresholds) -> Panel:
     words = Words(
         "Oldest unacknowledged message",
-        "The age of the oldest message that is owed anywhere, right now.",
+        "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
     look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=6, height=4)
@@ -48,7 +48,7 @@ def _undelivered_now() -> Panel:
 def _stalled_now() -> Panel:
     words = Words(
         "Stalled keys",
-        "Ordering keys that stand still although something is owed, right now.",
+        "Ordering keys that stand still although messages wait on them, right now.",
         ("PubsubKeysStalled",),
     )
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(total(select(families.STALLED_KEYS)), instant=True))
@@ -56,8 +56,8 @@ def _stalled_now() -> Panel:
 
 def _standing_still() -> Panel:
     words = Words(
-        "Deadlines missed",
-        "Findings of messages that did not come, or not again, by their deadline, in the time range.",
+        "Missed deadlines",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
@@ -86,7 +86,7 @@ def _undelivered() -> Panel:
 def _stalled() -> Panel:
     words = Words(
         "Keys that stand still",
-        "Ordering keys with something owed and no progress, broken down by what is chosen above.",
+        "Ordering keys on which messages wait and none is delivered or acknowledged, broken down by what is chosen above.",
         ("PubsubKeysStalled",),
     )
     return graph_panel(words, Look(COUNT, ANY_IS_BAD), Query(total(select(families.STALLED_KEYS), BY)))
@@ -95,7 +95,7 @@ def _stalled() -> Panel:
 def _liveness() -> Panel:
     words = Words(
         "Missed deadlines by kind",
-        "Messages that did not come, or not again, by their deadline. docs/findings.md explains each kind.",
+        "Messages that were not delivered, or not redelivered, by their deadline. docs/findings.md explains each kind.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
@@ -103,7 +103,9 @@ def _liveness() -> Panel:
 
 
 def _subscriptions(thresholds: Thresholds) -> Panel:
-    words = Words("What is owed on each subscription", "Right now, and the most in the time range.")
+    words = Words(
+        "Backlog of each subscription", "Unacknowledged messages and stalled keys: right now, and the most in the time range."
+    )
     by = "environment, region, target, subscription"
     steps = thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
     age = select(families.OLDEST_UNACKED_AGE)

@@ -45,7 +45,7 @@ def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
 def _integrity() -> Panel:
     words = Words(
         "Integrity findings",
-        "Messages that were never published, came changed or twice under one id, in the time range.",
+        "Messages that were never published, were changed, or came twice under one id, in the time range.",
         ("PubsubIntegrityViolated",),
     )
     found = total(increase(select(families.FINDINGS, kind=INTEGRITY_KINDS, status=SURE), RANGE))
@@ -77,7 +77,7 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         f"{checks.name}: share that is bad",
         f"{checks.meaning} The share for which that was not so, of what could be decided, broken down by what is chosen above. Above the "
-        "dashed line the error budget burns faster than it lasts. A gap: nothing was decided.",
+        "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
     bad = total(rate(select(checks.family, result=Result.BAD)), BY)
@@ -109,7 +109,7 @@ def _found(checks: CheckKind) -> Panel:
 def _moves() -> Panel:
     words = Words(
         "Affinity: moves",
-        "Keys that went to another subscriber, by whether messages of theirs were outstanding there: only then is it a broken promise.",
+        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then a promise is broken.",
     )
     moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))

@@ -68,8 +68,8 @@ def _violations() -> Panel:
 
 def _liveness() -> Panel:
     words = Words(
-        "Deadlines passed",
-        "Findings of messages that did not come by their deadline, in the time range. Grey: nothing was judged.",
+        "Missed deadlines",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Grey: nothing was judged.",
         ("PubsubDeliveryOverdue",),
     )
     return _findings_number(words, Status.LIVENESS)
@@ -84,7 +84,7 @@ def _findings_number(words: Words, status: Status) -> Panel:
 def _budget() -> Panel:
     words = Words(
         "Least budget left",
-        "Of all objectives the one with the least of its error budget left, over its period.",
+        "What is left of the error budget that is spent most, over its objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
     return stat_panel(
@@ -95,7 +95,7 @@ def _budget() -> Panel:
 def _burn(thresholds: Thresholds) -> Panel:
     words = Words(
         "Fastest burn, 1 h",
-        "At 1 a budget lasts exactly its period. Of all objectives the one that burns fastest, over an hour.",
+        "How many times as fast as allowed the fastest error budget burned over the last hour. At 1 a budget lasts exactly its period.",
         ("PubsubErrorBudgetBurn",),
     )
     return stat_panel(
@@ -190,7 +190,7 @@ def _verdicts() -> Panel:
 
 def _findings() -> Panel:
     words = Words(
-        "Findings by kind", "What the checker found, violations and passed deadlines. docs/findings.md explains every kind."
+        "Findings by kind", "What the checker found: violations and missed deadlines. docs/findings.md explains every kind."
     )
     found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
     return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"))
@@ -199,7 +199,8 @@ def _findings() -> Panel:
 def _targets() -> Panel:
     words = Words(
         "What is probed",
-        "Every target, what its runs came to in the time range, and what is owed there right now. The target's name leads to its findings.",
+        "Every target: how its runs ended in the time range, and how many keys stand still there now. "
+        "The target's name leads to its findings.",
     )
     runs = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)

@@ -50,7 +50,7 @@ def board(thresholds: Thresholds) -> Board:
         (
             PanelRow("At a glance", (_up(), _running_since(), _coverage(), _errors_now(), _dropped_now(), _lag_now())),
             PanelRow("Runs", (_ended(), _skipped(), _probes())),
-            PanelRow("Faults of its own", (_errors(), _dropped(), _writes(), _oddities())),
+            PanelRow("Internal errors and lost records", (_errors(), _dropped(), _writes(), _oddities())),
             PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
             PanelRow("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
         ),
@@ -59,7 +59,7 @@ def board(thresholds: Thresholds) -> Board:
 
 def _up() -> Panel:
     words = Words(
-        "Tasks up",
+        "Probers up",
         "Probers that answered the last scrape, of those that Prometheus knows.",
         (
             "PubsubProberDown",
@@ -89,7 +89,7 @@ def _coverage() -> Panel:
 def _errors_now() -> Panel:
     words = Words(
         "Internal errors",
-        "Faults of the prober's own, in the time range. The log has the tracebacks.",
+        "Errors of the prober itself, in the time range. The log has the tracebacks.",
         ("PubsubProberInternalErrors",),
     )
     found = total(increase(select(families.INTERNAL_ERRORS), RANGE))
@@ -98,8 +98,8 @@ def _errors_now() -> Panel:
 
 def _dropped_now() -> Panel:
     words = Words(
-        "Facts given up",
-        "Recorded facts that were given up in the time range, since they could not be written.",
+        "Records dropped",
+        "Records that the prober dropped in the time range because it could not write them.",
         ("PubsubProberEventsDropped",),
     )
     dropped = total(increase(select(families.EVENTS_DROPPED), RANGE))
@@ -128,7 +128,8 @@ def _ended() -> Panel:
 def _skipped() -> Panel:
     words = Words(
         "Runs that did not start",
-        "By reason: the run before still went on (overlap), the prober slept or was busy (misfire), or maintenance.",
+        "Runs that were due and did not start, by reason: the run before was still going on (overlap), the prober slept or was busy "
+        "(misfire), or the target was under maintenance.",
         ("PubsubProberRunsMissing",),
     )
     skipped = total(increase(select(families.SCHEDULER_SKIPS)), "reason")
@@ -138,7 +139,7 @@ def _skipped() -> Panel:
 def _probes() -> Panel:
     words = Words(
         "Probes",
-        "What was due in the time range outside of maintenance, what came of it, and when a run last passed.",
+        "Runs that were due in the time range outside of maintenance, how they ended, and when one last passed.",
         ("PubsubProberStale",),
     )
     unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), PROBE)
@@ -159,7 +160,7 @@ def _probes() -> Panel:
 def _errors() -> Panel:
     words = Words(
         "Internal errors by component",
-        "Faults of the prober's own. Each is in the log with its traceback; the run is UNKNOWN.",
+        "Errors of the prober itself. Each is in the log with its traceback; the run is UNKNOWN.",
         ("PubsubProberInternalErrors",),
     )
     return graph_panel(
@@ -169,8 +170,8 @@ def _errors() -> Panel:
 
 def _dropped() -> Panel:
     words = Words(
-        "Facts given up by component",
-        "Recorded facts that were given up, by who could not keep them. Verdicts do not depend on them.",
+        "Records dropped by component",
+        "Records that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
         ("PubsubProberEventsDropped",),
     )
     return graph_panel(
@@ -181,7 +182,7 @@ def _dropped() -> Panel:
 def _writes() -> Panel:
     words = Words(
         "Failed writes",
-        "Attempts to write the history or the status store that failed. They are made again before anything is given up.",
+        "Failed attempts to write the history or the status store. The prober tries again before it drops anything.",
         (
             "PubsubProberHistoryFailing",
             "PubsubProberStatusStoreFailing",
@@ -196,8 +197,8 @@ def _writes() -> Panel:
 
 def _oddities() -> Panel:
     words = Words(
-        "Oddities",
-        "Durations that came out negative (a clock is wrong), and names beyond the limit that were counted as `other`.",
+        "Clock errors and folded names",
+        "Durations that came out negative because a clock is wrong, and names that were counted as `other` because there were too many.",
         ("PubsubProberClockWrong",),
     )
     asked = [
@@ -209,7 +210,7 @@ def _oddities() -> Panel:
 
 def _lag() -> Panel:
     words = Words(
-        "Event loop lag by task",
+        "Event loop lag by prober",
         "The 99 % quantile. After a standstill of two seconds a run records but judges no more.",
         ("PubsubProberLagging",),
     )
@@ -218,25 +219,25 @@ def _lag() -> Panel:
 
 def _lag_distribution() -> Panel:
     words = Words(
-        "Event loop lag: distribution", "How much later than asked for the event loop woke up, four times a second and task."
+        "Event loop lag: distribution", "How much later than asked for each event loop woke up, measured four times a second."
     )
     return heatmap_panel(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
 
 
 def _scrape_duration() -> Panel:
-    words = Words("Scrape duration by task", "How long Prometheus waited for /metrics.")
+    words = Words("Scrape duration by prober", "How long Prometheus waited for /metrics.")
     return graph_panel(words, Look(SECONDS), Query(total(scraped(SCRAPE_DURATION), "instance", "max")))
 
 
 def _scrape_size() -> Panel:
-    words = Words("Series by task", "How many samples a scrape brings. It depends on what is configured, not on traffic or keys.")
+    words = Words("Series by prober", "How many samples a scrape returns. It depends on the configuration, not on traffic or keys.")
     return graph_panel(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
 
 
 def _drills() -> Panel:
     words = Words(
         "Drills",
-        "Promises broken on purpose, to see that somebody would be told. Apart from everything about services: no drill spends a budget.",
+        "Faults planted on purpose in a server of the prober's own, to see that somebody is told. No drill spends an error budget.",
         ("PubsubProberDrillOverdue",),
     )
     passed = total(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
@@ -255,7 +256,7 @@ def _drills() -> Panel:
 
 
 def _drill_steps() -> Panel:
-    words = Words("Drills: seconds per step", "How long each step of the newest drill took, from the fault to whoever is told.")
+    words = Words("Drills: seconds per step", "How long after the fault each step of the newest drill was reached.")
     return graph_panel(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
 
 

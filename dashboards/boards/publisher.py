@@ -52,7 +52,7 @@ def _confirmed(thresholds: Thresholds) -> Panel:
 
 
 def _published() -> Panel:
-    words = Words("Published", "Messages that were to be published in the time range, whatever became of them.")
+    words = Words("Published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
     return stat_panel(
         words, Look(COUNT, width=5, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
     )
@@ -67,7 +67,7 @@ def _rejected(thresholds: Thresholds) -> Panel:
 def _unknown() -> Panel:
     words = Words(
         "Outcome unknown",
-        "Publishes that nobody answered, or not for certain: they may have been stored or not.",
+        "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
     unknown = total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
@@ -90,7 +90,8 @@ def _outcomes() -> Panel:
 def _not_confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
         "Share that was not confirmed",
-        "Rejected, or nobody answered, by what is chosen above. Above the dashed line the error budget burns faster than it lasts.",
+        "The share of publishes that were rejected or not answered, by what is chosen above. Above the dashed line "
+        "the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),
     )
     lost = total(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)

@@ -118,7 +118,7 @@ def _too_slow(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, .
     words = Words(
         f"{durations.name}: share above {threshold_s:g} s",
         f"{durations.meaning} The share that took longer than the objective's threshold, exact, broken down by what is chosen above. "
-        "Above the dashed line the error budget burns faster than it lasts.",
+        "Above the dashed line the error budget does not last its period.",
         durations.runbooks,
     )
     look = Look(SHARE, thresholds.bad_share(durations.indicator))

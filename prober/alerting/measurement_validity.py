@@ -95,9 +95,9 @@ def _lagging() -> AlertingRule:
         "PubsubProberLagging",
         binary(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
         Severity.WARNING,
-        "A prober is too slow to measure.",
-        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. Latencies that it measures at {ON_TARGET} hold "
-        "its own delays.",
+        "A prober is too slow to measure latencies.",
+        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. The latencies that it measures at "
+        f"{ON_TARGET} include that delay.",
         (*PROCESS, *TARGET),
         SILENT_FOR_S,
     )

@@ -82,8 +82,8 @@ def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule
         f"{increase_by(PROCESS, series(failures), prom_duration(WINDOW_S))} > 0",
         Severity.WARNING,
         summary,
-        f"{AT} has failed to write again and again for {prom_duration(TROUBLE_FOR_S)}, {so}. What waits is tried again; what does not fit "
-        "is dropped and counted.",
+        f"{AT} has failed to write again and again for {prom_duration(TROUBLE_FOR_S)}, {so}. What waits is written later; what "
+        "exceeds the limit is dropped and counted.",
         PROCESS,
         TROUBLE_FOR_S,
     )
@@ -95,7 +95,7 @@ def _internal_errors() -> AlertingRule:
         "PubsubProberInternalErrors",
         f"{news(labels, series(families.INTERNAL_ERRORS), WINDOW_S)} > 0",
         Severity.WARNING,
-        "The prober has a fault of its own.",
+        "The prober had an internal error.",
         f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}. The log has the "
         "traceback; the run is UNKNOWN.",
         labels,
@@ -108,8 +108,8 @@ def _dropped() -> AlertingRule:
         "PubsubProberEventsDropped",
         f"{news(labels, series(families.EVENTS_DROPPED), WINDOW_S)} > 0",
         Severity.WARNING,
-        "The prober gives up recorded facts.",
-        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it keeps has holes.",
+        "The prober drops records.",
+        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it stores is incomplete.",
         labels,
     )
 

@@ -89,7 +89,7 @@ def service_groups(objectives: Iterable[Objective], options: Options) -> tuple[R
             options,
             "PubsubIntegrityViolated",
             _INTEGRITY_KINDS,
-            "A message was delivered that was not published so, or should not have been delivered.",
+            "A message was delivered that was never published, was changed, or should not have been delivered.",
         ),
         _violated(
             options,
@@ -126,8 +126,8 @@ def _violated(
         f"{_sum(found)} > 0",
         severity,
         summary,
-        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}; no legal behaviour "
-        "explains them. The finding says which and shows the smallest history.",
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}, which no "
+        "legal behaviour explains. The finding shows the smallest history that proves it.",
         Status.VIOLATION,
     )
 
@@ -138,7 +138,7 @@ def _overdue(options: Options) -> AlertingRule:
         "PubsubDeliveryOverdue",
         f"{_sum(found)} > 0",
         Severity.CRITICAL,
-        "A message that is owed did not come by its deadline.",
+        "A message was not delivered by its deadline.",
         f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {prom_duration(options.news_s)} although the target "
         "answered. Messages are late or lost.",
         Status.LIVENESS,
@@ -193,7 +193,7 @@ def _stalled() -> AlertingRule:
         "PubsubKeysStalled",
         outside_maintenance(f"{max_by(SUBSCRIPTION, series(families.STALLED_KEYS))} > 0"),
         Severity.CRITICAL,
-        "Ordering keys stand still although something is owed on them.",
+        "Ordering keys stand still although messages wait on them.",
         f"{{{{ $value }}}} keys {ON_SUBSCRIPTION} have stood still for {prom_duration(STALLED_FOR_S)}: messages wait, and none is "
         "delivered or acknowledged.",
         Dashboard.KEYS,
