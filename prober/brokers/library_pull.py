@@ -28,13 +28,11 @@ from typing import Final
 import grpc
 
 from prober.brokers.base import Flow, Received, Tap
-from prober.brokers.connection import Connection
+from prober.brokers.connection import Connection, session_name
+from prober.brokers.grpc_errors import let_go
 from prober.brokers.library_calls import Streams, WatchedCall
-from prober.brokers.library_client import Message, StreamingPull, is_confirmation, subscribe
-from prober.brokers.library_errors import translated
+from prober.brokers.library_client import Message, StreamingPull, is_confirmation, library_error, subscribe
 from prober.brokers.library_threads import Mailbox, Worker, in_loop
-from prober.brokers.session_names import session_name
-from prober.brokers.wire_errors import let_go
 from prober.errors import BrokerError
 
 # The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams
@@ -144,7 +142,7 @@ class LibraryPull:
         """Why the client gave up."""
         # The library's own reason may be empty: it reports its giving up before it reports what it gave up for.
         error = self._stream_error or self._error
-        return translated(error, doing) if error is not None else let_go(doing)
+        return library_error(error, doing) if error is not None else let_go(doing)
 
     async def close(self) -> None:
         """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""

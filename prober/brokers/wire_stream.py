@@ -16,10 +16,9 @@ import grpc.aio
 
 from prober.brokers import wire_messages
 from prober.brokers.base import Flow, Received, Tap
-from prober.brokers.routing import routing
-from prober.brokers.session_names import session_name
-from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
-from prober.brokers.wire_messages import NACK_S, Sending
+from prober.brokers.connection import session_name
+from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
+from prober.brokers.wire_messages import NACK_S, Sending, routing
 from prober.errors import BrokerError
 
 STREAMING_PULL: Final = "/google.pubsub.v1.Subscriber/StreamingPull"

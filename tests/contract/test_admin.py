@@ -12,8 +12,8 @@ import pytest
 
 from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import SubscriptionSettings, TopicSettings, Vantage
-from prober.brokers.channels import open_async_channel
 from prober.brokers.connect import connect
+from prober.brokers.connection import open_async_channel
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
 from tests.contract.conftest import Service
