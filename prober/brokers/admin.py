@@ -173,11 +173,11 @@ class ServiceAdmin:
 
 def _check_labels(labels: Mapping[str, str]) -> None:
     if not labels:
-        raise ValueError("without a label everything would be ours")
+        raise ValueError("at least one label is needed: without one everything would match")
 
 
 def _differs(name: str, differences: Sequence[str]) -> str:
-    return f"{name} exists, but not as asked for: {', '.join(differences)}; delete it or choose another name"
+    return f"{name} exists with other settings: {', '.join(differences)}; delete it or choose another name"
 
 
 # --- messages ----------------------------------------------------------------------------------------------------------------
@@ -261,13 +261,13 @@ def _subscription_differences(found: Any, settings: SubscriptionSettings) -> Seq
     """What keeps an existing subscription from being the one that was asked for, in words."""
     asked = _comparable(_subscription_message("", settings))
     there = _comparable(found)
-    different = [f"{what} is {there[what]!r}, asked for was {value!r}" for what, value in asked.items() if there[what] != value]
+    different = [f"{what} is {there[what]!r}, wanted is {value!r}" for what, value in asked.items() if there[what] != value]
     return [*different, *_label_differences(found, settings.labels)]
 
 
 def _label_differences(found: Any, labels: Mapping[str, str]) -> list[str]:
     return [
-        f"label {key} is {found.labels.get(key, '')!r}, asked for was {value!r}"
+        f"label {key} is {found.labels.get(key, '')!r}, wanted is {value!r}"
         for key, value in labels.items()
         if found.labels.get(key) != value
     ]

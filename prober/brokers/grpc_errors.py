@@ -50,7 +50,7 @@ after the service has done its work.
 
 _DETAILS_MAX: Final = 200
 
-LET_GO: Final = "the connection was closed on our side"
+LET_GO: Final = "the prober closed the connection"
 
 
 def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:

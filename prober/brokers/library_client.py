@@ -17,12 +17,13 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient  # type: ig
 from google.cloud.pubsub_v1.publisher import exceptions as publisher_exceptions  # type: ignore[import-untyped]
 from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeStatus  # type: ignore[import-untyped]
 from google.cloud.pubsub_v1.subscriber.scheduler import ThreadScheduler  # type: ignore[import-untyped]
-from google.cloud.pubsub_v1.types import FlowControl, PublisherOptions  # type: ignore[import-untyped]
+from google.cloud.pubsub_v1.types import FlowControl as LibraryFlowControl  # type: ignore[import-untyped]
+from google.cloud.pubsub_v1.types import PublisherOptions
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 from grpc import RpcError, StatusCode
 
-from prober.brokers.base import Flow, Rejected, Unknown
+from prober.brokers.base import FlowControl, Rejected, Unknown
 from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of
 from prober.errors import BrokerError
 
@@ -60,7 +61,7 @@ class PublishingClient(Protocol):
         """Sends what waits to be sent first, and cancels what waits behind it."""
 
 
-class Message(Protocol):
+class LibraryMessage(Protocol):
     """What the library gives to the callback. Its methods only queue something, and may be called from any thread."""
 
     @property
@@ -132,7 +133,7 @@ def publishing_client(channel: grpc.Channel, retry: Retry) -> PublishingClient:
 
 
 def subscribe(
-    channel: grpc.Channel, subscription: str, callback: Callable[[Message], None], flow: Flow, ack_deadline_s: int
+    channel: grpc.Channel, subscription: str, callback: Callable[[LibraryMessage], None], flow: FlowControl, ack_deadline_s: int
 ) -> StreamingPull:
     """Subscribes with a client of its own.
 
@@ -141,7 +142,7 @@ def subscribe(
     """
     client = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
     _hear_warnings()
-    flow_control = FlowControl(
+    flow_control = LibraryFlowControl(
         max_messages=flow.messages_max,
         max_bytes=flow.bytes_max,
         min_duration_per_lease_extension=ack_deadline_s,

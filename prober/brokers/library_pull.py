@@ -27,11 +27,11 @@ from typing import Final
 
 import grpc
 
-from prober.brokers.base import Flow, Received, Tap
+from prober.brokers.base import FlowControl, Received, Tap
 from prober.brokers.connection import Connection, session_name
 from prober.brokers.grpc_errors import let_go
 from prober.brokers.library_calls import Streams, WatchedCall
-from prober.brokers.library_client import Message, StreamingPull, is_confirmation, library_error, subscribe
+from prober.brokers.library_client import LibraryMessage, StreamingPull, is_confirmation, library_error, subscribe
 from prober.brokers.library_threads import Mailbox, Worker, in_loop
 from prober.errors import BrokerError
 
@@ -75,7 +75,7 @@ class LibrarySession:
         return self._subscriber
 
     @property
-    def flow(self) -> Flow:
+    def flow(self) -> FlowControl:
         """What the client was given, and tells the service with each stream."""
         return self._pull.flow
 
@@ -103,7 +103,7 @@ class LibraryPull:
     """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
 
     def __init__(
-        self, connection: Connection, subscription: str, subscriber: str, flow: Flow, ack_deadline_s: int, tap: Tap
+        self, connection: Connection, subscription: str, subscriber: str, flow: FlowControl, ack_deadline_s: int, tap: Tap
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscription, self._subscriber, self._tap = subscription, subscriber, tap
@@ -117,7 +117,7 @@ class LibraryPull:
         self._stream_error: grpc.RpcError | None = None
         self._open: dict[str, LibrarySession] = {}
         self._origin: dict[str, tuple[LibrarySession, int | None]] = {}
-        self._held: dict[str, Message] = {}
+        self._held: dict[str, LibraryMessage] = {}
         self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
         self._closed = False
         self._ended_for_good = asyncio.Event()
@@ -165,11 +165,11 @@ class LibraryPull:
 
     # ------------------------------------------------------------------------------------------ asked by sessions
 
-    def held(self, received: Received) -> Message | None:
+    def held(self, received: Received) -> LibraryMessage | None:
         """The client's own message, until it is answered."""
         return self._held.get(received.ack_id)
 
-    def finish(self, received: Received) -> Message | None:
+    def finish(self, received: Received) -> LibraryMessage | None:
         """The client's own message, to be answered now."""
         return self._held.pop(received.ack_id, None)
 
@@ -208,7 +208,7 @@ class LibraryPull:
         """The stream is over; its messages may still be in the client."""
         self._post(partial(self._stream_ended, session, reason))
 
-    def _callback(self, message: Message) -> None:
+    def _callback(self, message: LibraryMessage) -> None:
         """What the client calls for each message. Must not raise, whatever happens."""
         self._post(partial(self._deliver, message))
 
@@ -247,7 +247,7 @@ class LibraryPull:
             self._current = (call, session)
             self._tell_opened(session)
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: LibraryMessage) -> None:
         ack_id = message.ack_id
         origin = self._origin.pop(ack_id, None)
         if origin is None or self._closed:

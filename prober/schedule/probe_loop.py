@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from prober.brokers.base import Broker, Operation
+from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config
@@ -145,7 +145,7 @@ class ProbeLoop:
         self._subscription.probes(0)
         await self._provisioner.leave(self.probe_instance.broker.admin)
 
-    def _administered(self, operation: Operation, latency_s: float) -> None:
+    def _administered(self, operation: AdminOperation, latency_s: float) -> None:
         self._metrics.administered(operation, latency_s)
 
     def _say(self, result: RunResult) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from prober.brokers.base import Confirmed, Operation, Outcome, Rejected
+from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -124,7 +124,7 @@ class TargetMetrics:
                 store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
                 store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.CONTROL_PLANE),
             )
-            for operation in Operation
+            for operation in AdminOperation
         }
         self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.OLDEST_UNACKED_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
@@ -170,7 +170,7 @@ class TargetMetrics:
         """Whether the target is under maintenance at the moment."""
         self._maintenance.set(under_way)
 
-    def administered(self, operation: Operation, latency_s: float, exemplar: Exemplar | None = None) -> None:
+    def administered(self, operation: AdminOperation, latency_s: float, exemplar: Exemplar | None = None) -> None:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
 

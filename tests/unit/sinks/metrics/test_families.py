@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.brokers.base import Confirmed, Operation
+from prober.brokers.base import AdminOperation, Confirmed
 from prober.config import load
 from prober.core.findings import Kind, Status
 from prober.probes.context import DeliveryKind
@@ -43,7 +43,7 @@ PROMISED: dict[
     "publish_latency_seconds_bucket": {"topic": None, "le": None},
     "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
     "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},
-    "control_plane_latency_seconds_bucket": {"operation": set(Operation), "le": None},
+    "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
     "probe_runs_total": {"probe": {"ordering", "redelivery", "affinity"}, "verdict": {"pass", "fail", "unknown"}},
     "probe_runs_expected_total": {"probe": {"ordering", "redelivery", "affinity"}},
     "probe_last_success_timestamp_seconds": {"probe": {"ordering", "redelivery", "affinity"}},
