@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import POLICY, Objective, Severity
+from prober.slo.objectives import POLICY, Objective, Urgency
 
 GOOD: Final = "green"
 WARNING: Final = "orange"
@@ -57,5 +57,5 @@ class Thresholds:
 
     def burn(self) -> Steps:
         """Orange where a budget does not last its period, red from the burn rate on that pages somebody."""
-        pages = [alert.factor(one) for alert in POLICY if alert.severity is Severity.PAGE for one in self.objectives]
+        pages = [alert.factor(one) for alert in POLICY if alert.severity is Urgency.PAGE for one in self.objectives]
         return ((None, GOOD), (1.0, WARNING), *([(max(pages), BAD)] if pages else []))

@@ -33,7 +33,7 @@ from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import is_embedded, sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.schedule.sharding import LEASE_S, Sharding
+from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.sink import HistorySink
 from prober.sinks.history.writer import HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
@@ -76,7 +76,7 @@ class Service:
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
         self._server: EmbeddedServer | None = None
-        self._sharding: Sharding | None = None
+        self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
         self._status = self._new_status()
@@ -239,12 +239,12 @@ class Service:
             async with asyncio.timeout(PREPARE_TIMEOUT_S):
                 await asyncio.to_thread(StatusStore(self._database).prepare)
 
-    def _new_sharing(self) -> Sharding | None:
+    def _new_sharing(self) -> ShardingMember | None:
         group = self._config.sharding.group
         if group is None:
             return None
         leases, assignments = Leases(self._database, group, self._instance, LEASE_S), self._assignments
-        return Sharding(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
+        return ShardingMember(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
 
     async def _take_up(self) -> None:
         """Begins to probe: everything, or its share."""

@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING
 from prober.slo.counts import BREACHES
-from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, SliCounts, State, windows_s
+from prober.slo.objectives import MINUTE_S, POLICY, AlertState, BurnAlert, Objective, SliCounts, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
 
 SUMS: Final = ("good", "bad", "undecided")
@@ -141,7 +141,7 @@ def alert_days(
     return known.groupBy(*_SERIES).applyInArrow(_watched(named, tuple(policy), since - reach, since, until), ALERT_DAYS)
 
 
-def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[State]:
+def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[AlertState]:
     """What an alert says at the end of each of the last `minutes` minutes, from the running totals since before any window begins."""
     long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
     for at in range(len(good) - minutes, len(good)):
@@ -179,7 +179,7 @@ def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, si
     firing = [
         {"since": begin * MINUTE_US, "until": end * MINUTE_US}
         for (state, _), (begin, end) in zip(spans, pairwise(ends), strict=True)
-        if state is State.FIRING
+        if state is AlertState.FIRING
     ]
     return {
         "severity": alert.severity.value,
@@ -189,7 +189,7 @@ def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, si
         "threshold": alert.threshold(objective),
         "can_fire": alert.can_fire(objective),
         "state": states[-1].value,
-        **{f"{state.value}_minutes": states.count(state) for state in State},
+        **{f"{state.value}_minutes": states.count(state) for state in AlertState},
         "firing": firing,
     }
 

@@ -58,7 +58,7 @@ class ProbeInstance:
 
     @property
     def shown(self) -> Site:
-        """The site as the board shows it, before anything is made there."""
+        """The site as it is shown, before anything is made there."""
         site, target, schedule = self.site, self.site.target, self.site.settings.schedule
         return Site(
             target=target.name,
@@ -96,7 +96,7 @@ class ProbeLoop:
 
     @property
     def shown(self) -> Site:
-        """The site as the board shows it, with the topic and subscription of the run under way, or else of the next one."""
+        """The site as it is shown, with the topic and subscription of the run under way, or else of the next one."""
         resources = self._provisioner.resources
         return replace(self.probe_instance.shown, topic=resources.topic, subscription=resources.subscription)
 

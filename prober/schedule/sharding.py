@@ -49,7 +49,7 @@ def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
     return found
 
 
-class Sharding:
+class ShardingMember:
     """One prober's part in it. `take` begins to probe a site; `give` ends it, after the run under way; `failed` hears of faults of ours."""
 
     def __init__(

@@ -29,7 +29,7 @@ from typing import Final
 
 from prober.slo import proportions
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.proportions import CONFIDENCE, Bounds
+from prober.slo.proportions import CONFIDENCE, ProportionBounds
 
 MICROS: Final = 1_000_000
 MINUTE_S: Final = 60.0
@@ -43,7 +43,7 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def micros(seconds: float) -> int:
+def whole_micros(seconds: float) -> int:
     """Whole microseconds, in which everything is measured: what is less is an error of the arithmetic."""
     return round(seconds * MICROS)
 
@@ -77,12 +77,12 @@ class SliCounts:
         return self.bad / self.decided if self.decided else None
 
     @property
-    def error_ratio_bounds(self) -> Bounds:
+    def error_ratio_bounds(self) -> ProportionBounds:
         """What E will be at least and at most, whatever becomes of the undecided."""
         total = self.decided + self.undecided
-        return Bounds(self.bad / total, (self.bad + self.undecided) / total) if total else Bounds(0.0, 1.0)
+        return ProportionBounds(self.bad / total, (self.bad + self.undecided) / total) if total else ProportionBounds(0.0, 1.0)
 
-    def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> Bounds:
+    def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> ProportionBounds:
         """Between what the service's true error ratio lies, judged by the decided things (Clopper-Pearson, two-sided)."""
         return proportions.interval(self.bad, self.decided, confidence)
 
@@ -115,11 +115,11 @@ class Objective:
     @property
     def threshold_us(self) -> int:
         """The threshold in whole microseconds, 0 without one."""
-        return micros(self.threshold_s or 0.0)
+        return whole_micros(self.threshold_s or 0.0)
 
     def is_late(self, duration_s: float) -> bool:
         """Whether something that took so long is bad; of an indicator without a threshold nothing is."""
-        return self.threshold_s is not None and micros(duration_s) > self.threshold_us
+        return self.threshold_s is not None and whole_micros(duration_s) > self.threshold_us
 
     @property
     def budget_exact(self) -> Fraction:
@@ -135,10 +135,10 @@ class Objective:
         """E / B in the window of the counts, None when nothing is decided there."""
         return float(Fraction(counts.bad, counts.decided) / self.budget_exact) if counts.decided else None
 
-    def burn_rate_confidence(self, counts: SliCounts, confidence: float = CONFIDENCE) -> Bounds:
+    def burn_rate_confidence(self, counts: SliCounts, confidence: float = CONFIDENCE) -> ProportionBounds:
         """Between what the true burn rate lies."""
         low, high = counts.error_ratio_confidence(confidence)
-        return Bounds(low / self.budget, high / self.budget)
+        return ProportionBounds(low / self.budget, high / self.budget)
 
     def remaining(self, period: SliCounts) -> float | None:
         """The share of the budget that is left after a whole period: 1 untouched, 0 spent, below 0 overspent."""
@@ -154,14 +154,14 @@ class Objective:
         return remaining * self.window_s / burn_rate if burn_rate > 0.0 else inf
 
 
-class Severity(StrEnum):
+class Urgency(StrEnum):
     """What an alert asks for: somebody now, or somebody on a working day."""
 
     PAGE = "page"
     TICKET = "ticket"
 
 
-class State(StrEnum):
+class AlertState(StrEnum):
     """What an alert says. UNKNOWN: nothing was decided in one of its windows."""
 
     FIRING = "firing"
@@ -173,7 +173,7 @@ class State(StrEnum):
 class BurnAlert:
     """Fires when `budget_part` of a period's budget was spent within `long_s`, and the burning goes on."""
 
-    severity: Severity
+    severity: Urgency
     budget_part: float
     long_s: float
 
@@ -194,13 +194,13 @@ class BurnAlert:
         """Whether an outage of everything would be noticed. Not so where the budget is large and the window short."""
         return self._threshold(objective) < 1
 
-    def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> State:
+    def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> AlertState:
         """What it says, given both windows."""
         if not long.decided or not short.decided:
-            return State.UNKNOWN
+            return AlertState.UNKNOWN
         limit = self._threshold(objective)
         exceeded = all(Fraction(counts.bad, counts.decided) > limit for counts in (long, short))
-        return State.FIRING if exceeded else State.QUIET
+        return AlertState.FIRING if exceeded else AlertState.QUIET
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:
         """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""
@@ -215,10 +215,10 @@ class BurnAlert:
 
 # The workbook's recommendation, with its tickets in two steps as Sloth and the Kubernetes mixin have them.
 POLICY: Final = (
-    BurnAlert(Severity.PAGE, 0.02, HOUR_S),
-    BurnAlert(Severity.PAGE, 0.05, 6 * HOUR_S),
-    BurnAlert(Severity.TICKET, 0.10, DAY_S),
-    BurnAlert(Severity.TICKET, 0.10, 3 * DAY_S),
+    BurnAlert(Urgency.PAGE, 0.02, HOUR_S),
+    BurnAlert(Urgency.PAGE, 0.05, 6 * HOUR_S),
+    BurnAlert(Urgency.TICKET, 0.10, DAY_S),
+    BurnAlert(Urgency.TICKET, 0.10, 3 * DAY_S),
 )
 
 

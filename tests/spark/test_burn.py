@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, BurnAlert, Objective, Severity, SliCounts, State
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, AlertState, BurnAlert, Objective, SliCounts, Urgency
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 
 TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"
@@ -102,10 +102,10 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
     tallies = tallies_of(spark, count, NOON - 4320, NOON + 60)
     days = alert_days(tallies, [THREE_NINES], NOON - 60, NOON + 60).collect()
     fired = {(row.severity, row.long_s): _minutes(row.firing) for row in days}
-    assert fired[Severity.PAGE, HOUR_S] == [(NOON, NOON + 14)]
-    assert fired[Severity.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
-    assert fired[Severity.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
-    assert fired[Severity.TICKET, 3 * DAY_S] == [(NOON + 4, NOON + 60)]  # 0.1 % of three days as well
+    assert fired[Urgency.PAGE, HOUR_S] == [(NOON, NOON + 14)]
+    assert fired[Urgency.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
+    assert fired[Urgency.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
+    assert fired[Urgency.TICKET, 3 * DAY_S] == [(NOON + 4, NOON + 60)]  # 0.1 % of three days as well
 
 
 def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
@@ -114,10 +114,10 @@ def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> Non
     days = alert_days(tallies, [THREE_NINES], NOON, NOON + 30).collect()
     states = {(row.severity, row.long_s): (row.state, row.firing_minutes) for row in days}
     assert {(row.long_s, row.factor) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
-    assert states[Severity.PAGE, HOUR_S] == (State.QUIET, 0)
-    assert states[Severity.PAGE, 6 * HOUR_S] == (State.QUIET, 0)
-    assert states[Severity.TICKET, DAY_S] == (State.FIRING, 30)
-    assert states[Severity.TICKET, 3 * DAY_S] == (State.FIRING, 30)
+    assert states[Urgency.PAGE, HOUR_S] == (AlertState.QUIET, 0)
+    assert states[Urgency.PAGE, 6 * HOUR_S] == (AlertState.QUIET, 0)
+    assert states[Urgency.TICKET, DAY_S] == (AlertState.FIRING, 30)
+    assert states[Urgency.TICKET, 3 * DAY_S] == (AlertState.FIRING, 30)
 
 
 def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
@@ -125,10 +125,10 @@ def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> N
     days = alert_days(tallies, [THREE_NINES], NOON, NOON + 60).collect()
     unknown = {(row.severity, row.long_s): row.unknown_minutes for row in days}
     assert unknown == {
-        (Severity.PAGE, HOUR_S): 56,
-        (Severity.PAGE, 6 * HOUR_S): 31,
-        (Severity.TICKET, DAY_S): 0,
-        (Severity.TICKET, 3 * DAY_S): 0,
+        (Urgency.PAGE, HOUR_S): 56,
+        (Urgency.PAGE, 6 * HOUR_S): 31,
+        (Urgency.TICKET, DAY_S): 0,
+        (Urgency.TICKET, 3 * DAY_S): 0,
     }
 
 
@@ -136,7 +136,7 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
     """Random series of two objectives and two targets, with holes, against sums over each window by themselves."""
     chance = random.Random(5)
     objectives = [THREE_NINES, Objective("loose", Indicator.AFFINITY, 0.97, 28 * DAY_S)]
-    policy = (BurnAlert(Severity.PAGE, 0.02, HOUR_S), BurnAlert(Severity.TICKET, 0.001, 2 * HOUR_S))
+    policy = (BurnAlert(Urgency.PAGE, 0.02, HOUR_S), BurnAlert(Urgency.TICKET, 0.001, 2 * HOUR_S))
     counts = {}
     for name, target in product(("three nines", "loose"), ("a", "b")):
         for minute in range(NOON - 200, NOON + 40):
@@ -159,8 +159,8 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
             )
             for minute in range(NOON, NOON + 40)
         ]
-        firing = {minute for minute, state in enumerate(states, NOON) if state is State.FIRING}
-        expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in State), states[-1], firing)
+        firing = {minute for minute, state in enumerate(states, NOON) if state is AlertState.FIRING}
+        expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in AlertState), states[-1], firing)
     found: dict[tuple[str, str, float], tuple[Any, ...]] = {
         (row.objective, row.target, row.long_s): (
             row.firing_minutes,

@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.drills.alerts import NoAnswer
-from prober.drills.following import EARLIER_S, Patience, came, gone, stayed_away
+from prober.drills.chain import NoAnswer, Patience
+from prober.drills.following import EARLIER_S, came, gone, stayed_away
 from prober.drills.results import Step, StepName
 from tests.unit.virtual_time import VirtualTime
 

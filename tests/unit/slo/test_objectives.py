@@ -17,11 +17,11 @@ from prober.slo.objectives import (
     HOUR_S,
     MINUTE_S,
     POLICY,
+    AlertState,
     BurnAlert,
     Objective,
-    Severity,
     SliCounts,
-    State,
+    Urgency,
     bucket_bounds,
     count_to_see_budget,
     exact,
@@ -62,13 +62,13 @@ def test_burn_rates_and_time_to_exhaustion(burn: float, errors_per_100_000: int,
 @pytest.mark.parametrize(
     ("severity", "budget_part", "long_s", "short_s", "factor"),
     [  # the recommended parameters at 99.9 %; the ticket of a day as in Sloth's 30-day windows
-        (Severity.PAGE, 0.02, HOUR_S, 5 * MINUTE_S, 14.4),
-        (Severity.PAGE, 0.05, 6 * HOUR_S, 30 * MINUTE_S, 6),
-        (Severity.TICKET, 0.10, DAY_S, 2 * HOUR_S, 3),
-        (Severity.TICKET, 0.10, 3 * DAY_S, 6 * HOUR_S, 1),
+        (Urgency.PAGE, 0.02, HOUR_S, 5 * MINUTE_S, 14.4),
+        (Urgency.PAGE, 0.05, 6 * HOUR_S, 30 * MINUTE_S, 6),
+        (Urgency.TICKET, 0.10, DAY_S, 2 * HOUR_S, 3),
+        (Urgency.TICKET, 0.10, 3 * DAY_S, 6 * HOUR_S, 1),
     ],
 )
-def test_the_recommended_alerts(severity: Severity, budget_part: float, long_s: float, short_s: float, factor: float) -> None:
+def test_the_recommended_alerts(severity: Urgency, budget_part: float, long_s: float, short_s: float, factor: float) -> None:
     (alert,) = [alert for alert in POLICY if alert.long_s == long_s]
     assert (alert.severity, alert.budget_part, alert.short_s) == (severity, budget_part, short_s)
     assert alert.factor(objective()) == factor
@@ -186,11 +186,11 @@ def test_the_confidence_in_a_burn_rate_contains_it(promise: Objective, count: in
 def test_an_alert_needs_both_windows_strictly_above_its_rate() -> None:
     alert, promise = POLICY[0], objective()
     at, above = SliCounts(100_000 - 1_440, 1_440), SliCounts(100_000 - 1_441, 1_441)  # exactly 14.4, and just above
-    assert alert.state(promise, above, above) is State.FIRING
-    assert alert.state(promise, at, above) is State.QUIET
-    assert alert.state(promise, above, at) is State.QUIET
-    assert alert.state(promise, above, SliCounts(undecided=1)) is State.UNKNOWN
-    assert alert.state(promise, SliCounts(), above) is State.UNKNOWN
+    assert alert.state(promise, above, above) is AlertState.FIRING
+    assert alert.state(promise, at, above) is AlertState.QUIET
+    assert alert.state(promise, above, at) is AlertState.QUIET
+    assert alert.state(promise, above, SliCounts(undecided=1)) is AlertState.UNKNOWN
+    assert alert.state(promise, SliCounts(), above) is AlertState.UNKNOWN
 
 
 @given(objectives, alerts, st.integers(1, 5))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 
-from prober.drills.alerts import ALERT, ANSWER_MAX, Alertmanager, Conversation, NoAnswer, Prometheus
+from prober.drills.chain import ALERT, ANSWER_MAX, Alertmanager, Conversation, NoAnswer, Prometheus
 
 Result = TypeVar("Result")
 OURS = {"alertname": ALERT, "drill": "drop"}
