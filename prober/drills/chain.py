@@ -88,7 +88,7 @@ class Conversation:
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise NoAnswer(f"{base} does not answer: {str(error) or 'too slow'}") from error
         if len(body) > ANSWER_MAX:
-            raise NoAnswer(f"{url} says more than anybody reads")
+            raise NoAnswer(f"{url} answered more than {ANSWER_MAX >> 20} MiB")
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -136,7 +136,7 @@ def _understood(read: Callable[[], _T], url: str) -> _T:
     try:
         return read()
     except (AttributeError, KeyError, TypeError) as error:
-        raise NoAnswer(f"{url} answered something else than expected") from error
+        raise NoAnswer(f"{url} answered in a form that the prober does not know") from error
 
 
 class Receiver:

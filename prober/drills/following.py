@@ -76,7 +76,7 @@ async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: 
     while True:
         try:
             if await sighting.sees(drill) is not None:
-                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came, although there was nothing to tell")
+                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no promise was broken")
         except NoAnswer as error:
             trouble = str(error)
         if patience.clock() >= give_up_t:

@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
     """Whose each site is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
 
-    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes.
+    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes. Without members and
+    with sites it raises ValueError.
     """
     most = -(-len(sites) // max(1, len(members)))
     load = dict.fromkeys(members, 0)

@@ -50,7 +50,10 @@ def whole_micros(seconds: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SliCounts:
-    """How many things ended good, bad or undecided. Cumulative counts are subtracted to get those of a window."""
+    """How many things ended good, bad or undecided. Cumulative counts are subtracted to get those of a window.
+
+    Raises ValueError for a count below 0.
+    """
 
     good: int = 0
     bad: int = 0
@@ -93,6 +96,8 @@ class Objective:
 
     threshold_s    from when on a duration is bad; only for indicators that need one, and for those always.
     labels         passed on to whatever reports on the objective.
+
+    Raises ValueError for a target, window or threshold that makes no sense, or a threshold that the indicator does not have or lacks.
     """
 
     name: str
@@ -246,7 +251,8 @@ def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, b
 def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -> Sequence[float]:
     """Upper bounds of a histogram that has every threshold among them, ascending, without the infinite one.
 
-    A histogram counts what is at most a bound, so only at a bound does it know how many were good.
+    A histogram counts what is at most a bound, so only at a bound does it know how many were good. Raises ValueError without
+    any bound, and for one that is not positive and finite.
     """
     bounds = sorted({float(bound) for bound in (*defaults, *thresholds)})
     if not bounds or bounds[0] <= 0.0 or bounds[-1] == inf or any(bound != bound for bound in bounds):

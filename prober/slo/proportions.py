@@ -96,7 +96,10 @@ def lower_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
 
 
 def interval(bad: int, count: int, confidence: float = CONFIDENCE) -> ProportionBounds:
-    """The proportions between which the true one lies, with this confidence (two-sided, equal tails)."""
+    """The proportions between which the true one lies, with this confidence (two-sided, equal tails).
+
+    Raises ValueError unless 0 <= bad <= count and 0 < confidence < 1; so do the one-sided bounds.
+    """
     one_sided = (1.0 + confidence) / 2.0
     return ProportionBounds(lower_bound(bad, count, one_sided), upper_bound(bad, count, one_sided))
 
