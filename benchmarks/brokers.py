@@ -21,7 +21,7 @@ from prober.brokers.base import (
     Broker,
     BrokerSession,
     Confirmed,
-    FlowControl,
+    FlowControlSettings,
     Outgoing,
     Received,
     SubscriptionSettings,
@@ -105,7 +105,7 @@ async def measure(address: str, vantage: Vantage, messages: int, repeat: int) ->
     await broker.admin.create_topic(topic, TopicSettings(LABELS))
     await broker.admin.create_subscription(subscription, SubscriptionSettings(topic, labels=LABELS))
     tap = CountingTap()
-    await broker.subscriber(subscription, "bench", FlowControl(messages_max=10_000), 60).start(tap)
+    await broker.subscriber(subscription, "bench", FlowControlSettings(messages_max=10_000), 60).start(tap)
     figures = []
     for _ in range(repeat + 1):
         cpu, wall = process_time(), perf_counter()

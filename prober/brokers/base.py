@@ -108,7 +108,7 @@ class SubscriptionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowControl:
+class FlowControlSettings:
     """How much one stream may have outstanding before the service stops delivering on it."""
 
     messages_max: int = 1000
@@ -131,7 +131,7 @@ class BrokerSession(Protocol):
         """Who owns it: the client id of streaming pull, or the session's own name."""
 
     @property
-    def flow(self) -> FlowControl | None:
+    def flow(self) -> FlowControlSettings | None:
         """What the service was told may be outstanding on it; None for a pull, which has its own number of messages."""
 
     def ack(self, received: Received) -> None:
@@ -277,7 +277,7 @@ class Broker(Protocol):
     def publisher(self, topic: str) -> Publisher:
         """A publisher to a topic."""
 
-    def subscriber(self, subscription: str, client_id: str, flow: FlowControl, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber under a client id of its own; `ack_deadline_s`, 10 to 600, is how long a lease lasts."""
 
     def puller(self, subscription: str) -> Puller:

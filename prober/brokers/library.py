@@ -31,7 +31,7 @@ from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import (
     Admin,
     Confirmed,
-    FlowControl,
+    FlowControlSettings,
     Outcome,
     Outgoing,
     Publisher,
@@ -43,7 +43,7 @@ from prober.brokers.base import (
 )
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
-from prober.brokers.library_calls import PublishAttempts
+from prober.brokers.library_calls import AttemptCounter
 from prober.brokers.library_client import future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
 from prober.brokers.library_threads import Mailbox, Worker
@@ -72,7 +72,7 @@ class LibraryPublisher:
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection = connection
         self._topic = topic
-        self._attempts = PublishAttempts()
+        self._attempts = AttemptCounter()
         self._pauses = threading.local()
         self._channel = connection.open_threaded_channel()
         retry = Retry(is_retried, initial=0.001, maximum=0.001, on_error=self._before_next_attempt)
@@ -189,7 +189,7 @@ class LibraryBroker:
         """A publisher to a topic."""
         return LibraryPublisher(self._connection, topic)
 
-    def subscriber(self, subscription: str, client_id: str, flow: FlowControl, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber; `client_id` is our name for it, the client makes its own."""
         names = subscriber_names(client_id)
 

@@ -41,7 +41,7 @@ class CallEnded(grpc.RpcError):
         raise self
 
 
-class PublishAttempts(grpc.UnaryUnaryClientInterceptor):
+class AttemptCounter(grpc.UnaryUnaryClientInterceptor):
     """Counts publish requests per thread: the library sends each batch, with all its attempts, in a thread made for it."""
 
     def __init__(self) -> None:

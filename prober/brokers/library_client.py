@@ -23,7 +23,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 from grpc import RpcError, StatusCode
 
-from prober.brokers.base import FlowControl, Rejected, Unknown
+from prober.brokers.base import FlowControlSettings, Rejected, Unknown
 from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of
 from prober.errors import BrokerError
 
@@ -133,7 +133,11 @@ def publishing_client(channel: grpc.Channel, retry: Retry) -> PublishingClient:
 
 
 def subscribe(
-    channel: grpc.Channel, subscription: str, callback: Callable[[LibraryMessage], None], flow: FlowControl, ack_deadline_s: int
+    channel: grpc.Channel,
+    subscription: str,
+    callback: Callable[[LibraryMessage], None],
+    flow: FlowControlSettings,
+    ack_deadline_s: int,
 ) -> StreamingPull:
     """Subscribes with a client of its own.
 

@@ -27,7 +27,7 @@ from typing import Final
 
 import grpc
 
-from prober.brokers.base import FlowControl, Received, Tap
+from prober.brokers.base import FlowControlSettings, Received, Tap
 from prober.brokers.connection import Connection, session_name
 from prober.brokers.grpc_errors import let_go
 from prober.brokers.library_calls import Streams, WatchedCall
@@ -75,7 +75,7 @@ class LibrarySession:
         return self._subscriber
 
     @property
-    def flow(self) -> FlowControl:
+    def flow(self) -> FlowControlSettings:
         """What the client was given, and tells the service with each stream."""
         return self._pull.flow
 
@@ -103,7 +103,7 @@ class LibraryPull:
     """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
 
     def __init__(
-        self, connection: Connection, subscription: str, subscriber: str, flow: FlowControl, ack_deadline_s: int, tap: Tap
+        self, connection: Connection, subscription: str, subscriber: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscription, self._subscriber, self._tap = subscription, subscriber, tap

@@ -20,7 +20,7 @@ from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import (
     Admin,
     Confirmed,
-    FlowControl,
+    FlowControlSettings,
     Outcome,
     Outgoing,
     Publisher,
@@ -243,7 +243,7 @@ class WireBroker:
         """A publisher to a topic."""
         return WirePublisher(self._connection, topic)
 
-    def subscriber(self, subscription: str, client_id: str, flow: FlowControl, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber by streaming pull; `client_id` is what the service is told, on every stream of it."""
 
         def new_stream(tap: Tap) -> WireStream:

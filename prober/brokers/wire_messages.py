@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from google.pubsub_v1 import types
 
-from prober.brokers.base import FlowControl, Outgoing, Received
+from prober.brokers.base import FlowControlSettings, Outgoing, Received
 
 # The classes behind the wrappers are made at run time and have no types.
 _PublishRequest: Final[Any] = types.PublishRequest.pb()
@@ -70,7 +70,7 @@ def published_ids(reply: bytes) -> Sequence[str]:
     return tuple(_PublishResponse.FromString(reply).message_ids)
 
 
-def open_request(subscription: str, client_id: str, ack_deadline_s: int, flow: FlowControl) -> bytes:
+def open_request(subscription: str, client_id: str, ack_deadline_s: int, flow: FlowControlSettings) -> bytes:
     """The first request on a stream: what is wanted."""
     request = _StreamingPullRequest(
         subscription=subscription,

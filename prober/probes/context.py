@@ -22,7 +22,7 @@ from prober.brokers.base import (
     Broker,
     BrokerSession,
     Confirmed,
-    FlowControl,
+    FlowControlSettings,
     Outgoing,
     Publisher,
     Received,
@@ -251,7 +251,7 @@ class ProbeContext:
 
     # --- consuming -----------------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, decide: Decide, flow: FlowControl | None = None) -> Subscriber:
+    async def subscribe(self, decide: Decide, flow: FlowControlSettings | None = None) -> Subscriber:
         """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives.
 
         Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be opened.
@@ -259,7 +259,9 @@ class ProbeContext:
         self._subscribers += 1
         client_id = f"{self._epoch}-{self._subscribers}"
         resources = self.resources
-        subscriber = self._broker.subscriber(resources.subscription, client_id, flow or FlowControl(), resources.ack_deadline_s)
+        subscriber = self._broker.subscriber(
+            resources.subscription, client_id, flow or FlowControlSettings(), resources.ack_deadline_s
+        )
         self._resources.push_async_callback(subscriber.close)
         await subscriber.start(self.tap(decide))
         return subscriber

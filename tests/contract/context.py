@@ -13,7 +13,7 @@ from prober.brokers.base import (
     Broker,
     BrokerSession,
     Confirmed,
-    FlowControl,
+    FlowControlSettings,
     Outgoing,
     Received,
     Subscriber,
@@ -144,10 +144,10 @@ class ProbeContext:
     subscribers: list[Subscriber] = field(default_factory=list)
 
     async def subscribe(
-        self, tap: Notebook, client_id: str = "one", ack_deadline_s: int = 10, flow: FlowControl | None = None
+        self, tap: Notebook, client_id: str = "one", ack_deadline_s: int = 10, flow: FlowControlSettings | None = None
     ) -> Subscriber:
         """A started subscriber."""
-        subscriber = self.broker.subscriber(self.subscription, client_id, flow or FlowControl(), ack_deadline_s)
+        subscriber = self.broker.subscriber(self.subscription, client_id, flow or FlowControlSettings(), ack_deadline_s)
         await subscriber.start(tap)
         return subscriber
 

@@ -14,7 +14,7 @@ import grpc.aio
 import pytest
 from google.pubsub_v1 import types
 
-from prober.brokers.base import Confirmed, FlowControl, Outgoing, Rejected, TopicSettings, Vantage
+from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Rejected, TopicSettings, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
@@ -61,7 +61,7 @@ async def test_what_was_closed_is_forgotten(
 @pytest.mark.usefixtures("refused_late")
 async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
-        subscriber = context.broker.subscriber(MISSING, "one", FlowControl(), 10)
+        subscriber = context.broker.subscriber(MISSING, "one", FlowControlSettings(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(Notebook())
         reference = weakref.ref(subscriber)
@@ -81,7 +81,7 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
     async with service.context(vantage) as context:
         broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        await broker.subscriber(context.subscription, "one", FlowControl(), 10).start(notebook)
+        await broker.subscriber(context.subscription, "one", FlowControlSettings(), 10).start(notebook)
         publisher, puller = broker.publisher(context.topic), broker.puller(context.subscription)
         await broker.close()
         await broker.close()
@@ -93,7 +93,7 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
         with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await broker.admin.create_topic(context.topic, TopicSettings(LABELS))
         with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
-            await broker.subscriber(context.subscription, "two", FlowControl(), 10).start(notebook)
+            await broker.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(notebook)
         assert [type(what) for what in notebook.told] == [Opened, Closed]
 
 
@@ -103,7 +103,7 @@ async def test_closing_ends_a_start(service: Service, vantage: Vantage, delay_s:
     async with service.context(vantage) as context:
         broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        starting = asyncio.create_task(broker.subscriber(context.subscription, "one", FlowControl(), 10).start(notebook))
+        starting = asyncio.create_task(broker.subscriber(context.subscription, "one", FlowControlSettings(), 10).start(notebook))
         await asyncio.sleep(delay_s)
         await broker.close()
         (result,) = await asyncio.gather(starting, return_exceptions=True)
@@ -116,7 +116,7 @@ async def test_closing_ends_a_start_that_waits_for_a_connection(vantage: Vantage
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
     async with dead_server() as address:
         broker = await connect(Endpoint(address, secure=False), vantage)
-        starting = asyncio.create_task(broker.subscriber(MISSING, "one", FlowControl(), 10).start(Notebook()))
+        starting = asyncio.create_task(broker.subscriber(MISSING, "one", FlowControlSettings(), 10).start(Notebook()))
         await asyncio.sleep(0.1)
         await broker.close()
         with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):

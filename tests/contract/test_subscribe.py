@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from prober.brokers.base import BrokerSession, Confirmed, FlowControl, Outgoing, Received, Vantage
+from prober.brokers.base import BrokerSession, Confirmed, FlowControlSettings, Outgoing, Received, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
@@ -56,7 +56,7 @@ async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_van
         await refused.until(lambda: len(refused.messages) > 20)
         await subscriber.close()
         acked = Notebook()
-        await other_vantage.subscriber(context.subscription, "two", FlowControl(), 10).start(acked)
+        await other_vantage.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(acked)
         await acked.until(lambda: {message.message_id for message in acked.messages} == set(ids))
         await other_vantage.close()
         times = {(message.message_id, message.publish_time) for message in (*refused.messages, *acked.messages)}
@@ -67,8 +67,8 @@ async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_van
 async def test_a_session_tells_how_much_may_be_outstanding_on_it(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         notebook = Notebook()
-        await context.subscribe(notebook, flow=FlowControl(messages_max=3, bytes_max=5_000))
-        assert [session.flow for session in notebook.sessions] == [FlowControl(3, 5_000)]
+        await context.subscribe(notebook, flow=FlowControlSettings(messages_max=3, bytes_max=5_000))
+        assert [session.flow for session in notebook.sessions] == [FlowControlSettings(3, 5_000)]
 
 
 async def test_what_is_acknowledged_does_not_come_again(service: Service, vantage: Vantage) -> None:
@@ -183,7 +183,7 @@ async def test_flow_control_limits_what_is_outstanding(service: Service, vantage
         for key in range(6):
             await context.publish(f"k{key}", ["x"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
-        await context.subscribe(notebook, flow=FlowControl(messages_max=2))
+        await context.subscribe(notebook, flow=FlowControlSettings(messages_max=2))
         if service.is_emulator and vantage is Vantage.WIRE:
             # Not as documented: it does not look at the limits of a stream. The client library keeps them itself.
             await notebook.until(lambda: len(held) == 6)
@@ -291,7 +291,7 @@ async def test_two_client_ids_are_two_subscribers(service: Service, vantage: Van
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         notebook = Notebook()
-        subscriber = context.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", FlowControl(), 10)
+        subscriber = context.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", FlowControlSettings(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(notebook)
         assert len(notebook.closings) == len(notebook.sessions)
@@ -311,7 +311,7 @@ async def test_nobody_answers(vantage: Vantage, monkeypatch: pytest.MonkeyPatch)
         broker = await connect(Endpoint(address, secure=False), vantage)
         notebook = Notebook()
         with pytest.raises(BrokerUnavailable, match="no connection within"):
-            await broker.subscriber(f"{PROJECT}/subscriptions/any", "one", FlowControl(), 10).start(notebook)
+            await broker.subscriber(f"{PROJECT}/subscriptions/any", "one", FlowControlSettings(), 10).start(notebook)
         await broker.close()
         assert notebook.told == []
 
@@ -324,4 +324,4 @@ async def test_a_cancelled_start_leaves_nothing_behind(service: Service, vantage
             await asyncio.sleep(delay_s)
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
-            await context.broker.subscriber(context.subscription, "unused", FlowControl(), 10).close()
+            await context.broker.subscriber(context.subscription, "unused", FlowControlSettings(), 10).close()

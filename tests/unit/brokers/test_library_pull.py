@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from prober.brokers import library_pull
-from prober.brokers.base import BrokerSession, FlowControl, Received
+from prober.brokers.base import BrokerSession, FlowControlSettings, Received
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library_calls import WatchedCall
@@ -41,7 +41,7 @@ def test_a_subscription_whose_news_are_not_taken_is_given_up(monkeypatch: pytest
 
     async def scenario() -> None:
         connection, tap = Connection(Endpoint("127.0.0.1:1", secure=False), None), Reasons()
-        pull = LibraryPull(connection, "s", "one", FlowControl(messages_max=1), 10, tap)
+        pull = LibraryPull(connection, "s", "one", FlowControlSettings(messages_max=1), 10, tap)
         for _ in range(3):  # there is room for two, and the event loop is not let in between
             WatchedCall(pull)
         await asyncio.wait_for(pull.ended.wait(), 5)
