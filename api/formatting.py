@@ -14,9 +14,9 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, Snapshot
-from prober.slo.budgets import Burn, SloSnapshot
+from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
-from prober.slo.objectives import Objective, State, Tally
+from prober.slo.objectives import AlertState, Objective, SliCounts
 
 CAUSES_SHOWN_MAX: Final = 3
 FINDINGS_SHOWN_MAX: Final = 20
@@ -122,7 +122,7 @@ def budget(slo: SloSnapshot) -> str:
     return "nothing spent" if slo.budget_left == 1.0 else f"{share(1.0 - slo.budget_left)} spent"
 
 
-def tally(total: Tally) -> str:
+def tally(total: SliCounts) -> str:
     """Good, bad and, if there are any, undecided things in words."""
     undecided = f", {number(total.undecided)} undecided" if total.undecided else ""
     return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"
@@ -135,11 +135,13 @@ def rate(burn_rate: float | None) -> str:
     return f"{burn_rate:,.0f}" if burn_rate >= 100.0 else f"{burn_rate:.2g}"
 
 
-def burning(burn: Burn) -> str:
+def burning(burn: BurnState) -> str:
     """What an alert says, in words."""
-    state = {State.FIRING: f"fires ({burn.severity})", State.QUIET: "quiet", State.UNKNOWN: "unknown, nothing was decided"}[
-        burn.state
-    ]
+    state = {
+        AlertState.FIRING: f"fires ({burn.severity})",
+        AlertState.QUIET: "quiet",
+        AlertState.UNKNOWN: "unknown, nothing was decided",
+    }[burn.state]
     return f"{duration(burn.window_s)}: burn rate {rate(burn.burn_rate)}, fires above {rate(burn.factor)}: {state}"
 
 

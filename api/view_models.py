@@ -18,7 +18,7 @@ from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
-from prober.slo.objectives import Tally, windows_s
+from prober.slo.objectives import SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 DAYS_SHOWN_MAX: Final = 14
@@ -35,7 +35,7 @@ class CountedWindow:
     """What was counted for an objective on a target in the last `window_s` seconds; None where nothing was decided."""
 
     window_s: float
-    total: Tally
+    total: SliCounts
     burn_rate: float | None
     exhausted_in_s: float | None
 
@@ -159,8 +159,8 @@ def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
     return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
 
 
-def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, Tally]) -> CountedWindow:
+def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, SliCounts]) -> CountedWindow:
     objective = slo.objective
-    total = tallies.get(Series(slo.target, objective.name, definition_of(objective)), Tally())
+    total = tallies.get(Series(slo.target, objective.name, definition_of(objective)), SliCounts())
     rate = objective.burn_rate(total)
     return CountedWindow(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))

@@ -17,7 +17,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Received, Session, SubscriptionSettings, TopicSettings, Vantage
+from prober.brokers.base import (
+    Broker,
+    BrokerSession,
+    Confirmed,
+    FlowControlSettings,
+    Outgoing,
+    Received,
+    SubscriptionSettings,
+    TopicSettings,
+    Vantage,
+)
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
 
@@ -48,20 +58,20 @@ class CountingTap:
         self.wanted = 0
         self.reached = asyncio.Event()
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """Nothing to do."""
 
-    def received(self, session: Session, received: Received) -> None:
+    def received(self, session: BrokerSession, received: Received) -> None:
         """Acknowledges."""
         session.ack(received)
         self.count += 1
         if self.count >= self.wanted:
             self.reached.set()
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Nothing to do."""
 
-    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         """Nothing to do."""
 
     async def until(self, wanted: int) -> None:
@@ -95,7 +105,7 @@ async def measure(address: str, vantage: Vantage, messages: int, repeat: int) ->
     await broker.admin.create_topic(topic, TopicSettings(LABELS))
     await broker.admin.create_subscription(subscription, SubscriptionSettings(topic, labels=LABELS))
     tap = CountingTap()
-    await broker.subscriber(subscription, "bench", Flow(messages_max=10_000), 60).start(tap)
+    await broker.subscriber(subscription, "bench", FlowControlSettings(messages_max=10_000), 60).start(tap)
     figures = []
     for _ in range(repeat + 1):
         cpu, wall = process_time(), perf_counter()

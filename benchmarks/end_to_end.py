@@ -28,7 +28,7 @@ from prober.runs.site import Site
 from prober.schedule.instances import PlannedSite
 from prober.sinks.metrics import Metrics, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 
 KEYS = 100
 
@@ -48,7 +48,7 @@ class Bench:
         self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
         self.provisioner = Provisioner(self.target, self.site.resource_name("bench"), lasting=True)
         metrics = Metrics(config.objectives).watch(target)
-        self.sink = MetricsSink(metrics, "s", Tallies(config.objectives), Metrics().health, exemplar_of)
+        self.sink = MetricsSink(metrics, "s", SloCounters(config.objectives), Metrics().health, exemplar_of)
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> tuple[float, float]:
         """The best CPU microseconds per message, and the messages per second of that round."""

@@ -20,7 +20,7 @@ from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, P
 from prober.sinks.status.rows import evidence_values, finding_values, prober_values, run_values, site_values
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAYS = 30
@@ -72,7 +72,7 @@ def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
         at, 20.0, number, site.topic, site.subscription,
         counts={} if verdict is Verdict.PASS else {(Kind.ORDER_GAP, Status.VIOLATION): 3},
         counters=counters,
-        checks={Indicator.ORDER: Tally(200), Indicator.REDELIVERY: Tally(20, 1)},
+        checks={Indicator.ORDER: SliCounts(200), Indicator.REDELIVERY: SliCounts(20, 1)},
         durations={Indicator.PUBLISH_LATENCY: durations, Indicator.END_TO_END_LATENCY: durations},
     )  # fmt: skip
     return run_values(RunRecord(result, site.environment, site.region, at + 20.0, STATE))

@@ -23,7 +23,7 @@ from prober.runs.backlog import BacklogTracker
 from prober.runs.recorder import Recording
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 
 MIB = 1 << 20
 PAGE_BYTES = resource.getpagesize()
@@ -38,7 +38,7 @@ def probe(keys: int, rounds: int = 1) -> Recording:
     """One run over so many keys, each of which has its turn in each round."""
     config = load(None, {})
     metrics = Metrics(config.objectives).watch(config.targets[0])
-    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), Tallies(config.objectives), {})
+    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), SloCounters(config.objectives), {})
     backlog_tracker = BacklogTracker(60.0)
     clock = count()
     listeners = [lambda seen: backlog_tracker.listen(seen.event), measurements.event]

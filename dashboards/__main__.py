@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dashboards.board import Places
-from dashboards.catalogue import files
-from prober.alerting.options import PAGES, RUNBOOKS
+from dashboards.board import LinkTargets
+from dashboards.boards import files
+from prober.alerting.rules import PAGES, RUNBOOKS
 from prober.config import load
 from prober.errors import ConfigError
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    wanted = files(objectives, Places(chosen.runbooks.rstrip("/"), chosen.status_page.rstrip("/")))
+    wanted = files(objectives, LinkTargets(chosen.runbooks.rstrip("/"), chosen.status_page.rstrip("/")))
     if chosen.check:
         return _report([name for name, text in wanted.items() if _content(chosen.directory / name) != text])
     chosen.directory.mkdir(parents=True, exist_ok=True)

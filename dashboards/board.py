@@ -17,14 +17,17 @@ from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from dashboards.annotations import everywhere
 from dashboards.panels import Panel
-from dashboards.variables import variables
+from dashboards.promql import increase, select, total
+from dashboards.variables import DATASOURCE, variables
+from prober.sinks.metrics import families
 
 SCHEMA_VERSION: Final = 39
 COLUMNS: Final = 24
 TAG: Final = "ordering-keys-prober"
 NUMBERS: Final = 1_000_000
+ANNOTATION_STEP: Final = "60s"
+ANNOTATION_WINDOW: Final = "2m"
 
 # What the SDK writes for later versions of Grafana, or for variables of another type.
 _LATER: Final = {
@@ -36,7 +39,7 @@ _LATER: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PanelRow:
     """Panels under a heading."""
 
     title: str
@@ -50,24 +53,24 @@ class Board:
     uid: str
     title: str
     description: str
-    rows: tuple[Row, ...]
+    rows: tuple[PanelRow, ...]
     by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LinkTargets:
     """Where links lead to: the folder with a runbook per alert, and the status page, until somebody says otherwise in Grafana."""
 
     runbooks: str
     status_page: str
 
 
-def as_json(board: Board, places: Places) -> str:
+def dashboard_json(board: Board, places: LinkTargets) -> str:
     """The dashboard as Grafana imports it. The same input gives the same text."""
     return json.dumps(_model(board, places), indent=2, sort_keys=True) + "\n"
 
 
-def _model(board: Board, places: Places) -> Any:
+def _model(board: Board, places: LinkTargets) -> Any:
     builder = (
         builders.Dashboard(board.title)
         .uid(board.uid)
@@ -81,7 +84,7 @@ def _model(board: Board, places: Places) -> Any:
         .link(_other_dashboards())
         .link(_status_page())
     )
-    for annotation in everywhere():
+    for annotation in _annotations():
         builder.annotation(annotation)
     panels = [_plain(panel) for panel in _placed(board.rows)]
     written = json.dumps(panels) + json.dumps(_plain(builder.build()))
@@ -95,7 +98,7 @@ def _uses(text: str) -> Callable[[str], bool]:
     return lambda name: re.search(rf"\$({name}\b|{{{name}[:}}])", text) is not None
 
 
-def _placed(rows: Iterable[Row]) -> Iterator[models.Panel | models.RowPanel]:
+def _placed(rows: Iterable[PanelRow]) -> Iterator[models.Panel | models.RowPanel]:
     """Rows and panels from left to right and top to bottom. Raises ValueError when two panels would get the same number."""
     top, numbers = 0, set[int]()
     for row in rows:
@@ -151,6 +154,30 @@ def _status_page() -> builders.DashboardLink:
         .icon("external link")
         .url("${status_page:raw}/")
         .target_blank(True)
+    )
+
+
+def _annotations() -> Iterable[builders.AnnotationQuery]:
+    """What is drawn across the panels of every dashboard: deployments, drills, maintenance."""
+    now, before = (total(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
+    yield _annotation("Deployments", f"{now} unless on (version) {before}", "blue", "Deployed", "{{version}}")
+    drills = total(increase(select(families.DRILL_RUNS), ANNOTATION_WINDOW), "drill, verdict")
+    yield _annotation("Drills", f"{drills} > 0", "purple", "Drill ended", "{{drill}}: {{verdict}}")
+    maintained = total(select(families.UNDER_MAINTENANCE), "target", "max")
+    yield _annotation("Maintenance", f"{maintained} > 0", "yellow", "Maintenance", "{{target}}")
+
+
+def _annotation(name: str, expr: str, colour: str, title: str, text: str) -> builders.AnnotationQuery:
+    return (
+        builders.AnnotationQuery()
+        .name(name)
+        .datasource(DATASOURCE)
+        .enable(True)
+        .icon_color(colour)
+        .expr(expr)
+        .step(ANNOTATION_STEP)
+        .title_format(title)
+        .text_format(text)
     )
 
 

@@ -18,8 +18,8 @@ from grafana_foundation_sdk.models import heatmap as heatmaps
 from grafana_foundation_sdk.models import prometheus as query_models
 from grafana_foundation_sdk.models import text as texts
 
-from dashboards.limits import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
 from dashboards.promql import Query
+from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
 from dashboards.variables import DATASOURCE
 
 Builder: TypeAlias = timeseries.Panel | stat.Panel | table.Panel | heatmap.Panel | statetimeline.Panel | text.Panel
@@ -71,7 +71,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table: one value per row. Counts are whole, although Prometheus extrapolates them."""
 
     name: str
@@ -94,7 +94,7 @@ class Look:
     height: int = 8
 
 
-def graph(words: Words, look: Look, *asked: Query) -> Panel:
+def graph_panel(words: Words, look: Look, *asked: Query) -> Panel:
     """Values over time. Gaps stay gaps."""
     panel = (
         timeseries.Panel()
@@ -123,7 +123,7 @@ def graph(words: Words, look: Look, *asked: Query) -> Panel:
     return _panel(words, panel, look.width, look.height, asked)
 
 
-def number(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) -> Panel:
+def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) -> Panel:
     """One number, or a word where there is none. Counts are whole, although Prometheus extrapolates them."""
     panel = (
         stat.Panel()
@@ -142,7 +142,7 @@ def number(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) -> Pan
     return _panel(words, panel, look.width, look.height, [asked])
 
 
-def buckets(words: Words, look: Look, asked: Query) -> Panel:
+def heatmap_panel(words: Words, look: Look, asked: Query) -> Panel:
     """How durations are distributed, over time: the buckets of a histogram."""
     panel = (
         heatmap.Panel()
@@ -156,7 +156,7 @@ def buckets(words: Words, look: Look, asked: Query) -> Panel:
     return _panel(words, panel, look.width, look.height, [asked], query_models.PromQueryFormat.HEATMAP)
 
 
-def states(words: Words, look: Look, names: Mapping[int, tuple[str, str]], asked: Query) -> Panel:
+def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str, str]], asked: Query) -> Panel:
     """States over time, one line per series: `names` gives the word and the colour of each value."""
     mapping = models.ValueMap(
         options={
@@ -180,7 +180,7 @@ def states(words: Words, look: Look, names: Mapping[int, tuple[str, str]], asked
     return _panel(words, panel, look.width, look.height, [asked])
 
 
-def rows(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[Column], address: str = "") -> Panel:
+def table_panel(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "") -> Panel:
     """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`."""
     listed = tuple(columns)
     panel = (
@@ -202,7 +202,7 @@ def rows(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[
     return _panel(words, panel, look.width, look.height, asked, query_models.PromQueryFormat.TABLE)
 
 
-def prose(words: Words, markdown: str, width: int = 24, height: int = 3) -> Panel:
+def text_panel(words: Words, markdown: str, width: int = 24, height: int = 3) -> Panel:
     """A few sentences."""
     return _panel(words, text.Panel().mode(texts.TextMode.MARKDOWN).content(markdown), width, height, ())
 
@@ -245,8 +245,8 @@ def _thresholds(steps: Steps) -> parts.ThresholdsConfig:
 
 def _soft_maximum(look: Look) -> float:
     """How far the axis reaches at least: otherwise Grafana draws nothing but zeros from 0 to 100, shares to 10,000 %."""
-    limits = [value for value, _ in look.steps if value is not None]
-    return 2 * max(limits) if limits and look.unit == SHARE else _SOFT_MAXIMA.get(look.unit, 1.0)
+    thresholds = [value for value, _ in look.steps if value is not None]
+    return 2 * max(thresholds) if thresholds and look.unit == SHARE else _SOFT_MAXIMA.get(look.unit, 1.0)
 
 
 def _legend() -> common.VizLegendOptions:
@@ -272,7 +272,7 @@ def _colours(asked: Iterable[Query]) -> Properties:
     return {name: {"color": {"mode": "fixed", "fixedColor": colour}} for name, colour in _MEANINGS.items()}
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: TableColumn) -> dict[str, Any]:
     properties: dict[str, Any] = {"unit": column.unit, "custom.align": "right"}
     decimals = 0 if column.unit == COUNT else column.decimals
     if decimals is not None:
@@ -289,7 +289,7 @@ def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> 
         panel.override_by_name(name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in changes.items()])
 
 
-def _joined(labels: Mapping[str, str], columns: tuple[Column, ...]) -> list[models.DataTransformerConfig]:
+def _joined(labels: Mapping[str, str], columns: tuple[TableColumn, ...]) -> list[models.DataTransformerConfig]:
     """One table of all answers: rows with the same labels together, columns with their headings, without times."""
     values = {f"Value #{chr(ord('A') + place)}" if len(columns) > 1 else "Value": one.name for place, one in enumerate(columns)}
     order = {name: place for place, name in enumerate([*labels, *values])}

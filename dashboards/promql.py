@@ -81,7 +81,7 @@ def total(expr: str, by: str = "", how: str = "sum") -> str:
     return f"{how} by ({by}) ({expr})" if by else f"{how}({expr})"
 
 
-def share(part: str, whole: str) -> str:
+def ratio(part: str, whole: str) -> str:
     """Part of a whole; nothing where the whole is nothing, since a share of nothing is not known."""
     return f"{part} / ({whole} > 0)"
 
@@ -96,7 +96,7 @@ def slower_share(histogram: Family, threshold_s: float, by: str = "") -> str:
     """The share of durations above a threshold, which must be a bound of the histogram. Exact, not estimated."""
     fast = total(rate(select(histogram, "_bucket", le=_bound(threshold_s))), by)
     whole = total(rate(select(histogram, "_count")), by)
-    return f"1 - {share(fast, whole)}"
+    return f"1 - {ratio(fast, whole)}"
 
 
 def vantage_of(expr: str) -> str:

@@ -33,7 +33,7 @@ from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import is_embedded, sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.schedule.sharding import LEASE_S, Sharding
+from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.sink import HistorySink
 from prober.sinks.history.writer import HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
@@ -49,7 +49,7 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.sinks.tracing.sink import TracingSink
 from prober.sinks.tracing.spans import Tracing, trace_id_of
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 from prober.slo.indicators import SLICE_S
 
 BEAT_S: Final = 0.25
@@ -72,11 +72,11 @@ class Service:
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = TracingSink(Tracing(config.telemetry, version))
         self._resources = AsyncExitStack()
-        self._tallies = {target.name: Tallies(config.objectives) for target in config.targets}
+        self._counters = {target.name: SloCounters(config.objectives) for target in config.targets}
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
         self._server: EmbeddedServer | None = None
-        self._sharding: Sharding | None = None
+        self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
         self._status = self._new_status()
@@ -97,8 +97,8 @@ class Service:
     def snapshot(self) -> Snapshot:
         """How everything stands now."""
         self._assignments.plan()
-        for target, tallies in self._tallies.items():
-            for objective, total in tallies.totals.items():
+        for target, counters in self._counters.items():
+            for objective, total in counters.totals.items():
                 self._live.counted(target, objective, total)
         return self._live.snapshot(wall_s(), self._troubles())
 
@@ -223,15 +223,15 @@ class Service:
 
     def _watch_target(self, target: TargetSettings, posts: Iterable[ProbeInstance]) -> None:
         metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.name))
-        tallies, health = self._tallies[target.name], self._metrics.health
+        counters, health = self._counters[target.name], self._metrics.health
         shared: list[RunSink] = [self._live, self._status, self._tracing]
         if self._history is not None:
             shared.append(HistorySink(self._history))
 
         def sinks(_site: Site, name: str) -> list[RunSink]:
-            return [MetricsSink(metrics, name, tallies, health, _exemplar_of), *shared]
+            return [MetricsSink(metrics, name, counters, health, _exemplar_of), *shared]
 
-        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks), tallies)
+        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks), counters)
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -239,12 +239,12 @@ class Service:
             async with asyncio.timeout(PREPARE_TIMEOUT_S):
                 await asyncio.to_thread(StatusStore(self._database).prepare)
 
-    def _new_sharing(self) -> Sharding | None:
+    def _new_sharing(self) -> ShardingMember | None:
         group = self._config.sharding.group
         if group is None:
             return None
         leases, assignments = Leases(self._database, group, self._instance, LEASE_S), self._assignments
-        return Sharding(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
+        return ShardingMember(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
 
     async def _take_up(self) -> None:
         """Begins to probe: everything, or its share."""

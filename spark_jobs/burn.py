@@ -26,8 +26,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING
-from prober.slo.checks import BREACHES
-from prober.slo.objectives import MINUTE_S, POLICY, BurnAlert, Objective, State, Tally, windows_s
+from prober.slo.counts import BREACHES
+from prober.slo.objectives import MINUTE_S, POLICY, AlertState, BurnAlert, Objective, SliCounts, windows_s
 from spark_jobs.history import MINUTE_US, run_hash
 
 SUMS: Final = ("good", "bad", "undecided")
@@ -90,9 +90,9 @@ def window_lengths_min(objective: Objective) -> list[int]:
     return [_minutes(length_s) for length_s in windows_s(objective)]
 
 
-def tally_of(row: Mapping[str, Any]) -> Tally:
+def tally_of(row: Mapping[str, Any]) -> SliCounts:
     """The counts of a row."""
-    return Tally(row["good"], row["bad"], row["undecided"])
+    return SliCounts(row["good"], row["bad"], row["undecided"])
 
 
 def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remaining: float | None) -> dict[str, object]:
@@ -141,11 +141,11 @@ def alert_days(
     return known.groupBy(*_SERIES).applyInArrow(_watched(named, tuple(policy), since - reach, since, until), ALERT_DAYS)
 
 
-def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[State]:
+def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[AlertState]:
     """What an alert says at the end of each of the last `minutes` minutes, from the running totals since before any window begins."""
     long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
     for at in range(len(good) - minutes, len(good)):
-        windows = [Tally(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
+        windows = [SliCounts(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
         yield alert.state(objective, *windows)
 
 
@@ -179,7 +179,7 @@ def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, si
     firing = [
         {"since": begin * MINUTE_US, "until": end * MINUTE_US}
         for (state, _), (begin, end) in zip(spans, pairwise(ends), strict=True)
-        if state is State.FIRING
+        if state is AlertState.FIRING
     ]
     return {
         "severity": alert.severity.value,
@@ -189,7 +189,7 @@ def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, si
         "threshold": alert.threshold(objective),
         "can_fire": alert.can_fire(objective),
         "state": states[-1].value,
-        **{f"{state.value}_minutes": states.count(state) for state in State},
+        **{f"{state.value}_minutes": states.count(state) for state in AlertState},
         "firing": firing,
     }
 

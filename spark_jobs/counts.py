@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.history import MINUTE_US

@@ -26,7 +26,7 @@ from pyspark.sql import functions as sf
 
 from prober.core.findings import Kind
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
-from prober.slo.checks import OVERDUE
+from prober.slo.counts import OVERDUE
 from prober.slo.objectives import DAY_S
 from spark_jobs.history import folders_of, runs_of, several_subscriptions
 from spark_jobs.loads import (

@@ -10,7 +10,7 @@ from api.models.base import Answer, Count, Labels, Listed, Seconds, Target, Time
 from api.models.keys import Day
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Severity, State
+from prober.slo.objectives import AlertState, Urgency
 
 Ratio = Annotated[FiniteFloat, Field(examples=[0.0001])]
 BurnRate = Annotated[FiniteFloat, Field(examples=[0.4])]
@@ -30,7 +30,7 @@ class Interval(Answer):
 class Burn(Answer):
     """How fast an error budget is being spent, as one alert looks at it."""
 
-    severity: Severity
+    severity: Urgency
     """`page`: somebody now. `ticket`: somebody on a working day."""
     window_s: Annotated[Seconds, Field(examples=[3600])]
     """The alert's long window."""
@@ -38,7 +38,7 @@ class Burn(Answer):
     """In that window: 1 spends the budget in exactly its period; null: nothing was decided there."""
     factor: Annotated[FiniteFloat, Field(examples=[14.4])]
     """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too."""
-    state: State
+    state: AlertState
     """What the alert says now."""
 
 

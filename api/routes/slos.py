@@ -20,7 +20,7 @@ from prober.sinks.live.snapshot import Snapshot
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
-from prober.slo.objectives import Objective, Tally, windows_s
+from prober.slo.objectives import Objective, SliCounts, windows_s
 
 SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of the objective.", examples=["order"])]
 
@@ -69,9 +69,9 @@ def _detail(archive: Archive, objective: Objective, snapshot: Snapshot) -> SloDe
     )
 
 
-def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, Tally]], report: BurnReport | None) -> SloTarget:
+def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]], report: BurnReport | None) -> SloTarget:
     series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
-    windows = tuple(_window(slo, window, tallies.get(series, Tally())) for window, tallies in counted.items())
+    windows = tuple(_window(slo, window, tallies.get(series, SliCounts())) for window, tallies in counted.items())
     alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
     spenders = () if report is None else (spender for spender in report.spenders if spender.target == slo.target)
     return SloTarget(
@@ -82,7 +82,7 @@ def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, Tally]], r
     )
 
 
-def _window(slo: SloSnapshot, window_s: float, tally: Tally) -> Window:
+def _window(slo: SloSnapshot, window_s: float, tally: SliCounts) -> Window:
     objective, rate = slo.objective, slo.objective.burn_rate(tally)
     exhausted_in_s = objective.exhaustion_s(slo.budget_left, rate)
     return Window(

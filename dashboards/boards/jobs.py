@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.board import Board, Row
-from dashboards.limits import BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
-from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
+from dashboards.board import Board, PanelRow
+from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, Query, select, total
+from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, WARNING, Steps, Thresholds
 from prober.sinks.metrics import families
 from prober.slo.objectives import HOUR_S
 
@@ -15,16 +15,16 @@ LATE_S: Final = 26 * HOUR_S
 AGE: Final[Steps] = ((None, GOOD), (25 * HOUR_S, WARNING), (LATE_S, BAD))
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
-    del limits  # the jobs have no objectives
+    del thresholds  # the jobs have no objectives
     return Board(
         "okp-jobs",
         "Ordering keys / Nightly jobs",
         "Did the nightly jobs run, and what did they find? The reports themselves are on the status page.",
         (
-            Row("Did they run?", (_expected(), _oldest(), _reports(), _jobs(), _ages())),
-            Row("Hot keys", (hot_keys_by_class(), _hot_keys_by())),
+            PanelRow("Did they run?", (_expected(), _oldest(), _reports(), _jobs(), _ages())),
+            PanelRow("Hot keys", (hot_keys_by_class(), _hot_keys_by())),
         ),
         by=("target", "region", "environment"),
     )
@@ -40,7 +40,7 @@ def _expected() -> Panel:
         "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
     )
     expected = total(select(families.REPORTS_EXPECTED), how="max")
-    return number(words, Look("bool_yes_no", NO_JUDGEMENT, width=6, height=4), Query(expected, instant=True))
+    return stat_panel(words, Look("bool_yes_no", NO_JUDGEMENT, width=6, height=4), Query(expected, instant=True))
 
 
 def _oldest() -> Panel:
@@ -53,7 +53,7 @@ def _oldest() -> Panel:
         ),
     )
     age = f"time() - min({_succeeded()})"
-    return number(words, Look(SECONDS, AGE, width=6, height=4), Query(age, instant=True), "never")
+    return stat_panel(words, Look(SECONDS, AGE, width=6, height=4), Query(age, instant=True), "never")
 
 
 def _reports() -> Panel:
@@ -62,7 +62,7 @@ def _reports() -> Panel:
         "The reports of a night are on the [status page](${status_page:raw}/): hot keys, what burned the budgets, and what "
         "judging the history again found. A job that never succeeded has no age here."
     )
-    return prose(words, markdown, width=12, height=4)
+    return text_panel(words, markdown, width=12, height=4)
 
 
 def _jobs() -> Panel:
@@ -75,10 +75,10 @@ def _jobs() -> Panel:
         ),
     )
     columns = [
-        Column("Succeeded", f"1000 * {_succeeded()}", "dateTimeAsIso"),
-        Column("Ago", f"time() - {_succeeded()}", SECONDS, AGE, 0),
+        TableColumn("Succeeded", f"1000 * {_succeeded()}", "dateTimeAsIso"),
+        TableColumn("Ago", f"time() - {_succeeded()}", SECONDS, AGE, 0),
     ]
-    return rows(words, Look(SECONDS, width=12, height=8), {"job_name": "Job"}, columns)
+    return table_panel(words, Look(SECONDS, width=12, height=8), {"job_name": "Job"}, columns)
 
 
 def _ages() -> Panel:
@@ -87,7 +87,7 @@ def _ages() -> Panel:
         "Rises until a job succeeds. The upper dashed line is where it is late: 26 hours.",
         ("PubsubProberJobLate",),
     )
-    return graph(words, Look(SECONDS, AGE), Query(f"time() - {_succeeded()}", "{{job_name}}"))
+    return graph_panel(words, Look(SECONDS, AGE), Query(f"time() - {_succeeded()}", "{{job_name}}"))
 
 
 def hot_keys_by_class() -> Panel:
@@ -97,9 +97,9 @@ def hot_keys_by_class() -> Panel:
         "Hot keys in the newest report, by why they are hot. No value: there is no report.",
         ("PubsubHotKeys",),
     )
-    return graph(words, Look(COUNT), Query(total(select(families.HOT_KEYS), "class"), "{{class}}"))
+    return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), "class"), "{{class}}"))
 
 
 def _hot_keys_by() -> Panel:
     words = Words("Hot keys by choice", "Hot keys in the newest report, broken down by what is chosen above.")
-    return graph(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))
+    return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))

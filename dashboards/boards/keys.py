@@ -1,12 +1,12 @@
-"""Keys: is anything owed too long, does a key stand still, which keys are hot?"""
+"""Keys: do messages wait too long, does a key stand still, which keys are hot?"""
 
 from __future__ import annotations
 
-from dashboards.board import Board, Row
+from dashboards.board import Board, PanelRow
 from dashboards.boards.jobs import hot_keys_by_class
-from dashboards.limits import ANY_IS_BAD, Limits
-from dashboards.panels import COUNT, SECONDS, Column, Look, Panel, Words, graph, number, prose, rows
+from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, RANGE, Query, increase, select, total
+from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.slo.indicators import Indicator
@@ -14,65 +14,65 @@ from prober.slo.indicators import Indicator
 STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-keys",
         "Ordering keys / Keys",
-        "What is owed and for how long, keys that stand still, and where the nightly report about hot keys is.",
+        "Which messages are not acknowledged yet and for how long, which keys stand still, and which keys are hot.",
         (
-            Row("Now", (_oldest_now(limits), _undelivered_now(), _stalled_now(), _standing_still())),
-            Row("Over time", (_oldest(limits), _undelivered(), _stalled(), _liveness())),
-            Row("By subscription", (_subscriptions(limits),)),
-            Row("Hot keys", (_hot_keys(), hot_keys_by_class())),
+            PanelRow("Now", (_oldest_now(thresholds), _undelivered_now(), _stalled_now(), _standing_still())),
+            PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
+            PanelRow("By subscription", (_subscriptions(thresholds),)),
+            PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
 
 
-def _oldest_now(limits: Limits) -> Panel:
+def _oldest_now(thresholds: Thresholds) -> Panel:
     words = Words(
         "Oldest unacknowledged message",
-        "The age of the oldest message that is owed anywhere, right now.",
+        "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=6, height=4)
-    return number(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=6, height=4)
+    return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
 def _undelivered_now() -> Panel:
     words = Words("Unacknowledged messages", "Published messages that no subscriber has acknowledged, right now.")
-    return number(words, Look(COUNT, width=6, height=4), Query(total(select(families.UNDELIVERED)), instant=True))
+    return stat_panel(words, Look(COUNT, width=6, height=4), Query(total(select(families.UNDELIVERED)), instant=True))
 
 
 def _stalled_now() -> Panel:
     words = Words(
         "Stalled keys",
-        "Ordering keys that stand still although something is owed, right now.",
+        "Ordering keys that stand still although messages wait on them, right now.",
         ("PubsubKeysStalled",),
     )
-    return number(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(total(select(families.STALLED_KEYS)), instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(total(select(families.STALLED_KEYS)), instant=True))
 
 
 def _standing_still() -> Panel:
     words = Words(
-        "Deadlines missed",
-        "Findings of messages that did not come, or not again, by their deadline, in the time range.",
+        "Missed deadlines",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
-    return number(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True))
 
 
-def _oldest(limits: Limits) -> Panel:
+def _oldest(thresholds: Thresholds) -> Panel:
     words = Words(
         "Age of the oldest unacknowledged message",
         "It grows by a second per second while nothing is acknowledged, also while the service hangs. The dashed line is the "
         "objective's threshold. Broken down by what is chosen above.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
-    return graph(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), BY, "max")))
+    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
+    return graph_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), BY, "max")))
 
 
 def _undelivered() -> Panel:
@@ -80,42 +80,46 @@ def _undelivered() -> Panel:
         "Backlog",
         "Published messages that no subscriber has acknowledged, by what is chosen above. Runs come and go, so it rises and falls.",
     )
-    return graph(words, Look(COUNT), Query(total(select(families.UNDELIVERED), BY)))
+    return graph_panel(words, Look(COUNT), Query(total(select(families.UNDELIVERED), BY)))
 
 
 def _stalled() -> Panel:
     words = Words(
         "Keys that stand still",
-        "Ordering keys with something owed and no progress, broken down by what is chosen above.",
+        "Ordering keys on which messages wait and none is delivered or acknowledged, broken down by what is chosen above.",
         ("PubsubKeysStalled",),
     )
-    return graph(words, Look(COUNT, ANY_IS_BAD), Query(total(select(families.STALLED_KEYS), BY)))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD), Query(total(select(families.STALLED_KEYS), BY)))
 
 
 def _liveness() -> Panel:
     words = Words(
         "Missed deadlines by kind",
-        "Messages that did not come, or not again, by their deadline. docs/findings.md explains each kind.",
+        "Messages that were not delivered, or not redelivered, by their deadline. docs/findings.md explains each kind.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
-    return graph(words, Look(COUNT, bars=True), Query(found))
+    return graph_panel(words, Look(COUNT, bars=True), Query(found))
 
 
-def _subscriptions(limits: Limits) -> Panel:
-    words = Words("What is owed on each subscription", "Right now, and the most in the time range.")
+def _subscriptions(thresholds: Thresholds) -> Panel:
+    words = Words(
+        "Backlog of each subscription", "Unacknowledged messages and stalled keys: right now, and the most in the time range."
+    )
     by = "environment, region, target, subscription"
-    steps = limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
+    steps = thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
     age = select(families.OLDEST_UNACKED_AGE)
     columns = [
-        Column("Oldest", total(age, by, "max"), SECONDS, steps),
-        Column("Oldest in range", total(f"max_over_time({age}[{RANGE}])", by, "max"), SECONDS, steps),
-        Column("Unacknowledged", total(select(families.UNDELIVERED), by), COUNT),
-        Column("Stalled keys", total(select(families.STALLED_KEYS), by), COUNT, ANY_IS_BAD),
-        Column("Most stalled in range", total(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD),
+        TableColumn("Oldest", total(age, by, "max"), SECONDS, steps),
+        TableColumn("Oldest in range", total(f"max_over_time({age}[{RANGE}])", by, "max"), SECONDS, steps),
+        TableColumn("Unacknowledged", total(select(families.UNDELIVERED), by), COUNT),
+        TableColumn("Stalled keys", total(select(families.STALLED_KEYS), by), COUNT, ANY_IS_BAD),
+        TableColumn(
+            "Most stalled in range", total(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD
+        ),
     ]
     headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(COUNT, width=24, height=8), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
 
 
 def _hot_keys() -> Panel:
@@ -125,4 +129,4 @@ def _hot_keys() -> Panel:
         "Which keys are hot, and why, is in the nightly report: [hot keys](${status_page:raw}/hot-keys) on the status page. "
         "When the job last succeeded is on the dashboard [Nightly jobs](d/okp-jobs)."
     )
-    return prose(words, markdown, width=12, height=8)
+    return text_panel(words, markdown, width=12, height=8)

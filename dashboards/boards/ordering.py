@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dashboards.board import Board, Row
-from dashboards.boards.subjects import AFFINITY, CHECKS, INTEGRITY_KINDS, Checks
-from dashboards.limits import ANY_IS_BAD, Limits
-from dashboards.panels import COUNT, PER_SECOND, SHARE, Column, Look, Panel, Words, graph, number, rows
-from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total, vantage_of
+from dashboards.board import Board, PanelRow
+from dashboards.boards.subjects import AFFINITY, CHECKS, INTEGRITY_KINDS, CheckKind
+from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
+from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total, vantage_of
+from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.labels import Result
@@ -15,87 +15,87 @@ SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (Result.GOOD, Result.BAD)
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-ordering",
         "Ordering keys / Ordering",
         "Are messages received in order, redelivered together, and kept at one subscriber? By subscription, and by vantage.",
         (
-            Row("At a glance", (*(_bad_share(checks, limits) for checks in CHECKS), _integrity())),
-            Row("By subscription", (_subscriptions(limits),)),
-            *(Row(checks.name, _panels(checks, limits)) for checks in CHECKS),
-            Row("Seen from where", (_vantages(), _deliveries())),
+            PanelRow("At a glance", (*(_bad_share(checks, thresholds) for checks in CHECKS), _integrity())),
+            PanelRow("By subscription", (_subscriptions(thresholds),)),
+            *(PanelRow(checks.name, _panels(checks, thresholds)) for checks in CHECKS),
+            PanelRow("Seen from where", (_vantages(), _deliveries())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
 
 
-def _bad_share(checks: Checks, limits: Limits) -> Panel:
+def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         f"{checks.name} broken",
         f"{checks.meaning} The share of what was judged in the time range for which that was not so. Grey: nothing was judged.",
         checks.runbooks,
     )
-    return number(
-        words, Look(SHARE, limits.bad_share(checks.indicator), width=5, height=4), Query(_share_in(RANGE, checks), instant=True)
+    return stat_panel(
+        words, Look(SHARE, thresholds.bad_share(checks.indicator), width=5, height=4), Query(_share_in(RANGE, checks), instant=True)
     )
 
 
 def _integrity() -> Panel:
     words = Words(
         "Integrity findings",
-        "Messages that were never published, came changed or twice under one id, in the time range.",
+        "Messages that were never published, were changed, or came twice under one id, in the time range.",
         ("PubsubIntegrityViolated",),
     )
     found = total(increase(select(families.FINDINGS, kind=INTEGRITY_KINDS, status=SURE), RANGE))
-    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
 
 
-def _subscriptions(limits: Limits) -> Panel:
+def _subscriptions(thresholds: Thresholds) -> Panel:
     words = Words(
         "Subscriptions",
         "What was judged on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
     by = "environment, region, target, subscription"
     judged = [total(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
-    columns = [Column("Judged for order", judged[0], COUNT)]
+    columns = [TableColumn("Judged for order", judged[0], COUNT)]
     columns += [
-        Column(f"{checks.name} broken", _share_in(RANGE, checks, by), SHARE, limits.bad_share(checks.indicator))
+        TableColumn(f"{checks.name} broken", _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator))
         for checks in CHECKS
     ]
     headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(SHARE, width=24, height=8), headings, columns)
+    return table_panel(words, Look(SHARE, width=24, height=8), headings, columns)
 
 
-def _panels(checks: Checks, limits: Limits) -> tuple[Panel, ...]:
+def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
     moves = (_moves(),) if checks is AFFINITY else ()
-    return (_bad(checks, limits), _judged(checks), _found(checks), *moves)
+    return (_bad(checks, thresholds), _judged(checks), _found(checks), *moves)
 
 
-def _bad(checks: Checks, limits: Limits) -> Panel:
+def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         f"{checks.name}: share that is bad",
         f"{checks.meaning} The share for which that was not so, of what could be decided, broken down by what is chosen above. Above the "
-        "dashed line the error budget burns faster than it lasts. A gap: nothing was decided.",
+        "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
     bad = total(rate(select(checks.family, result=Result.BAD)), BY)
     decided = total(rate(select(checks.family, result=DECIDED)), BY)
-    return graph(words, Look(SHARE, limits.bad_share(checks.indicator), width=10, height=9), Query(share(bad, decided)))
+    return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
 
 
-def _judged(checks: Checks) -> Panel:
+def _judged(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name}: judged",
         f"{checks.meaning} How many things a second were judged, and how that ended. Undecided ones count neither for nor against "
         "the service. Counted when a run has ended.",
     )
     judged = total(rate(select(checks.family)), "result")
-    return graph(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
+    return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
 
 
-def _found(checks: Checks) -> Panel:
+def _found(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name}: findings",
         f"{checks.meaning} What the checker found against that, by kind: violations, and deadlines that passed. docs/findings.md "
@@ -103,16 +103,16 @@ def _found(checks: Checks) -> Panel:
         checks.runbooks,
     )
     found = total(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
-    return graph(words, Look(COUNT, bars=True, width=7, height=9), Query(found))
+    return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found))
 
 
 def _moves() -> Panel:
     words = Words(
         "Affinity: moves",
-        "Keys that went to another subscriber, by whether messages of theirs were outstanding there: only then is it a broken promise.",
+        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then a promise is broken.",
     )
     moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
-    return graph(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))
+    return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))
 
 
 def _vantages() -> Panel:
@@ -125,8 +125,8 @@ def _vantages() -> Panel:
         bad, decided = (
             total(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (Result.BAD, DECIDED)
         )
-        asked.append(Query(share(bad, decided), f"{checks.name.lower()}, {{{{vantage}}}}"))
-    return graph(words, Look(SHARE), *asked)
+        asked.append(Query(ratio(bad, decided), f"{checks.name.lower()}, {{{{vantage}}}}"))
+    return graph_panel(words, Look(SHARE), *asked)
 
 
 def _deliveries() -> Panel:
@@ -134,9 +134,9 @@ def _deliveries() -> Panel:
         "Deliveries by kind",
         "Messages received a second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
-    return graph(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
+    return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
 
 
-def _share_in(window: str, checks: Checks, by: str = "") -> str:
+def _share_in(window: str, checks: CheckKind, by: str = "") -> str:
     bad = total(increase(select(checks.family, result=Result.BAD), window), by)
-    return share(bad, total(increase(select(checks.family, result=DECIDED), window), by))
+    return ratio(bad, total(increase(select(checks.family, result=DECIDED), window), by))

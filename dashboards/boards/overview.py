@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.board import Board, Row
-from dashboards.boards.coverage import judged_share
-from dashboards.boards.subjects import CHECKS
-from dashboards.limits import ALL_OR_LESS, ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Limits
-from dashboards.panels import COUNT, PLAIN, SECONDS, SHARE, Column, Look, Panel, Words, graph, number, rows, states
+from dashboards.board import Board, PanelRow
+from dashboards.boards.subjects import CHECKS, judged_share
+from dashboards.panels import (
+    COUNT,
+    PLAIN,
+    SECONDS,
+    SHARE,
+    Look,
+    Panel,
+    TableColumn,
+    Words,
+    graph_panel,
+    stat_panel,
+    state_timeline_panel,
+    table_panel,
+)
 from dashboards.promql import RANGE, Query, increase, recorded, select, total
-from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate
+from dashboards.thresholds import ALL_OR_LESS, ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds
+from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -23,17 +35,20 @@ VERDICTS: Final = {0: ("PASS", GOOD), 1: ("UNKNOWN", UNKNOWN), 2: ("FAIL", BAD),
 BURNS: Final = {"Burn, 1 h": HOUR_S, "Burn, 6 h": 6 * HOUR_S, "Burn, 3 d": 3 * DAY_S}
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-overview",
         "Ordering keys / Overview",
         "Are the promises about ordering keys kept, how much of the error budgets is left, and does the prober see enough to say so?",
         (
-            Row("Now and in this time range", (_violations(), _liveness(), _budget(), _burn(limits), _coverage(), _oldest(limits))),
-            Row("Objectives", (_objectives(limits), _budgets(), _burns(limits))),
-            Row("Runs and findings", (_verdicts(), _findings())),
-            Row("Targets", (_targets(),)),
+            PanelRow(
+                "Now and in this time range",
+                (_violations(), _liveness(), _budget(), _burn(thresholds), _coverage(), _oldest(thresholds)),
+            ),
+            PanelRow("Objectives", (_objectives(thresholds), _budgets(), _burns(thresholds))),
+            PanelRow("Runs and findings", (_verdicts(), _findings())),
+            PanelRow("Targets", (_targets(),)),
         ),
     )
 
@@ -53,8 +68,8 @@ def _violations() -> Panel:
 
 def _liveness() -> Panel:
     words = Words(
-        "Deadlines passed",
-        "Findings of messages that did not come by their deadline, in the time range. Grey: nothing was judged.",
+        "Missed deadlines",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Grey: nothing was judged.",
         ("PubsubDeliveryOverdue",),
     )
     return _findings_number(words, Status.LIVENESS)
@@ -63,26 +78,30 @@ def _liveness() -> Panel:
 def _findings_number(words: Words, status: Status) -> Panel:
     found = total(increase(select(families.FINDINGS, status=status), RANGE))
     judged = " + ".join(total(increase(select(checks.family), RANGE)) for checks in CHECKS)
-    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(f"{found} and ({judged}) > 0", instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(f"{found} and ({judged}) > 0", instant=True))
 
 
 def _budget() -> Panel:
     words = Words(
         "Least budget left",
-        "Of all objectives the one with the least of its error budget left, over its period.",
+        "What is left of the error budget that is spent most, over its objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
-    return number(words, Look(SHARE, BUDGET_LEFT, width=4, height=4), Query(total(recorded(REMAINING), how="min"), instant=True))
+    return stat_panel(
+        words, Look(SHARE, BUDGET_LEFT, width=4, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
+    )
 
 
-def _burn(limits: Limits) -> Panel:
+def _burn(thresholds: Thresholds) -> Panel:
     words = Words(
         "Fastest burn, 1 h",
-        "At 1 a budget lasts exactly its period. Of all objectives the one that burns fastest, over an hour.",
+        "How many times as fast as allowed the fastest error budget burned over the last hour. At 1 a budget lasts exactly its period.",
         ("PubsubErrorBudgetBurn",),
     )
-    return number(
-        words, Look(PLAIN, limits.burn(), width=4, height=4), Query(total(recorded(burn_rate(HOUR_S)), how="max"), instant=True)
+    return stat_panel(
+        words,
+        Look(PLAIN, thresholds.burn(), width=4, height=4),
+        Query(total(recorded(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
 
@@ -92,20 +111,20 @@ def _coverage() -> Panel:
         "Runs that ended with PASS or FAIL, of those that were due outside of maintenance. The others were skipped or ended UNKNOWN.",
         ("PubsubProberCoverageLow",),
     )
-    return number(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
+    return stat_panel(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
 
 
-def _oldest(limits: Limits) -> Panel:
+def _oldest(thresholds: Thresholds) -> Panel:
     words = Words(
         "Oldest unacked",
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, limits.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=4, height=4)
-    return number(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=4, height=4)
+    return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
-def _objectives(limits: Limits) -> Panel:
+def _objectives(thresholds: Thresholds) -> Panel:
     words = Words(
         "Objectives",
         "What is promised, how much of the error budget is left, and how fast it burns. At a burn rate of 1 a budget lasts exactly its "
@@ -116,17 +135,19 @@ def _objectives(limits: Limits) -> Panel:
         ),
     )
     left = total(recorded(REMAINING), SLO, "min")
-    promised = f"{total(recorded(burn_rate(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
+    promised = (
+        f"{total(recorded(burn_rate_series(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
+    )
     columns = [
-        Column("Objective", promised, SHARE, decimals=2),
-        Column("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
+        TableColumn("Objective", promised, SHARE, decimals=2),
+        TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
-            Column(name, total(recorded(burn_rate(window_s)), SLO, "max"), PLAIN, limits.burn(), 2)
+            TableColumn(name, total(recorded(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(), 2)
             for name, window_s in BURNS.items()
         ),
     ]
     headings = {"slo": "Promise", "target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(SHARE, width=24, height=13), headings, columns, "${status_page:raw}/slos/${__value.text}")
+    return table_panel(words, Look(SHARE, width=24, height=13), headings, columns, "${status_page:raw}/slos/${__value.text}")
 
 
 def _budgets() -> Panel:
@@ -135,18 +156,20 @@ def _budgets() -> Panel:
         "The share of each error budget that is left, over the objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
-    return graph(
+    return graph_panel(
         words, Look(SHARE, BUDGET_LEFT, maximum=1.0, minimum=None), Query(total(recorded(REMAINING), "slo", "min"), "{{slo}}")
     )
 
 
-def _burns(limits: Limits) -> Panel:
+def _burns(thresholds: Thresholds) -> Panel:
     words = Words(
         "Burn rate, 1 h",
         "How many times as fast as allowed each error budget burns. The upper dashed line is where it pages, if it stays so for 1 h.",
         ("PubsubErrorBudgetBurn",),
     )
-    return graph(words, Look(PLAIN, limits.burn()), Query(total(recorded(burn_rate(HOUR_S)), "slo", "max"), "{{slo}}"))
+    return graph_panel(
+        words, Look(PLAIN, thresholds.burn()), Query(total(recorded(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}")
+    )
 
 
 def _verdicts() -> Panel:
@@ -162,31 +185,34 @@ def _verdicts() -> Panel:
     ended = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower())), by) for verdict in Verdict}
     any_ended = total(increase(select(families.PROBE_RUNS)), by)
     expr = f"(2 * ({ended[Verdict.FAIL]} > bool 0) + ({ended[Verdict.UNKNOWN]} > bool 0)) and {any_ended} > 0"
-    return states(words, Look(PLAIN), VERDICTS, Query(expr, "{{target}} {{probe}}"))
+    return state_timeline_panel(words, Look(PLAIN), VERDICTS, Query(expr, "{{target}} {{probe}}"))
 
 
 def _findings() -> Panel:
     words = Words(
-        "Findings by kind", "What the checker found, violations and passed deadlines. docs/findings.md explains every kind."
+        "Findings by kind", "What the checker found: violations and missed deadlines. docs/findings.md explains every kind."
     )
     found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
-    return graph(words, Look(COUNT, bars=True), Query(f"{found} > 0"))
+    return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"))
 
 
 def _targets() -> Panel:
     words = Words(
         "What is probed",
-        "Every target, what its runs came to in the time range, and what is owed there right now. The target's name leads to its findings.",
+        "Every target: how its runs ended in the time range, and how many keys stand still there now. "
+        "The target's name leads to its findings.",
     )
     runs = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
     columns = [
-        Column("PASS", runs[Verdict.PASS], COUNT),
-        Column("FAIL", runs[Verdict.FAIL], COUNT, ANY_IS_BAD),
-        Column("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
-        Column("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
-        Column("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
-        Column("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
+        TableColumn("PASS", runs[Verdict.PASS], COUNT),
+        TableColumn("FAIL", runs[Verdict.FAIL], COUNT, ANY_IS_BAD),
+        TableColumn("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
+        TableColumn("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
+        TableColumn("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
+        TableColumn("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(COUNT, width=24, height=6), headings, columns, "${status_page:raw}/findings?target=${__value.text}")
+    return table_panel(
+        words, Look(COUNT, width=24, height=6), headings, columns, "${status_page:raw}/findings?target=${__value.text}"
+    )

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.board import Board, Row
-from dashboards.boards.coverage import due, judged_share
-from dashboards.limits import ALL_OR_LESS, ANY_IS_BAD, BAD, GOOD, NO_JUDGEMENT, WARNING, Limits, Steps
-from dashboards.panels import COUNT, SECONDS, SHARE, Column, Look, Panel, Words, buckets, graph, number, rows
+from dashboards.board import Board, PanelRow
+from dashboards.boards.subjects import due, judged_share
+from dashboards.panels import (
+    COUNT,
+    SECONDS,
+    SHARE,
+    Look,
+    Panel,
+    TableColumn,
+    Words,
+    graph_panel,
+    heatmap_panel,
+    stat_panel,
+    table_panel,
+)
 from dashboards.promql import (
     RANGE,
     SCRAPE_DURATION,
@@ -20,6 +31,7 @@ from dashboards.promql import (
     select,
     total,
 )
+from dashboards.thresholds import ALL_OR_LESS, ANY_IS_BAD, BAD, GOOD, NO_JUDGEMENT, WARNING, Steps, Thresholds
 from prober.sinks.metrics import families
 
 LAG_STEPS: Final[Steps] = ((None, GOOD), (0.25, WARNING), (2.0, BAD))
@@ -28,26 +40,26 @@ UP_STEPS: Final[Steps] = ((None, BAD), (1.0, GOOD))
 PROBE: Final = "environment, region, target, probe"
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
-    del limits  # objectives are about services
+    del thresholds  # objectives are about services
     return Board(
         "okp-prober",
         "Ordering keys / Prober health",
         "Is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service.",
         (
-            Row("At a glance", (_up(), _running_since(), _coverage(), _errors_now(), _dropped_now(), _lag_now())),
-            Row("Runs", (_ended(), _skipped(), _probes())),
-            Row("Faults of its own", (_errors(), _dropped(), _writes(), _oddities())),
-            Row("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
-            Row("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
+            PanelRow("At a glance", (_up(), _running_since(), _coverage(), _errors_now(), _dropped_now(), _lag_now())),
+            PanelRow("Runs", (_ended(), _skipped(), _probes())),
+            PanelRow("Internal errors and lost records", (_errors(), _dropped(), _writes(), _oddities())),
+            PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
+            PanelRow("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
         ),
     )
 
 
 def _up() -> Panel:
     words = Words(
-        "Tasks up",
+        "Probers up",
         "Probers that answered the last scrape, of those that Prometheus knows.",
         (
             "PubsubProberDown",
@@ -56,13 +68,13 @@ def _up() -> Panel:
         ),
     )
     up = scraped(UP)
-    return number(words, Look(SHARE, UP_STEPS, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
+    return stat_panel(words, Look(SHARE, UP_STEPS, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
 
 
 def _running_since() -> Panel:
     words = Words("Uptime", "How long the youngest of the probers has been running.")
     age = f"time() - {total(select(families.START), how='max')}"
-    return number(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
+    return stat_panel(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
 
 
 def _coverage() -> Panel:
@@ -71,27 +83,27 @@ def _coverage() -> Panel:
         "Runs that ended with PASS or FAIL, of those that were due outside of maintenance.",
         ("PubsubProberCoverageLow",),
     )
-    return number(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
+    return stat_panel(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
 
 
 def _errors_now() -> Panel:
     words = Words(
         "Internal errors",
-        "Faults of the prober's own, in the time range. The log has the tracebacks.",
+        "Errors of the prober itself, in the time range. The log has the tracebacks.",
         ("PubsubProberInternalErrors",),
     )
     found = total(increase(select(families.INTERNAL_ERRORS), RANGE))
-    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
 
 
 def _dropped_now() -> Panel:
     words = Words(
-        "Facts given up",
-        "Recorded facts that were given up in the time range, since they could not be written.",
+        "Records dropped",
+        "Records that the prober dropped in the time range because it could not write them.",
         ("PubsubProberEventsDropped",),
     )
     dropped = total(increase(select(families.EVENTS_DROPPED), RANGE))
-    return number(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
 
 
 def _lag_now() -> Panel:
@@ -100,7 +112,7 @@ def _lag_now() -> Panel:
         "How much later than asked for the event loop wakes up. After a standstill of two seconds a run records but judges no more.",
         ("PubsubProberLagging",),
     )
-    return number(words, Look(SECONDS, LAG_STEPS, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
+    return stat_panel(words, Look(SECONDS, LAG_STEPS, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
 
 
 def _ended() -> Panel:
@@ -110,62 +122,67 @@ def _ended() -> Panel:
         ("PubsubProberVerdictsUnknown",),
     )
     ended = total(increase(select(families.PROBE_RUNS)), "verdict")
-    return graph(words, Look(COUNT, bars=True), Query(ended, "{{verdict}}"))
+    return graph_panel(words, Look(COUNT, bars=True), Query(ended, "{{verdict}}"))
 
 
 def _skipped() -> Panel:
     words = Words(
         "Runs that did not start",
-        "By reason: the run before still went on (overlap), the prober slept or was busy (misfire), or maintenance.",
+        "Runs that were due and did not start, by reason: the run before was still going on (overlap), the prober slept or was busy "
+        "(misfire), or the target was under maintenance.",
         ("PubsubProberRunsMissing",),
     )
     skipped = total(increase(select(families.SCHEDULER_SKIPS)), "reason")
-    return graph(words, Look(COUNT, bars=True), Query(skipped))
+    return graph_panel(words, Look(COUNT, bars=True), Query(skipped))
 
 
 def _probes() -> Panel:
     words = Words(
         "Probes",
-        "What was due in the time range outside of maintenance, what came of it, and when a run last passed.",
+        "Runs that were due in the time range outside of maintenance, how they ended, and when one last passed.",
         ("PubsubProberStale",),
     )
     unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), PROBE)
     skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), PROBE)
     passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", PROBE, "max")
     columns = [
-        Column("Due", due(PROBE), COUNT),
-        Column("Judged", judged_share(PROBE), SHARE, ALL_OR_LESS, 1),
-        Column("Unknown", unknown, COUNT),
-        Column("Skipped", skipped, COUNT),
-        Column("Planned every", total(select(families.PROBE_INTERVAL), PROBE, "max"), SECONDS),
-        Column("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+        TableColumn("Due", due(PROBE), COUNT),
+        TableColumn("Judged", judged_share(PROBE), SHARE, ALL_OR_LESS, 1),
+        TableColumn("Unknown", unknown, COUNT),
+        TableColumn("Skipped", skipped, COUNT),
+        TableColumn("Planned every", total(select(families.PROBE_INTERVAL), PROBE, "max"), SECONDS),
+        TableColumn("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
     ]
     headings = {"probe": "Probe", "target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(COUNT, width=24, height=7), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=7), headings, columns)
 
 
 def _errors() -> Panel:
     words = Words(
         "Internal errors by component",
-        "Faults of the prober's own. Each is in the log with its traceback; the run is UNKNOWN.",
+        "Errors of the prober itself. Each is in the log with its traceback; the run is UNKNOWN.",
         ("PubsubProberInternalErrors",),
     )
-    return graph(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.INTERNAL_ERRORS)), "component")))
+    return graph_panel(
+        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.INTERNAL_ERRORS)), "component"))
+    )
 
 
 def _dropped() -> Panel:
     words = Words(
-        "Facts given up by component",
-        "Recorded facts that were given up, by who could not keep them. Verdicts do not depend on them.",
+        "Records dropped by component",
+        "Records that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
         ("PubsubProberEventsDropped",),
     )
-    return graph(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.EVENTS_DROPPED)), "component")))
+    return graph_panel(
+        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.EVENTS_DROPPED)), "component"))
+    )
 
 
 def _writes() -> Panel:
     words = Words(
         "Failed writes",
-        "Attempts to write the history or the status store that failed. They are made again before anything is given up.",
+        "Failed attempts to write the history or the status store. The prober tries again before it drops anything.",
         (
             "PubsubProberHistoryFailing",
             "PubsubProberStatusStoreFailing",
@@ -175,75 +192,75 @@ def _writes() -> Panel:
         Query(total(increase(select(family))), name)
         for name, family in (("history", families.HISTORY_FAILURES), ("status store", families.STATUS_FAILURES))
     ]
-    return graph(words, Look(COUNT, bars=True), *asked)
+    return graph_panel(words, Look(COUNT, bars=True), *asked)
 
 
 def _oddities() -> Panel:
     words = Words(
-        "Oddities",
-        "Durations that came out negative (a clock is wrong), and names beyond the limit that were counted as `other`.",
+        "Clock errors and folded names",
+        "Durations that came out negative because a clock is wrong, and names that were counted as `other` because there were too many.",
         ("PubsubProberClockWrong",),
     )
     asked = [
         Query(total(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
         Query(total(increase(select(families.FOLDED_NAMES)), "label"), "folded {{label}}"),
     ]
-    return graph(words, Look(COUNT, bars=True), *asked)
+    return graph_panel(words, Look(COUNT, bars=True), *asked)
 
 
 def _lag() -> Panel:
     words = Words(
-        "Event loop lag by task",
+        "Event loop lag by prober",
         "The 99 % quantile. After a standstill of two seconds a run records but judges no more.",
         ("PubsubProberLagging",),
     )
-    return graph(words, Look(SECONDS, LAG_STEPS), Query(quantile(0.99, families.LOOP_LAG, "instance")))
+    return graph_panel(words, Look(SECONDS, LAG_STEPS), Query(quantile(0.99, families.LOOP_LAG, "instance")))
 
 
 def _lag_distribution() -> Panel:
     words = Words(
-        "Event loop lag: distribution", "How much later than asked for the event loop woke up, four times a second and task."
+        "Event loop lag: distribution", "How much later than asked for each event loop woke up, measured four times a second."
     )
-    return buckets(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
+    return heatmap_panel(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
 
 
 def _scrape_duration() -> Panel:
-    words = Words("Scrape duration by task", "How long Prometheus waited for /metrics.")
-    return graph(words, Look(SECONDS), Query(total(scraped(SCRAPE_DURATION), "instance", "max")))
+    words = Words("Scrape duration by prober", "How long Prometheus waited for /metrics.")
+    return graph_panel(words, Look(SECONDS), Query(total(scraped(SCRAPE_DURATION), "instance", "max")))
 
 
 def _scrape_size() -> Panel:
-    words = Words("Series by task", "How many samples a scrape brings. It depends on what is configured, not on traffic or keys.")
-    return graph(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
+    words = Words("Series by prober", "How many samples a scrape returns. It depends on the configuration, not on traffic or keys.")
+    return graph_panel(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
 
 
 def _drills() -> Panel:
     words = Words(
         "Drills",
-        "Promises broken on purpose, to see that somebody would be told. Apart from everything about services: no drill spends a budget.",
+        "Faults planted on purpose in a server of the prober's own, to see that somebody is told. No drill spends an error budget.",
         ("PubsubProberDrillOverdue",),
     )
     passed = total(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
     columns = [
-        Column("Passed", total(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
-        Column(
+        TableColumn("Passed", total(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
+        TableColumn(
             "Not passed",
             total(increase(select(families.DRILL_RUNS, verdict=("fail", "unknown")), RANGE), "drill"),
             COUNT,
             ANY_IS_BAD,
             0,
         ),
-        Column("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+        TableColumn("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
     ]
-    return rows(words, Look(COUNT, height=6), {"drill": "Drill"}, columns)
+    return table_panel(words, Look(COUNT, height=6), {"drill": "Drill"}, columns)
 
 
 def _drill_steps() -> Panel:
-    words = Words("Drills: seconds per step", "How long each step of the newest drill took, from the fault to whoever is told.")
-    return graph(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
+    words = Words("Drills: seconds per step", "How long after the fault each step of the newest drill was reached.")
+    return graph_panel(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
 
 
 def _drill_findings() -> Panel:
     words = Words("Drills: findings", "What the checker found in drills.")
     found = total(increase(select(families.DRILL_FINDINGS)), "drill, kind")
-    return graph(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))
+    return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))

@@ -2,63 +2,76 @@
 
 from __future__ import annotations
 
-from dashboards.board import Board, Row
-from dashboards.boards.durations import everything
-from dashboards.boards.subjects import PUBLISH
-from dashboards.limits import ANY_IS_UNKNOWN, NO_JUDGEMENT, Limits
-from dashboards.panels import COUNT, PER_SECOND, SECONDS, SHARE, Column, Look, Panel, Words, graph, number, rows
-from dashboards.promql import BY, RANGE, Query, increase, rate, select, share, total
+from dashboards.board import Board, PanelRow
+from dashboards.boards.subjects import PUBLISH, duration_panels
+from dashboards.panels import (
+    COUNT,
+    PER_SECOND,
+    SECONDS,
+    SHARE,
+    Look,
+    Panel,
+    TableColumn,
+    Words,
+    graph_panel,
+    stat_panel,
+    table_panel,
+)
+from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total
+from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.labels import PublishOutcome
 from prober.slo.indicators import Indicator
 
 
-def board(limits: Limits) -> Board:
+def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-publisher",
         "Ordering keys / Publisher",
         "Does the service take messages, how fast, and how often does nobody know whether it did?",
         (
-            Row("At a glance", (_confirmed(limits), _published(), _rejected(limits), _unknown(), _duplicates())),
-            Row("Availability", (_outcomes(), _not_confirmed(limits))),
-            Row("Latency", everything(PUBLISH, limits)),
-            Row("By topic", (_topics(limits),)),
+            PanelRow("At a glance", (_confirmed(thresholds), _published(), _rejected(thresholds), _unknown(), _duplicates())),
+            PanelRow("Availability", (_outcomes(), _not_confirmed(thresholds))),
+            PanelRow("Latency", duration_panels(PUBLISH, thresholds)),
+            PanelRow("By topic", (_topics(thresholds),)),
         ),
         by=("topic", "target", "region", "environment", "instance"),
     )
 
 
-def _confirmed(limits: Limits) -> Panel:
+def _confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
         "Confirmed",
         "The share of publishes that the service confirmed, in the time range.",
         ("PubsubErrorBudgetBurn",),
     )
-    look = Look(SHARE, limits.good_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
-    return number(words, look, Query(_share_in_range(PublishOutcome.CONFIRMED), instant=True))
+    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
+    return stat_panel(words, look, Query(_share_in_range(PublishOutcome.CONFIRMED), instant=True))
 
 
 def _published() -> Panel:
-    words = Words("Published", "Messages that were to be published in the time range, whatever became of them.")
-    return number(words, Look(COUNT, width=5, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True))
+    words = Words("Published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
+    return stat_panel(
+        words, Look(COUNT, width=5, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
+    )
 
 
-def _rejected(limits: Limits) -> Panel:
+def _rejected(thresholds: Thresholds) -> Panel:
     words = Words("Rejected", "The share of publishes that the service refused, in the time range.")
-    look = Look(SHARE, limits.bad_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
-    return number(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
+    return stat_panel(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
 
 
 def _unknown() -> Panel:
     words = Words(
         "Outcome unknown",
-        "Publishes that nobody answered, or not for certain: they may have been stored or not.",
+        "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
     unknown = total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
-    return number(words, Look(COUNT, ANY_IS_UNKNOWN, width=5, height=4), Query(unknown, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=5, height=4), Query(unknown, instant=True))
 
 
 def _duplicates() -> Panel:
@@ -66,49 +79,50 @@ def _duplicates() -> Panel:
         "Copies received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = total(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
-    return number(words, Look(COUNT, NO_JUDGEMENT, width=4, height=4), Query(copies, instant=True))
+    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=4, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
     words = Words("Publishes by outcome", "Messages published a second, by what became of them.")
-    return graph(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"))
+    return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"))
 
 
-def _not_confirmed(limits: Limits) -> Panel:
+def _not_confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
         "Share that was not confirmed",
-        "Rejected, or nobody answered, by what is chosen above. Above the dashed line the error budget burns faster than it lasts.",
+        "The share of publishes that were rejected or not answered, by what is chosen above. Above the dashed line "
+        "the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),
     )
     lost = total(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
-    look = Look(SHARE, limits.bad_share(Indicator.PUBLISH_AVAILABILITY))
-    return graph(words, look, Query(share(lost, total(rate(select(families.PUBLISHES)), BY))))
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
+    return graph_panel(words, look, Query(ratio(lost, total(rate(select(families.PUBLISHES)), BY))))
 
 
-def _topics(limits: Limits) -> Panel:
+def _topics(thresholds: Thresholds) -> Panel:
     words = Words("Topics", "What was published to each topic in the time range, and how fast that was.")
     by = "environment, region, target, topic"
     published = total(increase(select(families.PUBLISHES), RANGE), by)
     latency = select(families.PUBLISH_LATENCY, "_bucket")
     columns = [
-        Column("Published", published, COUNT),
-        Column(
-            "Confirmed", _share_in_range(PublishOutcome.CONFIRMED, by), SHARE, limits.good_share(Indicator.PUBLISH_AVAILABILITY)
+        TableColumn("Published", published, COUNT),
+        TableColumn(
+            "Confirmed", _share_in_range(PublishOutcome.CONFIRMED, by), SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY)
         ),
-        Column(
+        TableColumn(
             "Unknown", total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE), by), COUNT, ANY_IS_UNKNOWN
         ),
-        Column(
+        TableColumn(
             "99 %",
             f"histogram_quantile(0.99, {total(increase(latency, RANGE), f'le, {by}')})",
             SECONDS,
-            limits.duration(Indicator.PUBLISH_LATENCY),
+            thresholds.duration(Indicator.PUBLISH_LATENCY),
         ),
     ]
     headings = {"topic": "Topic", "target": "Target", "environment": "Environment", "region": "Region"}
-    return rows(words, Look(COUNT, width=24, height=8), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
 
 
 def _share_in_range(outcome: PublishOutcome, by: str = "") -> str:
     part = total(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by)
-    return share(part, total(increase(select(families.PUBLISHES), RANGE), by))
+    return ratio(part, total(increase(select(families.PUBLISHES), RANGE), by))

@@ -1,40 +1,57 @@
-"""What dashboards are about: kinds of durations and kinds of checks, each with its family, its objective and its words."""
+"""What several dashboards show in the same way: kinds of durations, kinds of checks, and how much of what was due was judged."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.boards.durations import Durations
+from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel
+from dashboards.promql import BY, RANGE, Query, increase, quantile, ratio, select, slower_share, total
+from dashboards.thresholds import Thresholds
 from prober.core.findings import Kind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.labels import Skip
 from prober.slo.indicators import Indicator
 
 BUDGET: Final = ("PubsubErrorBudgetBurn",)
 
-PUBLISH: Final = Durations(
+# --- durations ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DurationKind:
+    """What is known of a kind of duration: its histogram, its name in titles, what it counts, and the alerts about it."""
+
+    name: str
+    family: Family
+    indicator: Indicator
+    meaning: str
+    runbooks: tuple[str, ...] = ()
+
+
+PUBLISH: Final = DurationKind(
     "Publish",
     families.PUBLISH_LATENCY,
     Indicator.PUBLISH_LATENCY,
     "From the time at which a message was to be sent to the service's confirmation.",
     BUDGET,
 )
-END_TO_END: Final = Durations(
+END_TO_END: Final = DurationKind(
     "End to end",
     families.END_TO_END_LATENCY,
     Indicator.END_TO_END_LATENCY,
     "From the time at which a message was to be sent to its first receipt.",
     BUDGET,
 )
-REDELIVERY: Final = Durations(
+REDELIVERY: Final = DurationKind(
     "Redelivery",
     families.REDELIVERY_LATENCY,
     Indicator.REDELIVERY_LATENCY,
     "From a refusal or the end of a lease to the next receipt.",
     BUDGET,
 )
-CONTROL_PLANE: Final = Durations(
+CONTROL_PLANE: Final = DurationKind(
     "Administration",
     families.CONTROL_PLANE_LATENCY,
     Indicator.CONTROL_PLANE_LATENCY,
@@ -43,8 +60,85 @@ CONTROL_PLANE: Final = Durations(
 )
 
 
+def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, ...]:
+    """Quantiles, distribution, 99 % by choice, share above the threshold: two lines of two, or without an objective one of three."""
+    slow = _too_slow(durations, thresholds)
+    width = 12 if slow else 8
+    return (
+        _quantiles(durations, thresholds, width),
+        _distribution(durations, thresholds, width),
+        _broken_down(durations, thresholds, width),
+        *slow,
+    )
+
+
+def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
+    """Median, 95 % and 99 %, with single runs as dots."""
+    words = Words(
+        f"{durations.name}: quantiles",
+        f"{durations.meaning} Estimated from buckets{_line(durations, thresholds)}. Dots are single messages or calls: "
+        "they name the run and, if traces are collected, lead to its trace.",
+        _runbooks(durations, thresholds),
+    )
+    asked = [
+        Query(quantile(at, durations.family), name, exemplars=at == 0.99)
+        for at, name in ((0.5, "50 %"), (0.95, "95 %"), (0.99, "99 %"))
+    ]
+    return graph_panel(words, Look(SECONDS, thresholds.duration(durations.indicator), width=width), *asked)
+
+
+def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
+    """The heatmap."""
+    words = Words(
+        f"{durations.name}: distribution",
+        f"{durations.meaning} How many fell into each bucket. Two bands mean that two different things happen.",
+        _runbooks(durations, thresholds),
+    )
+    asked = Query(total(increase(select(durations.family, "_bucket")), "le"), "{{le}}", exemplars=True)
+    return heatmap_panel(words, Look(SECONDS, width=width), asked)
+
+
+def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
+    """99 % by whatever is chosen."""
+    words = Words(
+        f"{durations.name}: 99 % by choice",
+        f"{durations.meaning} The 99 % quantile, broken down by what is chosen above.",
+        _runbooks(durations, thresholds),
+    )
+    return graph_panel(
+        words, Look(SECONDS, thresholds.duration(durations.indicator), width=width), Query(quantile(0.99, durations.family, BY))
+    )
+
+
+def _too_slow(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, ...]:
+    """The share that took longer than the objective allows, by whatever is chosen; nothing without an objective."""
+    threshold_s = thresholds.threshold_s(durations.indicator)
+    if threshold_s is None:
+        return ()
+    words = Words(
+        f"{durations.name}: share above {threshold_s:g} s",
+        f"{durations.meaning} The share that took longer than the objective's threshold, exact, broken down by what is chosen above. "
+        "Above the dashed line the error budget does not last its period.",
+        durations.runbooks,
+    )
+    look = Look(SHARE, thresholds.bad_share(durations.indicator))
+    return (graph_panel(words, look, Query(slower_share(durations.family, threshold_s, BY))),)
+
+
+def _line(durations: DurationKind, thresholds: Thresholds) -> str:
+    return "" if thresholds.threshold_s(durations.indicator) is None else "; the dashed line is the objective's threshold"
+
+
+def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...]:
+    """Those about the objective, if there is one."""
+    return () if thresholds.threshold_s(durations.indicator) is None else durations.runbooks
+
+
+# --- checks ------------------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class Checks:
+class CheckKind:
     """A kind of check: what is judged one by one, and which findings say that it went wrong."""
 
     name: str
@@ -55,7 +149,7 @@ class Checks:
     runbooks: tuple[str, ...] = ()
 
 
-ORDER: Final = Checks(
+ORDER: Final = CheckKind(
     "Order",
     families.ORDER_CHECKS,
     Indicator.ORDER,
@@ -63,7 +157,7 @@ ORDER: Final = Checks(
     (Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.ORDER_DIVERGENCE),
     ("PubsubOrderViolated",),
 )
-REDELIVERED: Final = Checks(
+REDELIVERED: Final = CheckKind(
     "Redelivery",
     families.REDELIVERY_CHECKS,
     Indicator.REDELIVERY,
@@ -71,7 +165,7 @@ REDELIVERED: Final = Checks(
     (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL),
     ("PubsubRedeliveryViolated",),
 )
-AFFINITY: Final = Checks(
+AFFINITY: Final = CheckKind(
     "Affinity",
     families.AFFINITY_CHECKS,
     Indicator.AFFINITY,
@@ -79,7 +173,7 @@ AFFINITY: Final = Checks(
     (Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP),
     ("PubsubAffinityViolated",),
 )
-COMPLETENESS: Final = Checks(
+COMPLETENESS: Final = CheckKind(
     "Completeness",
     families.DELIVERY_CHECKS,
     Indicator.COMPLETENESS,
@@ -96,3 +190,18 @@ INTEGRITY_KINDS: Final = (
     Kind.EOD_REDELIVERY_AFTER_ACK,
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING,
 )
+
+
+# --- coverage ----------------------------------------------------------------------------------------------------------------
+
+
+def due(by: str = "") -> str:
+    """Runs that the schedule asked for in the time range, without those that maintenance kept from starting."""
+    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), RANGE), by)
+    return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), by)} - {skipped}"
+
+
+def judged_share(by: str = "") -> str:
+    """The share of them that ended with PASS or FAIL."""
+    judged = total(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), by)
+    return ratio(judged, f"({due(by)})")

@@ -8,8 +8,7 @@ from typing import Final
 from prober.alerting import objectives as about_objectives
 from prober.alerting import prober as about_prober
 from prober.alerting import service as about_service
-from prober.alerting.options import Options
-from prober.alerting.rules import Group, as_yaml
+from prober.alerting.rules import Options, RuleGroup, as_yaml
 from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"
@@ -17,13 +16,13 @@ SERVICE: Final = "service.rules.yaml"
 PROBER: Final = "prober.rules.yaml"
 
 
-def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping[str, tuple[Group, ...]]:
+def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping[str, tuple[RuleGroup, ...]]:
     """All rules, by the name of their file."""
     promises = tuple(objectives)
     return {
-        OBJECTIVES: about_objectives.groups(promises),
-        SERVICE: about_service.groups(promises, options),
-        PROBER: about_prober.groups(options),
+        OBJECTIVES: about_objectives.objective_groups(promises),
+        SERVICE: about_service.service_groups(promises, options),
+        PROBER: about_prober.prober_groups(options),
     }
 
 

@@ -5,21 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from prober.alerting.objectives import OBJECTIVE, ON_TARGET, decided
-from prober.alerting.own import AT, PROBE, SILENT_FOR_S, TROUBLE_FOR_S, WINDOW_S, own_alert
+from prober.alerting.objectives import OBJECTIVE, decided_series
 from prober.alerting.promql import (
+    PROBE,
     PROCESS,
+    binary,
     bracketed,
-    duration,
-    exists,
-    increase,
-    joined,
+    group_by,
+    increase_by,
     news,
-    number,
     percent,
+    prom_duration,
+    prom_number,
     series,
 )
-from prober.alerting.rules import Alert, Severity, value_of
+from prober.alerting.rules import (
+    AT,
+    ON_TARGET,
+    SILENT_FOR_S,
+    TROUBLE_FOR_S,
+    WINDOW_S,
+    AlertingRule,
+    Severity,
+    prober_alert,
+    value_of,
+)
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
@@ -36,19 +46,19 @@ LAG_MAX_S: Final = 1.0
 LAG_QUANTILE: Final = 0.99
 
 
-def alerts() -> tuple[Alert, ...]:
+def rules() -> tuple[AlertingRule, ...]:
     """All of them."""
     return (_coverage(), _undecided(), _lagging(), _clock(), _recordings_missing(), _rules_failing())
 
 
-def _coverage() -> Alert:
-    window = duration(COVERAGE_WINDOW_S)
-    ended = increase(PROBE, series(families.PROBE_RUNS), window)
-    maintained = increase(PROBE, series(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), window)
-    expected = f"({increase(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
-    return own_alert(
+def _coverage() -> AlertingRule:
+    window = prom_duration(COVERAGE_WINDOW_S)
+    ended = increase_by(PROBE, series(families.PROBE_RUNS), window)
+    maintained = increase_by(PROBE, series(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), window)
+    expected = f"({increase_by(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
+    return prober_alert(
         "PubsubProberCoverageLow",
-        joined("and", f"{ended} / {expected} < {number(COVERAGE_MIN)}", f"{expected} - {ended} >= {RUNS_MIN}"),
+        binary("and", f"{ended} / {expected} < {prom_number(COVERAGE_MIN)}", f"{expected} - {ended} >= {RUNS_MIN}"),
         Severity.WARNING,
         "Fewer runs end than the schedule asks for.",
         f"Of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} that were due in the last {window}, {{{{ $value | humanizePercentage }}}} "
@@ -58,13 +68,13 @@ def _coverage() -> Alert:
     )
 
 
-def _undecided() -> Alert:
-    window = duration(COVERAGE_WINDOW_S)
-    unknown = increase(PROBE, series(families.PROBE_RUNS, verdict="unknown"), window)
-    ended = increase(PROBE, series(families.PROBE_RUNS), window)
-    alert = own_alert(
+def _undecided() -> AlertingRule:
+    window = prom_duration(COVERAGE_WINDOW_S)
+    unknown = increase_by(PROBE, series(families.PROBE_RUNS, verdict="unknown"), window)
+    ended = increase_by(PROBE, series(families.PROBE_RUNS), window)
+    alert = prober_alert(
         "PubsubProberVerdictsUnknown",
-        joined("and", f"{unknown} / {ended} > {number(UNKNOWN_SHARE_MAX)}", f"{unknown} >= {RUNS_MIN}"),
+        binary("and", f"{unknown} / {ended} > {prom_number(UNKNOWN_SHARE_MAX)}", f"{unknown} >= {RUNS_MIN}"),
         Severity.WARNING,
         "Most runs of a probe end without a verdict.",
         f"{{{{ $value | humanizePercentage }}}} of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} in the last {window} ended UNKNOWN: "
@@ -75,44 +85,44 @@ def _undecided() -> Alert:
     return replace(alert, page=f"runs?verdict={Verdict.UNKNOWN}&target={value_of('target')}&probe={value_of('probe')}")
 
 
-def _lagging() -> Alert:
+def _lagging() -> AlertingRule:
     """Carries the targets at which the process ends runs, as what is measured there is what suffers."""
-    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{duration(TROUBLE_FOR_S)}]))"
-    lag = f"(histogram_quantile({number(LAG_QUANTILE)}, {rates}) > {number(LAG_MAX_S)})"
-    ended = f"increase({series(families.PROBE_RUNS)}[{duration(TROUBLE_FOR_S)}]) > 0"
-    targets = exists((*PROCESS, *TARGET), ended)
-    return own_alert(
+    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{prom_duration(TROUBLE_FOR_S)}]))"
+    lag = f"(histogram_quantile({prom_number(LAG_QUANTILE)}, {rates}) > {prom_number(LAG_MAX_S)})"
+    ended = f"increase({series(families.PROBE_RUNS)}[{prom_duration(TROUBLE_FOR_S)}]) > 0"
+    targets = group_by((*PROCESS, *TARGET), ended)
+    return prober_alert(
         "PubsubProberLagging",
-        joined(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
+        binary(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
         Severity.WARNING,
-        "A prober is too slow to measure.",
-        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. Latencies that it measures at {ON_TARGET} hold "
-        "its own delays.",
+        "A prober is too slow to measure latencies.",
+        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. The latencies that it measures at "
+        f"{ON_TARGET} include that delay.",
         (*PROCESS, *TARGET),
         SILENT_FOR_S,
     )
 
 
-def _clock() -> Alert:
+def _clock() -> AlertingRule:
     labels = (*TARGET, "duration")
-    return own_alert(
+    return prober_alert(
         "PubsubProberClockWrong",
         f"{news(labels, series(families.NEGATIVE_DURATIONS), WINDOW_S)} > 0",
         Severity.WARNING,
         "A duration came out negative: a clock is wrong.",
-        f"{{{{ $labels.duration }}}} at {ON_TARGET} was negative within the last {duration(WINDOW_S)}. Latencies from there cannot be "
+        f"{{{{ $labels.duration }}}} at {ON_TARGET} was negative within the last {prom_duration(WINDOW_S)}. Latencies from there cannot be "
         "relied on.",
         labels,
     )
 
 
-def _recordings_missing() -> Alert:
-    numbers = decided(5 * MINUTE_S)
+def _recordings_missing() -> AlertingRule:
+    numbers = decided_series(5 * MINUTE_S)
     probing = f"group ({series(families.PROBE_RUNS)})"
-    some = joined("unless", exists(("slo",), OBJECTIVE), exists(("slo",), numbers))
-    return own_alert(
+    some = binary("unless", group_by(("slo",), OBJECTIVE), group_by(("slo",), numbers))
+    return prober_alert(
         "PubsubProberRecordingsMissing",
-        joined("or", joined("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),
+        binary("or", binary("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),
         Severity.WARNING,
         "Objectives are not evaluated although probes run.",
         "There are probes, but no numbers for{{ with $labels.slo }} the objective {{ . }}{{ else }} any objective{{ end }}: burn alerts "
@@ -122,15 +132,15 @@ def _recordings_missing() -> Alert:
     )
 
 
-def _rules_failing() -> Alert:
+def _rules_failing() -> AlertingRule:
     """Prometheus's own metric, if it scrapes itself; its label is `FILE;GROUP`."""
     failures = 'prometheus_rule_evaluation_failures_total{rule_group=~".*;pubsub-prober-.*"}'
-    return own_alert(
+    return prober_alert(
         "PubsubProberRulesFailing",
-        f"sum by (rule_group) (increase({failures}[{duration(WINDOW_S)}])) > 0",
+        f"sum by (rule_group) (increase({failures}[{prom_duration(WINDOW_S)}])) > 0",
         Severity.WARNING,
         "Prometheus cannot evaluate rules of the prober.",
-        f"Rules of {{{{ $labels.rule_group }}}} failed within the last {duration(WINDOW_S)}: their alerts cannot fire.",
+        f"Rules of {{{{ $labels.rule_group }}}} failed within the last {prom_duration(WINDOW_S)}: their alerts cannot fire.",
         ("rule_group",),
         SILENT_FOR_S,
     )

@@ -8,20 +8,45 @@ where the burn rates of a long and a short window both exceed a factor that foll
 * An alert needs so many decided things in its long window that a single bad one cannot make it fire. Without that the first run of a
   prober that just started would decide over everything.
 * Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
+* How many things were bad, and how many were decided at all, is read off the metrics by the definitions of `prober.slo.indicators`; what
+  is undecided is in neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
+* Time is counted in slices of a minute. A minute in which nobody looked (no scrape, no prober, maintenance) is in neither number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from prober.alerting.counted import counted
-from prober.alerting.promql import duration, joined, number, percent, selector
-from prober.alerting.rules import INTERVAL_S, Alert, Dashboard, Evidence, Group, Owner, Recording, Severity
-from prober.sinks.metrics.families import PREFIX, TARGET
-from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, count_to_see_budget, windows_s
-from prober.slo.objectives import Severity as Urgency
+from prober.alerting.promql import (
+    binary,
+    increase_by,
+    max_by,
+    outside_maintenance,
+    percent,
+    prom_duration,
+    prom_number,
+    selector,
+    series,
+    sum_by,
+)
+from prober.alerting.rules import (
+    INTERVAL_S,
+    ON_TARGET,
+    AlertBasis,
+    AlertingRule,
+    Dashboard,
+    Owner,
+    RecordingRule,
+    RuleGroup,
+    Severity,
+)
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
+from prober.sinks.metrics.labels import PublishOutcome, Result
+from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
+from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 
 BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""
@@ -45,76 +70,75 @@ _DASHBOARDS: Final = {
 }
 
 
-def bad(window_s: float) -> str:
+def bad_series(window_s: float) -> str:
     """The recorded number of bad things in a window."""
-    return f"slo:{PREFIX}_bad:increase{duration(window_s)}"
+    return f"slo:{PREFIX}_bad:increase{prom_duration(window_s)}"
 
 
-def decided(window_s: float) -> str:
+def decided_series(window_s: float) -> str:
     """The recorded number of good and bad things in a window."""
-    return f"slo:{PREFIX}_decided:increase{duration(window_s)}"
+    return f"slo:{PREFIX}_decided:increase{prom_duration(window_s)}"
 
 
-def burn_rate(window_s: float) -> str:
+def burn_rate_series(window_s: float) -> str:
     """The recorded burn rate of a window."""
-    return f"slo:{PREFIX}_burn_rate:ratio{duration(window_s)}"
+    return f"slo:{PREFIX}_burn_rate:ratio{prom_duration(window_s)}"
 
 
 REMAINING: Final = f"slo:{PREFIX}_budget_remaining:ratio"
 OBJECTIVE: Final = f"slo:{PREFIX}_objective:ratio"
-ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
 PERIOD: Final = f"slo:{PREFIX}_period:seconds"
 
 
-def groups(objectives: Iterable[Objective]) -> tuple[Group, ...]:
+def objective_groups(objectives: Iterable[Objective]) -> tuple[RuleGroup, ...]:
     """One group for each objective, recordings first."""
-    return tuple(Group(f"pubsub-prober-slo-{one.name}", INTERVAL_S, (*_recordings(one), *_alerts(one))) for one in objectives)
+    return tuple(RuleGroup(f"pubsub-prober-slo-{one.name}", INTERVAL_S, (*_recordings(one), *_alerts(one))) for one in objectives)
 
 
 def _of(objective: Objective, name: str) -> str:
     return selector(name, BY, slo=objective.name)
 
 
-def _recordings(objective: Objective) -> Iterator[Recording]:
+def _recordings(objective: Objective) -> Iterator[RecordingRule]:
     labels = {"slo": objective.name, "indicator": str(objective.indicator)}
     for window_s in windows_s(objective):
         yield from _window(objective, window_s, labels)
-    yield Recording(REMAINING, f"1 - {_of(objective, burn_rate(objective.window_s))}", labels)
-    yield Recording(OBJECTIVE, f"vector({objective.target!r})", labels)
-    yield Recording(PERIOD, f"vector({number(objective.window_s)})", labels)
+    yield RecordingRule(REMAINING, f"1 - {_of(objective, burn_rate_series(objective.window_s))}", labels)
+    yield RecordingRule(OBJECTIVE, f"vector({objective.target!r})", labels)
+    yield RecordingRule(PERIOD, f"vector({prom_number(objective.window_s)})", labels)
 
 
-def _window(objective: Objective, window_s: float, labels: dict[str, str]) -> Iterator[Recording]:
+def _window(objective: Objective, window_s: float, labels: dict[str, str]) -> Iterator[RecordingRule]:
     if window_s <= READ_OFF_MAX_S:
-        numbers = counted(objective, duration(window_s))
-        yield Recording(bad(window_s), numbers.bad, labels)
-        yield Recording(decided(window_s), numbers.decided, labels)
+        numbers = sli_queries(objective, prom_duration(window_s))
+        yield RecordingRule(bad_series(window_s), numbers.bad, labels)
+        yield RecordingRule(decided_series(window_s), numbers.decided, labels)
     else:
-        yield Recording(bad(window_s), _added_up(_of(objective, bad(HOUR_S)), window_s), labels)
-        yield Recording(decided(window_s), _added_up(_of(objective, decided(HOUR_S)), window_s), labels)
-    ratio = f"{_of(objective, bad(window_s))} / {_of(objective, decided(window_s))}"
-    yield Recording(burn_rate(window_s), f"{ratio} / {number(objective.budget)}", labels)
+        yield RecordingRule(bad_series(window_s), _added_up(_of(objective, bad_series(HOUR_S)), window_s), labels)
+        yield RecordingRule(decided_series(window_s), _added_up(_of(objective, decided_series(HOUR_S)), window_s), labels)
+    ratio = f"{_of(objective, bad_series(window_s))} / {_of(objective, decided_series(window_s))}"
+    yield RecordingRule(burn_rate_series(window_s), f"{ratio} / {prom_number(objective.budget)}", labels)
 
 
 def _added_up(recorded: str, window_s: float) -> str:
-    return f"sum_over_time({recorded}[{duration(window_s)}:{duration(STEP_S)}]) / {number(HOUR_S / STEP_S)}"
+    return f"sum_over_time({recorded}[{prom_duration(window_s)}:{prom_duration(STEP_S)}]) / {prom_number(HOUR_S / STEP_S)}"
 
 
-def _alerts(objective: Objective) -> Iterator[Alert]:
+def _alerts(objective: Objective) -> Iterator[AlertingRule]:
     yield from (_burn(objective, alert) for alert in POLICY if alert.can_fire(objective))
     yield _exhausted(objective)
 
 
-def _burn(objective: Objective, alert: BurnAlert) -> Alert:
-    factor = number(alert.factor(objective))
-    long, short = duration(alert.long_s), duration(alert.short_s)
-    return Alert(
+def _burn(objective: Objective, alert: BurnAlert) -> AlertingRule:
+    factor = prom_number(alert.factor(objective))
+    long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
+    return AlertingRule(
         "PubsubErrorBudgetBurn",
-        joined(
+        binary(
             "and",
-            f"{_of(objective, burn_rate(alert.long_s))} > {factor}",
-            f"{_of(objective, burn_rate(alert.short_s))} > {factor}",
-            f"{_of(objective, decided(alert.long_s))} >= {alert.count_min(objective)}",
+            f"{_of(objective, burn_rate_series(alert.long_s))} > {factor}",
+            f"{_of(objective, burn_rate_series(alert.short_s))} > {factor}",
+            f"{_of(objective, decided_series(alert.long_s))} >= {alert.count_min(objective)}",
         ),
         _SEVERITIES[alert.severity],
         Owner.SERVICE,
@@ -129,17 +153,17 @@ def _burn(objective: Objective, alert: BurnAlert) -> Alert:
     )
 
 
-def _exhausted(objective: Objective) -> Alert:
-    spent = _of(objective, burn_rate(objective.window_s))
-    enough = f"{_of(objective, decided(objective.window_s))} >= {count_to_see_budget(objective)}"
-    return Alert(
+def _exhausted(objective: Objective) -> AlertingRule:
+    spent = _of(objective, burn_rate_series(objective.window_s))
+    enough = f"{_of(objective, decided_series(objective.window_s))} >= {count_to_see_budget(objective)}"
+    return AlertingRule(
         "PubsubErrorBudgetExhausted",
-        joined("and", f"{spent} >= 1", enough),
+        binary("and", f"{spent} >= 1", enough),
         Severity.WARNING,
         Owner.SERVICE,
         "The error budget of an objective is spent.",
         f"{_promise(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
-        f"{duration(objective.window_s)} are spent.",
+        f"{prom_duration(objective.window_s)} are spent.",
         Dashboard.OVERVIEW,
         BY,
         for_s=EXHAUSTED_FOR_S,
@@ -149,11 +173,78 @@ def _exhausted(objective: Objective) -> Alert:
 
 
 def _labels(objective: Objective) -> dict[str, str]:
-    return dict(objective.labels) | {"slo": objective.name, "evidence": str(Evidence.MEASUREMENT)}
+    return dict(objective.labels) | {"slo": objective.name, "evidence": str(AlertBasis.MEASUREMENT)}
 
 
 def _promise(objective: Objective) -> str:
     meaning = MEANINGS[objective.indicator]
-    limit = f" than {number(objective.threshold_s)} s" if objective.threshold_s is not None else ""
-    share = f"{percent(objective.target)} over {duration(objective.window_s)}"
+    limit = f" than {prom_number(objective.threshold_s)} s" if objective.threshold_s is not None else ""
+    share = f"{percent(objective.target)} over {prom_duration(objective.window_s)}"
     return f"Objective {objective.name}: {share}; a {meaning.unit} is bad if {meaning.bad}{limit}."
+
+
+# --- how an indicator is counted ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SliQueries:
+    """Two expressions over a window, with the labels of a target."""
+
+    bad: str
+    decided: str
+
+
+def sli_queries(objective: Objective, window: str) -> SliQueries:
+    """What an objective counts within a window such as `5m`."""
+    indicator = objective.indicator
+    if indicator in CHECKS:
+        return _checks(CHECKS[indicator], window)
+    if indicator in LATENCIES:
+        return _latencies(LATENCIES[indicator], window, objective.threshold_s or 0.0)
+    if indicator is Indicator.PUBLISH_AVAILABILITY:
+        return _publishes(window)
+    if indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE:
+        return _ages(window, objective.threshold_s or 0.0)
+    return _stalled_keys(window)
+
+
+def _checks(family: Family, window: str) -> SliQueries:
+    bad = series(family, result=Result.BAD)
+    return SliQueries(
+        increase_by(TARGET, bad, window), increase_by(TARGET, series(family, result=(Result.GOOD, Result.BAD)), window)
+    )
+
+
+def _publishes(window: str) -> SliQueries:
+    bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
+    return SliQueries(increase_by(TARGET, bad, window), increase_by(TARGET, series(families.PUBLISHES), window))
+
+
+def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
+    """The threshold is a bound of a bucket (`metrics.families.bounds_of`), written `1.0` or, by some, `1`."""
+    bound = {repr(float(threshold_s)), prom_number(threshold_s)}
+    good = increase_by(TARGET, series(family, "_bucket", le=bound), window)
+    decided = increase_by(TARGET, series(family, "_count"), window)
+    return SliQueries(f"clamp_min({decided} - {good}, 0)", decided)
+
+
+def _ages(window: str, threshold_s: float) -> SliQueries:
+    """A subscription with no key that is probed belongs to a site that another prober has taken over."""
+    given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
+    probed = binary("unless", max_by(SUBSCRIPTION, series(families.OLDEST_UNACKED_AGE)), given_up)
+    age = f"({outside_maintenance(probed)})"
+    older = f"{age} > bool {prom_number(threshold_s)}"
+    return SliQueries(_slices("sum", older, window), _slices("count", age, window))
+
+
+def _stalled_keys(window: str) -> SliQueries:
+    """A key that stands still is one of those that are probed; where it is not known how many stand still, none are counted."""
+    stalled = max_by(SUBSCRIPTION, series(families.STALLED_KEYS))
+    probed = max_by(SUBSCRIPTION, series(families.PROBED_KEYS))
+    known = binary("and", probed, stalled)
+    return SliQueries(_slices("sum", outside_maintenance(stalled), window), _slices("sum", outside_maintenance(known), window))
+
+
+def _slices(function: str, expression: str, window: str) -> str:
+    """A function over the values that an expression had minute by minute, added up over subscriptions."""
+    return sum_by(TARGET, f"{function}_over_time(({expression})[{window}:{prom_duration(SLICE_S)}])")

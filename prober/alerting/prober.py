@@ -1,18 +1,182 @@
-"""Alerts about the prober itself, for those who run it. While some of them fire, what is measured about services means little."""
+"""Alerts about the prober itself, for those who run it. While some of them fire, what is measured about services means little.
+
+Those about nobody looking, and about what is seen meaning little, are modules of their own; here are the others: parts of the prober that
+fail, what has to come regularly, and drills.
+"""
 
 from __future__ import annotations
 
-from prober.alerting import measurement_validity, no_data, self_monitoring
-from prober.alerting.options import Options
-from prober.alerting.rules import FINDINGS_INTERVAL_S, INTERVAL_S, Group
+from typing import Final
+
+from prober.alerting import measurement_validity, no_data
+from prober.alerting.promql import (
+    PROCESS,
+    binary,
+    group_by,
+    increase_by,
+    max_by,
+    news,
+    prom_duration,
+    prom_number,
+    series,
+)
+from prober.alerting.rules import (
+    AT,
+    FINDINGS_INTERVAL_S,
+    INTERVAL_S,
+    TROUBLE_FOR_S,
+    WINDOW_S,
+    AlertingRule,
+    Dashboard,
+    Options,
+    RuleGroup,
+    Severity,
+    prober_alert,
+)
+from prober.core.findings import Status
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.labels import Job
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
+
+JOB_LATE_S: Final = 26 * HOUR_S
+DRILL_LATE_S: Final = 8 * DAY_S
+DRILL_NEWS_S: Final = 3 * MINUTE_S
+"""Shorter than between two drills of one name."""
 
 
-def groups(options: Options) -> tuple[Group, ...]:
+def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
     """One group for each subject. Drills are looked at as often as real findings."""
     return (
-        Group("pubsub-prober-no-data", INTERVAL_S, no_data.alerts(options)),
-        Group("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.alerts()),
-        Group("pubsub-prober-self-monitoring", INTERVAL_S, self_monitoring.parts()),
-        Group("pubsub-prober-schedules", INTERVAL_S, self_monitoring.regular()),
-        Group("pubsub-prober-drills", FINDINGS_INTERVAL_S, self_monitoring.drills()),
+        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.rules(options)),
+        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.rules()),
+        RuleGroup("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
+        RuleGroup("pubsub-prober-schedules", INTERVAL_S, _regular()),
+        RuleGroup("pubsub-prober-drills", FINDINGS_INTERVAL_S, _drills()),
+    )
+
+
+def _parts() -> tuple[AlertingRule, ...]:
+    """What fails while probes go on."""
+    return (
+        _failing("History", families.HISTORY_FAILURES, "The history cannot be written.", "so runs cannot be judged again later"),
+        _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs"),
+        _internal_errors(),
+        _dropped(),
+    )
+
+
+def _regular() -> tuple[AlertingRule, ...]:
+    """What has to come every night, every week, always."""
+    return (_job_late(), _job_never(), _drill_late(), _watchdog())
+
+
+def _drills() -> tuple[AlertingRule, ...]:
+    """What drills are followed by."""
+    return (_drill_found(),)
+
+
+def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule:
+    return prober_alert(
+        f"PubsubProber{part}Failing",
+        f"{increase_by(PROCESS, series(failures), prom_duration(WINDOW_S))} > 0",
+        Severity.WARNING,
+        summary,
+        f"{AT} has failed to write again and again for {prom_duration(TROUBLE_FOR_S)}, {so}. What waits is written later; what "
+        "exceeds the limit is dropped and counted.",
+        PROCESS,
+        TROUBLE_FOR_S,
+    )
+
+
+def _internal_errors() -> AlertingRule:
+    labels = (*PROCESS, "component")
+    return prober_alert(
+        "PubsubProberInternalErrors",
+        f"{news(labels, series(families.INTERNAL_ERRORS), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "The prober had an internal error.",
+        f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}. The log has the "
+        "traceback; the run is UNKNOWN.",
+        labels,
+    )
+
+
+def _dropped() -> AlertingRule:
+    labels = (*PROCESS, "component")
+    return prober_alert(
+        "PubsubProberEventsDropped",
+        f"{news(labels, series(families.EVENTS_DROPPED), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "The prober drops records.",
+        f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it stores is incomplete.",
+        labels,
+    )
+
+
+def _job_late() -> AlertingRule:
+    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS))
+    return prober_alert(
+        "PubsubProberJobLate",
+        binary("and", f"time() - {succeeded} > {prom_number(JOB_LATE_S)}", f"{succeeded} > 0"),
+        Severity.WARNING,
+        "A nightly job is late.",
+        "{{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
+        ("job_name",),
+        WINDOW_S,
+        Dashboard.JOBS,
+    )
+
+
+def _job_never() -> AlertingRule:
+    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY))
+    return prober_alert(
+        "PubsubProberJobNeverSucceeded",
+        binary("and on ()", f"{succeeded} == 0", f"(max ({series(families.REPORTS_EXPECTED)}) == 1)"),
+        Severity.WARNING,
+        "The nightly jobs have never succeeded.",
+        f"The configuration names where their reports are; {{{{ $labels.job_name }}}} has left none in {prom_duration(JOB_LATE_S)}.",
+        ("job_name",),
+        JOB_LATE_S,
+        Dashboard.JOBS,
+    )
+
+
+def _drill_found() -> AlertingRule:
+    """What a drill is followed by: the same expression as for real findings, with a name and a route of its own."""
+    labels = ("drill", "kind", "status")
+    found = series(families.DRILL_FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
+    return prober_alert(
+        "PubsubProberDrillFinding",
+        f"{news(labels, found, DRILL_NEWS_S)} > 0",
+        Severity.NONE,
+        "A fire drill was found, as it should be.",
+        "The drill {{ $labels.drill }} was found as {{ $labels.kind }}. No service is concerned.",
+        labels,
+    )
+
+
+def _drill_late() -> AlertingRule:
+    """A restart sets the time back to 0, so the latest that was known within the limit counts."""
+    known = max_by(("drill",), f"max_over_time({series(families.DRILL_LAST_SUCCESS)}[{prom_duration(DRILL_LATE_S)}])")
+    long_since = group_by(("drill",), f"{series(families.DRILL_LAST_SUCCESS)} offset {prom_duration(DRILL_LATE_S)}")
+    return prober_alert(
+        "PubsubProberDrillOverdue",
+        binary("and", f"time() - {known} > {prom_number(DRILL_LATE_S)}", long_since),
+        Severity.WARNING,
+        "A fire drill is overdue.",
+        f"The drill {{{{ $labels.drill }}}} has not succeeded for {prom_duration(DRILL_LATE_S)}: nobody knows whether that fault would "
+        "still page.",
+        ("drill",),
+        WINDOW_S,
+    )
+
+
+def _watchdog() -> AlertingRule:
+    return prober_alert(
+        "PubsubProberWatchdog",
+        "vector(1)",
+        Severity.NONE,
+        "Always fires, so that somebody notices when alerts stop coming.",
+        "Route it to a receiver that complains when it does not hear from it. It needs no action.",
     )

@@ -19,6 +19,8 @@ Matcher: TypeAlias = str | Iterable[str]
 
 PROCESS: Final = ("job", "instance")
 """The labels that Prometheus itself adds: they tell processes apart."""
+PROBE: Final = (*TARGET, "probe")
+"""The labels that tell the probes apart."""
 KNOWN_FOR: Final = "1h"
 """A series that was scraped within this time before is not new."""
 
@@ -47,27 +49,27 @@ def _matcher(label: str, matcher: Matcher) -> str:
     return f'{label}="{values[0]}"' if len(values) == 1 else f'{label}=~"{"|".join(values)}"'
 
 
-def total(labels: Iterable[str], expression: str) -> str:
+def sum_by(labels: Iterable[str], expression: str) -> str:
     """The sum, by these labels."""
     return f"sum by ({', '.join(labels)}) ({expression})"
 
 
-def largest(labels: Iterable[str], expression: str) -> str:
+def max_by(labels: Iterable[str], expression: str) -> str:
     """The maximum, by these labels."""
     return f"max by ({', '.join(labels)}) ({expression})"
 
 
-def exists(labels: Iterable[str], expression: str) -> str:
+def group_by(labels: Iterable[str], expression: str) -> str:
     """1 for each combination of these labels that is there."""
     return f"group by ({', '.join(labels)}) ({expression})"
 
 
-def increase(labels: Iterable[str], selected: str, window: str) -> str:
+def increase_by(labels: Iterable[str], selected: str, window: str) -> str:
     """By how much counters grew within a window, added up after their resets were seen to."""
-    return total(labels, f"increase({selected}[{window}])")
+    return sum_by(labels, f"increase({selected}[{window}])")
 
 
-def joined(operator: str, *operands: str) -> str:
+def binary(operator: str, *operands: str) -> str:
     """Operands with an operator between them, which stands on a line of its own."""
     return f"\n{operator}\n".join(operands)
 
@@ -77,12 +79,12 @@ def bracketed(expression: str) -> str:
     return "(\n" + "\n".join(f"  {line}" for line in expression.splitlines()) + "\n)"
 
 
-def duration(seconds: float) -> str:
+def prom_duration(seconds: float) -> str:
     """As Prometheus writes it: `5m`, `3d`."""
     return write_duration(timedelta(seconds=seconds))
 
 
-def number(value: float) -> str:
+def prom_number(value: float) -> str:
     """A whole number as it is, another with at most six digits, without the noise of binary fractions."""
     return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
 
@@ -104,9 +106,9 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     * otherwise what came since the last value that is older than the window, as after a gap between scrapes,
     * otherwise nothing did.
     """
-    window = duration(window_s)
+    window = prom_duration(window_s)
     earlier = f"last_over_time({selected}[{KNOWN_FOR}] offset {window})"
-    started = f"time() - {series(families.START)} < {number(window_s)}"
+    started = f"time() - {series(families.START)} < {prom_number(window_s)}"
     parts = (
         f"({selected} unless {earlier})",
         f"({selected} and on ({', '.join(PROCESS)}) {started})",
@@ -114,10 +116,10 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
         f"({selected} - {earlier} > 0)",
         f"{selected} * 0",
     )
-    return f"sum by ({', '.join(labels)}) {bracketed(joined('or', *parts))}"
+    return f"sum by ({', '.join(labels)}) {bracketed(binary('or', *parts))}"
 
 
 def outside_maintenance(expression: str) -> str:
     """What is said about targets that are not under maintenance. Without that metric all are taken not to be."""
-    under = largest(TARGET, series(families.UNDER_MAINTENANCE))
-    return joined(f"unless on ({', '.join(TARGET)})", expression, f"({under} == 1)")
+    under = max_by(TARGET, series(families.UNDER_MAINTENANCE))
+    return binary(f"unless on ({', '.join(TARGET)})", expression, f"({under} == 1)")

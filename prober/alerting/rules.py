@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from prober.alerting.options import Options
-from prober.alerting.promql import duration
+from prober.alerting.promql import prom_duration
+from prober.slo.objectives import MINUTE_S
 
 Document: TypeAlias = dict[str, Any]
 
@@ -21,6 +21,41 @@ FINDINGS_INTERVAL_S: Final = 10.0
 """Proven findings page; so their rules are evaluated as often as anybody scrapes."""
 INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
+
+# What an installation may set; these are the defaults.
+RUNBOOKS: Final = "docs/runbooks"
+"""Where the runbooks are in this repository; an installation names the address under which people find them."""
+DASHBOARDS: Final = "http://localhost:3000"
+PAGES: Final = "http://localhost:8080"
+SCRAPE_JOB: Final = "ordering-keys-prober"
+NEWS_S: Final = 600.0
+
+# What alerts about the prober look back upon, and how long their trouble must last.
+WINDOW_S: Final = 15 * MINUTE_S
+SILENT_FOR_S: Final = 5 * MINUTE_S
+TROUBLE_FOR_S: Final = 10 * MINUTE_S
+
+# How descriptions name what an alert is about.
+ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
+AT: Final = "Prober {{ $labels.instance }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
+
+    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md`.
+    dashboards  base URL of Grafana.
+    pages       base URL of the prober's status page.
+    scrape_job  the label `job` that Prometheus gives to the prober's series.
+    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes.
+    """
+
+    runbooks: str = RUNBOOKS
+    dashboards: str = DASHBOARDS
+    pages: str = PAGES
+    scrape_job: str = SCRAPE_JOB
+    news_s: float = NEWS_S
 
 
 class Severity(StrEnum):
@@ -39,7 +74,7 @@ class Owner(StrEnum):
     PROBER = "prober"
 
 
-class Evidence(StrEnum):
+class AlertBasis(StrEnum):
     """What an alert about a service rests on.
 
     PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
@@ -63,7 +98,7 @@ class Dashboard(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecordingRule:
     """A recording rule."""
 
     name: str
@@ -72,7 +107,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class AlertingRule:
     """An alerting rule.
 
     summary       one sentence that is the same for every occurrence.
@@ -97,34 +132,48 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RuleGroup:
     """Rules that are evaluated one after the other, every `interval_s`."""
 
     name: str
     interval_s: float
-    rules: tuple[Recording | Alert, ...]
+    rules: tuple[RecordingRule | AlertingRule, ...]
 
 
-def as_yaml(groups: tuple[Group, ...], options: Options) -> str:
+def prober_alert(
+    name: str,
+    expression: str,
+    severity: Severity,
+    summary: str,
+    description: str,
+    by: tuple[str, ...] = (),
+    for_s: float = 0.0,
+    dashboard: Dashboard = Dashboard.PROBER,
+) -> AlertingRule:
+    """An alert for those who run the prober."""
+    return AlertingRule(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
+
+
+def as_yaml(groups: tuple[RuleGroup, ...], options: Options) -> str:
     """A rule file. The same groups and options give the same text."""
     document = {"groups": [_group(group, options) for group in groups]}
     return HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
 
 
-def _group(group: Group, options: Options) -> Document:
-    rules = [_alert(rule, options) if isinstance(rule, Alert) else _recording(rule) for rule in group.rules]
-    return {"name": group.name, "interval": duration(group.interval_s), "rules": rules}
+def _group(group: RuleGroup, options: Options) -> Document:
+    rules = [_alert(rule, options) if isinstance(rule, AlertingRule) else _recording(rule) for rule in group.rules]
+    return {"name": group.name, "interval": prom_duration(group.interval_s), "rules": rules}
 
 
-def _recording(rule: Recording) -> Document:
+def _recording(rule: RecordingRule) -> Document:
     document: Document = {"record": rule.name, "expr": rule.expression}
     return document | ({"labels": dict(rule.labels)} if rule.labels else {})
 
 
-def _alert(rule: Alert, options: Options) -> Document:
+def _alert(rule: AlertingRule, options: Options) -> Document:
     document: Document = {"alert": rule.name, "expr": rule.expression}
     if rule.for_s:
-        document["for"] = duration(rule.for_s)
+        document["for"] = prom_duration(rule.for_s)
     document["labels"] = dict(rule.labels) | {"severity": str(rule.severity), "owner": str(rule.owner)}
     document["annotations"] = {
         "summary": rule.summary,
@@ -137,7 +186,7 @@ def _alert(rule: Alert, options: Options) -> Document:
     return document
 
 
-def _dashboard_url(rule: Alert, options: Options) -> str:
+def _dashboard_url(rule: AlertingRule, options: Options) -> str:
     shown = [label for label in ("target", "subscription", "topic", "probe") if label in rule.by]
     query = "&".join(f"var-{label}={value_of(label)}" for label in shown)
     return f"{options.dashboards}/d/{rule.dashboard}" + (f"?{query}" if query else "")

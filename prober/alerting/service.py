@@ -6,29 +6,29 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from prober.alerting.objectives import ON_TARGET
-from prober.alerting.options import Options
 from prober.alerting.promql import (
-    duration,
-    increase,
-    joined,
-    largest,
+    binary,
+    increase_by,
+    max_by,
     news,
-    number,
     outside_maintenance,
     percent,
+    prom_duration,
+    prom_number,
     selector,
     series,
 )
 from prober.alerting.rules import (
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
-    Alert,
+    ON_TARGET,
+    AlertBasis,
+    AlertingRule,
     Dashboard,
-    Evidence,
-    Group,
+    Options,
     Owner,
-    Recording,
+    RecordingRule,
+    RuleGroup,
     Severity,
     value_of,
 )
@@ -36,7 +36,7 @@ from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
 from prober.sinks.metrics.labels import Heat, PublishOutcome
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
@@ -77,7 +77,7 @@ _INTEGRITY_KINDS: Final = frozenset(
 )
 
 
-def groups(objectives: Iterable[Objective], options: Options) -> tuple[Group, ...]:
+def service_groups(objectives: Iterable[Objective], options: Options) -> tuple[RuleGroup, ...]:
     """Two groups: what was proven, which is looked at often, and the rest."""
     findings = (
         _new_findings(options),
@@ -89,7 +89,7 @@ def groups(objectives: Iterable[Objective], options: Options) -> tuple[Group, ..
             options,
             "PubsubIntegrityViolated",
             _INTEGRITY_KINDS,
-            "A message was delivered that was not published so, or should not have been delivered.",
+            "A message was delivered that was never published, was changed, or should not have been delivered.",
         ),
         _violated(
             options,
@@ -102,42 +102,44 @@ def groups(objectives: Iterable[Objective], options: Options) -> tuple[Group, ..
     )
     levels = (_stalled(), _rising(objectives), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
     return (
-        Group("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
-        Group("pubsub-prober-service", INTERVAL_S, levels),
+        RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
+        RuleGroup("pubsub-prober-service", INTERVAL_S, levels),
     )
 
 
 def new_findings(options: Options) -> str:
     """The recorded number of findings that are news."""
-    return f"subscription:{PREFIX}_findings:new{duration(options.news_s)}"
+    return f"subscription:{PREFIX}_findings:new{prom_duration(options.news_s)}"
 
 
-def _new_findings(options: Options) -> Recording:
+def _new_findings(options: Options) -> RecordingRule:
     selected = series(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
-    return Recording(new_findings(options), news(FINDING_LABELS, selected, options.news_s))
+    return RecordingRule(new_findings(options), news(FINDING_LABELS, selected, options.news_s))
 
 
-def _violated(options: Options, name: str, kinds: Iterable[Kind], summary: str, severity: Severity = Severity.CRITICAL) -> Alert:
+def _violated(
+    options: Options, name: str, kinds: Iterable[Kind], summary: str, severity: Severity = Severity.CRITICAL
+) -> AlertingRule:
     found = selector(new_findings(options), FINDING_LABELS, kind=kinds, status=Status.VIOLATION)
     return _proven(
         name,
         f"{_sum(found)} > 0",
         severity,
         summary,
-        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {duration(options.news_s)}; no legal behaviour "
-        "explains them. The finding says which and shows the smallest history.",
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}, which no "
+        "legal behaviour explains. The finding shows the smallest history that proves it.",
         Status.VIOLATION,
     )
 
 
-def _overdue(options: Options) -> Alert:
+def _overdue(options: Options) -> AlertingRule:
     found = selector(new_findings(options), FINDING_LABELS, status=Status.LIVENESS)
     return _proven(
         "PubsubDeliveryOverdue",
         f"{_sum(found)} > 0",
         Severity.CRITICAL,
-        "A message that is owed did not come by its deadline.",
-        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {duration(options.news_s)} although the target "
+        "A message was not delivered by its deadline.",
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {prom_duration(options.news_s)} although the target "
         "answered. Messages are late or lost.",
         Status.LIVENESS,
     )
@@ -147,8 +149,8 @@ def _sum(found: str) -> str:
     return f"sum by ({', '.join(FOUND)}) ({found})"
 
 
-def _proven(name: str, expression: str, severity: Severity, summary: str, description: str, status: Status) -> Alert:
-    return Alert(
+def _proven(name: str, expression: str, severity: Severity, summary: str, description: str, status: Status) -> AlertingRule:
+    return AlertingRule(
         name,
         expression,
         severity,
@@ -157,7 +159,7 @@ def _proven(name: str, expression: str, severity: Severity, summary: str, descri
         description,
         Dashboard.ORDERING,
         FOUND,
-        labels={"evidence": str(Evidence.PROOF), "status": str(status)},
+        labels={"evidence": str(AlertBasis.PROOF), "status": str(status)},
         page=f"findings?target={value_of('target')}&kind={value_of('kind')}&status={status}",
     )
 
@@ -171,8 +173,8 @@ def _measured(
     dashboard: Dashboard,
     by: tuple[str, ...],
     for_s: float,
-) -> Alert:
-    return Alert(
+) -> AlertingRule:
+    return AlertingRule(
         name,
         expression,
         severity,
@@ -182,35 +184,35 @@ def _measured(
         dashboard,
         by,
         for_s,
-        {"evidence": str(Evidence.MEASUREMENT)},
+        {"evidence": str(AlertBasis.MEASUREMENT)},
     )
 
 
-def _stalled() -> Alert:
+def _stalled() -> AlertingRule:
     return _measured(
         "PubsubKeysStalled",
-        outside_maintenance(f"{largest(SUBSCRIPTION, series(families.STALLED_KEYS))} > 0"),
+        outside_maintenance(f"{max_by(SUBSCRIPTION, series(families.STALLED_KEYS))} > 0"),
         Severity.CRITICAL,
-        "Ordering keys stand still although something is owed on them.",
-        f"{{{{ $value }}}} keys {ON_SUBSCRIPTION} have stood still for {duration(STALLED_FOR_S)}: messages wait, and none is delivered "
-        "or acknowledged.",
+        "Ordering keys stand still although messages wait on them.",
+        f"{{{{ $value }}}} keys {ON_SUBSCRIPTION} have stood still for {prom_duration(STALLED_FOR_S)}: messages wait, and none is "
+        "delivered or acknowledged.",
         Dashboard.KEYS,
         SUBSCRIPTION,
         STALLED_FOR_S,
     )
 
 
-def _rising(objectives: Iterable[Objective]) -> Alert:
+def _rising(objectives: Iterable[Objective]) -> AlertingRule:
     limit_s = _old_s(objectives)
     age = series(families.OLDEST_UNACKED_AGE)
-    rising = f"{largest(SUBSCRIPTION, f'deriv({age}[{duration(RISING_FOR_S)}])')} > {number(RISING_MIN)}"
+    rising = f"{max_by(SUBSCRIPTION, f'deriv({age}[{prom_duration(RISING_FOR_S)}])')} > {prom_number(RISING_MIN)}"
     return _measured(
         "PubsubOldestUnackedAgeRising",
-        outside_maintenance(joined("and", f"{largest(SUBSCRIPTION, age)} > {number(limit_s)}", rising)),
+        outside_maintenance(binary("and", f"{max_by(SUBSCRIPTION, age)} > {prom_number(limit_s)}", rising)),
         Severity.WARNING,
         "The oldest unacknowledged message is old and grows older.",
         f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
-        f"{number(limit_s)} s, and has been growing older for {duration(RISING_FOR_S)}.",
+        f"{prom_number(limit_s)} s, and has been growing older for {prom_duration(RISING_FOR_S)}.",
         Dashboard.KEYS,
         SUBSCRIPTION,
         RISING_FOR_S,
@@ -223,13 +225,13 @@ def _old_s(objectives: Iterable[Objective]) -> float:
     return min(limits, default=OLD_DEFAULT_S)
 
 
-def _unanswered() -> Alert:
-    window = duration(PUBLISH_WINDOW_S)
-    unknown = increase(PUBLISHED, series(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), window)
-    share = f"{unknown} / {increase(PUBLISHED, series(families.PUBLISHES), window)} > {number(UNKNOWN_SHARE_MAX)}"
+def _unanswered() -> AlertingRule:
+    window = prom_duration(PUBLISH_WINDOW_S)
+    unknown = increase_by(PUBLISHED, series(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), window)
+    share = f"{unknown} / {increase_by(PUBLISHED, series(families.PUBLISHES), window)} > {prom_number(UNKNOWN_SHARE_MAX)}"
     return _measured(
         "PubsubPublishesUnknown",
-        joined("and", share, f"{unknown} >= {UNKNOWN_MIN}"),
+        binary("and", share, f"{unknown} >= {UNKNOWN_MIN}"),
         Severity.WARNING,
         "Many publishes end without an answer.",
         f"{{{{ $value | humanizePercentage }}}} of the publishes on topic {{{{ $labels.topic }}}} of {ON_TARGET} had no answer within "
@@ -240,10 +242,10 @@ def _unanswered() -> Alert:
     )
 
 
-def _hot(classes: tuple[Heat, ...], severity: Severity) -> Alert:
+def _hot(classes: tuple[Heat, ...], severity: Severity) -> AlertingRule:
     alert = _measured(
         "PubsubHotKeys",
-        f"{largest(HOT, series(families.HOT_KEYS, class_=classes))} > 0",
+        f"{max_by(HOT, series(families.HOT_KEYS, class_=classes))} > 0",
         severity,
         "The last nightly report has hot ordering keys.",
         f"{{{{ $value }}}} keys of {ON_TARGET} are hot: {{{{ $labels.class }}}}. The report says which, why, and what helps.",

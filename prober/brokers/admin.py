@@ -2,27 +2,86 @@
 
 What probes create carries labels; what exists is looked at before it is used or deleted. Between looking and deleting, somebody could
 delete a topic and create another one of that name; the service has no conditional delete, so names must be ours alone.
+
+The messages are those behind google-cloud-pubsub's own classes; below the calls they are made from settings and compared with them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 import grpc
 import grpc.aio
+from google.protobuf.empty_pb2 import Empty
+from google.pubsub_v1 import types
 
-from prober.brokers import admin_messages as messages
 from prober.brokers.base import SubscriptionSettings, TopicSettings
-from prober.brokers.routing import routing
-from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
+from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
+from prober.brokers.wire_messages import routing
 from prober.errors import NotOurs, NotThere
 
 TIMEOUT_S: Final = 30.0
 """Creating and deleting take seconds at times (documentation: up to five)."""
 
 PAGE_SIZE: Final = 100
+
+# The classes behind the wrappers are made at run time and have no types.
+_Topic: Final[Any] = types.Topic.pb()
+_Subscription: Final[Any] = types.Subscription.pb()
+_SeekRequest: Final[Any] = types.SeekRequest.pb()
+
+_NANOSECONDS: Final = 1_000_000_000
+
+# What the service fills in for what is left out (API reference, Subscription).
+_MAX_ATTEMPTS_DEFAULT: Final = 5
+_MINIMUM_BACKOFF_DEFAULT_S: Final = 10.0
+_MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
+_RETENTION_DEFAULT_S: Final = 7 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """One remote procedure.
+
+    field   of the request that names what it is about, which is also where it is routed to.
+    items   of the response that hold what was listed, for a method that lists.
+    """
+
+    path: str
+    field: str
+    request: Any
+    response: Any
+    items: str = ""
+
+
+_PUBLISHER: Final = "/google.pubsub.v1.Publisher/"
+_SUBSCRIBER: Final = "/google.pubsub.v1.Subscriber/"
+
+_CREATE_TOPIC: Final = _Method(f"{_PUBLISHER}CreateTopic", "name", _Topic, _Topic)
+_GET_TOPIC: Final = _Method(f"{_PUBLISHER}GetTopic", "topic", types.GetTopicRequest.pb(), _Topic)
+_DELETE_TOPIC: Final = _Method(f"{_PUBLISHER}DeleteTopic", "topic", types.DeleteTopicRequest.pb(), Empty)
+_LIST_TOPICS: Final = _Method(
+    f"{_PUBLISHER}ListTopics", "project", types.ListTopicsRequest.pb(), types.ListTopicsResponse.pb(), "topics"
+)
+_CREATE_SUBSCRIPTION: Final = _Method(f"{_SUBSCRIBER}CreateSubscription", "name", _Subscription, _Subscription)
+_GET_SUBSCRIPTION: Final = _Method(
+    f"{_SUBSCRIBER}GetSubscription", "subscription", types.GetSubscriptionRequest.pb(), _Subscription
+)
+_DELETE_SUBSCRIPTION: Final = _Method(
+    f"{_SUBSCRIBER}DeleteSubscription", "subscription", types.DeleteSubscriptionRequest.pb(), Empty
+)
+_LIST_SUBSCRIPTIONS: Final = _Method(
+    f"{_SUBSCRIBER}ListSubscriptions",
+    "project",
+    types.ListSubscriptionsRequest.pb(),
+    types.ListSubscriptionsResponse.pb(),
+    "subscriptions",
+)
+_SEEK: Final = _Method(f"{_SUBSCRIBER}Seek", "subscription", _SeekRequest, types.SeekResponse.pb())
 
 
 class ServiceAdmin:
@@ -36,32 +95,32 @@ class ServiceAdmin:
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
         """Creates a topic, or finds it there with these labels."""
         try:
-            await self._ask(messages.CREATE_TOPIC, messages.topic_message(topic, settings), f"creating {topic}")
+            await self._ask(_CREATE_TOPIC, _topic_message(topic, settings), f"creating {topic}")
         except NotOurs:
-            differences = messages.topic_differences(await self._topic(topic), settings)
+            differences = _topic_differences(await self._topic(topic), settings)
             if differences:
                 raise NotOurs(_differs(topic, differences)) from None
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
         """Creates a subscription, or finds it there with these settings."""
-        message = messages.subscription_message(subscription, settings)
+        message = _subscription_message(subscription, settings)
         try:
-            await self._ask(messages.CREATE_SUBSCRIPTION, message, f"creating {subscription}")
+            await self._ask(_CREATE_SUBSCRIPTION, message, f"creating {subscription}")
         except NotOurs:
-            differences = messages.subscription_differences(await self._subscription(subscription), settings)
+            differences = _subscription_differences(await self._subscription(subscription), settings)
             if differences:
                 raise NotOurs(_differs(subscription, differences)) from None
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
         """Deletes what carries these labels; see the port."""
         _check_labels(labels)
-        is_topic = messages.is_topic(name)
+        is_topic = _is_topic(name)
         try:
             found = await (self._topic(name) if is_topic else self._subscription(name))
-            if not messages.carries(found, labels):
+            if not _carries(found, labels):
                 return False
-            deletion = messages.DELETE_TOPIC if is_topic else messages.DELETE_SUBSCRIPTION
-            await self._ask(deletion, messages.named(deletion, name), f"deleting {name}")
+            deletion = _DELETE_TOPIC if is_topic else _DELETE_SUBSCRIPTION
+            await self._ask(deletion, _named(deletion, name), f"deleting {name}")
         except NotThere:
             return False
         return True
@@ -70,13 +129,13 @@ class ServiceAdmin:
         """What carries these labels, topics first; see the port."""
         _check_labels(labels)
         names: list[str] = []
-        for method in (messages.LIST_TOPICS, messages.LIST_SUBSCRIPTIONS):
+        for method in (_LIST_TOPICS, _LIST_SUBSCRIPTIONS):
             token = ""
             while True:
-                request = messages.list_request(method, project, self._page_size, token)
+                request = _list_request(method, project, self._page_size, token)
                 page = await self._ask(method, request, f"listing what is in {project}")
-                found, token = messages.listed(method, page)
-                names += [one.name for one in found if messages.carries(one, labels)]
+                found, token = _listed(method, page)
+                names += [one.name for one in found if _carries(one, labels)]
                 if not token:
                     break
         return names
@@ -87,18 +146,18 @@ class ServiceAdmin:
 
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seeks to a wall-clock time."""
-        await self._ask(messages.SEEK, messages.seek_request(subscription, to_time), f"seeking {subscription}")
+        await self._ask(_SEEK, _seek_request(subscription, to_time), f"seeking {subscription}")
 
     async def _topic(self, topic: str) -> Any:
-        return await self._ask(messages.GET_TOPIC, messages.named(messages.GET_TOPIC, topic), f"looking at {topic}")
+        return await self._ask(_GET_TOPIC, _named(_GET_TOPIC, topic), f"looking at {topic}")
 
     async def _subscription(self, subscription: str) -> Any:
-        request = messages.named(messages.GET_SUBSCRIPTION, subscription)
-        return await self._ask(messages.GET_SUBSCRIPTION, request, f"looking at {subscription}")
+        request = _named(_GET_SUBSCRIPTION, subscription)
+        return await self._ask(_GET_SUBSCRIPTION, request, f"looking at {subscription}")
 
-    async def _ask(self, method: messages.Method, request: Any, doing: str) -> Any:
+    async def _ask(self, method: _Method, request: Any, doing: str) -> Any:
         """One attempt at one call."""
-        call = self._channel.unary_unary(method.path, messages.encode, method.response.FromString)
+        call = self._channel.unary_unary(method.path, _encode, method.response.FromString)
         metadata = routing(method.field, getattr(request, method.field))
         try:
             return await call(request, timeout=self._timeout_s, metadata=metadata)
@@ -114,8 +173,132 @@ class ServiceAdmin:
 
 def _check_labels(labels: Mapping[str, str]) -> None:
     if not labels:
-        raise ValueError("without a label everything would be ours")
+        raise ValueError("at least one label is needed: without one everything would match")
 
 
 def _differs(name: str, differences: Sequence[str]) -> str:
-    return f"{name} exists, but not as asked for: {', '.join(differences)}; delete it or choose another name"
+    return f"{name} exists with other settings: {', '.join(differences)}; delete it or choose another name"
+
+
+# --- messages ----------------------------------------------------------------------------------------------------------------
+
+
+def _encode(request: Any) -> bytes:
+    """A request as bytes."""
+    return bytes(request.SerializeToString())
+
+
+def _is_topic(name: str) -> bool:
+    """Whether a full name is that of a topic, not of a subscription; anything else is a ValueError."""
+    match name.split("/"):
+        case ["projects", project, "topics" | "subscriptions" as kind, last] if project and last:
+            return kind == "topics"
+    raise ValueError(f"{name!r} is not the full name of a topic or subscription")
+
+
+def _named(method: _Method, name: str) -> Any:
+    """A request that says nothing but what it is about."""
+    return method.request(**{method.field: name})
+
+
+def _list_request(method: _Method, project: str, page_size: int, token: str) -> Any:
+    """A request for one page."""
+    return method.request(project=project, page_size=page_size, page_token=token)
+
+
+def _listed(method: _Method, page: Any) -> tuple[Sequence[Any], str]:
+    """What is on a page, and the token of the next one, empty if it is the last."""
+    return getattr(page, method.items), page.next_page_token
+
+
+def _seek_request(subscription: str, to_time: float) -> Any:
+    """A request to seek to a wall-clock time."""
+    request = _SeekRequest(subscription=subscription)
+    seconds, nanoseconds = divmod(round(to_time * _NANOSECONDS), _NANOSECONDS)
+    request.time.seconds, request.time.nanos = seconds, nanoseconds
+    return request
+
+
+def _carries(found: Any, labels: Mapping[str, str]) -> bool:
+    """Whether a topic or subscription has all these labels."""
+    return all(found.labels.get(key) == value for key, value in labels.items())
+
+
+def _topic_message(name: str, settings: TopicSettings) -> Any:
+    """A topic to create."""
+    return _Topic(name=name, labels=settings.labels)
+
+
+def _topic_differences(found: Any, settings: TopicSettings) -> Sequence[str]:
+    """What keeps an existing topic from being the one that was asked for, in words."""
+    return _label_differences(found, settings.labels)
+
+
+def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
+    """A subscription to create."""
+    message = _Subscription(
+        name=name,
+        topic=settings.topic,
+        enable_message_ordering=settings.ordering,
+        ack_deadline_seconds=settings.ack_deadline_s,
+        enable_exactly_once_delivery=settings.exactly_once,
+        filter=settings.filter,
+        labels=settings.labels,
+    )
+    if settings.dead_letter_topic:
+        message.dead_letter_policy.dead_letter_topic = settings.dead_letter_topic
+        message.dead_letter_policy.max_delivery_attempts = settings.dead_letter_max_attempts
+    if settings.retry_minimum_backoff_s is not None:
+        _set_seconds(message.retry_policy.minimum_backoff, settings.retry_minimum_backoff_s)
+    if settings.retry_maximum_backoff_s is not None:
+        _set_seconds(message.retry_policy.maximum_backoff, settings.retry_maximum_backoff_s)
+    if settings.message_retention_s < inf:
+        _set_seconds(message.message_retention_duration, settings.message_retention_s)
+    return message
+
+
+def _subscription_differences(found: Any, settings: SubscriptionSettings) -> Sequence[str]:
+    """What keeps an existing subscription from being the one that was asked for, in words."""
+    asked = _comparable(_subscription_message("", settings))
+    there = _comparable(found)
+    different = [f"{what} is {there[what]!r}, wanted is {value!r}" for what, value in asked.items() if there[what] != value]
+    return [*different, *_label_differences(found, settings.labels)]
+
+
+def _label_differences(found: Any, labels: Mapping[str, str]) -> list[str]:
+    return [
+        f"label {key} is {found.labels.get(key, '')!r}, wanted is {value!r}"
+        for key, value in labels.items()
+        if found.labels.get(key) != value
+    ]
+
+
+def _comparable(message: Any) -> dict[str, object]:
+    """What two subscriptions must agree on, with the service's defaults for what is left out of a policy."""
+    dead_letter, retry = message.dead_letter_policy, message.retry_policy
+    has_retry = message.HasField("retry_policy")
+    return {
+        "topic": message.topic,
+        "ordering": message.enable_message_ordering,
+        "ack deadline": message.ack_deadline_seconds,
+        "exactly-once": message.enable_exactly_once_delivery,
+        "filter": message.filter,
+        "dead-letter topic": dead_letter.dead_letter_topic,
+        "dead-letter attempts": (dead_letter.max_delivery_attempts or _MAX_ATTEMPTS_DEFAULT)
+        if dead_letter.dead_letter_topic
+        else 0,
+        "minimum backoff": _seconds(retry, "minimum_backoff", _MINIMUM_BACKOFF_DEFAULT_S) if has_retry else None,
+        "maximum backoff": _seconds(retry, "maximum_backoff", _MAXIMUM_BACKOFF_DEFAULT_S) if has_retry else None,
+        "message retention": _seconds(message, "message_retention_duration", _RETENTION_DEFAULT_S),
+    }
+
+
+def _seconds(message: Any, field: str, default: float) -> float:
+    if not message.HasField(field):
+        return default
+    duration = getattr(message, field)
+    return float(duration.seconds + duration.nanos / _NANOSECONDS)
+
+
+def _set_seconds(duration: Any, seconds: float) -> None:
+    duration.seconds, duration.nanos = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)

@@ -108,14 +108,14 @@ class SubscriptionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowControlSettings:
     """How much one stream may have outstanding before the service stops delivering on it."""
 
     messages_max: int = 1000
     bytes_max: int = 100 * 1024 * 1024
 
 
-class Session(Protocol):
+class BrokerSession(Protocol):
     """One channel that delivered messages: a stream, a pull response. What is sent through it is best effort and never blocks.
 
     The order of calls is the order of sending. After the session is closed, what is sent may be lost: on the wire it is, a client
@@ -131,7 +131,7 @@ class Session(Protocol):
         """Who owns it: the client id of streaming pull, or the session's own name."""
 
     @property
-    def flow(self) -> Flow | None:
+    def flow(self) -> FlowControlSettings | None:
         """What the service was told may be outstanding on it; None for a pull, which has its own number of messages."""
 
     def ack(self, received: Received) -> None:
@@ -154,20 +154,20 @@ class Session(Protocol):
 class Tap(Protocol):
     """Who is told what a subscriber sees. Called on the event loop, in order, never concurrently; must not block or raise."""
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.
 
         The service sent nothing on it before that: a session is told before its first request goes out, or with the time of that
         request.
         """
 
-    def received(self, session: Session, received: Received) -> None:
+    def received(self, session: BrokerSession, received: Received) -> None:
         """A message came off the channel. Nothing was acknowledged on the caller's behalf."""
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
 
-    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         """A session ended. `lost`: it was a pull that ended without its answer, into which messages may have been put."""
 
 
@@ -227,7 +227,7 @@ class Puller(Protocol):
         """Ends pulls that wait, and sends what was acknowledged before."""
 
 
-class Operation(StrEnum):
+class AdminOperation(StrEnum):
     """Administration calls."""
 
     CREATE_TOPIC = "create_topic"
@@ -277,7 +277,7 @@ class Broker(Protocol):
     def publisher(self, topic: str) -> Publisher:
         """A publisher to a topic."""
 
-    def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber under a client id of its own; `ack_deadline_s`, 10 to 600, is how long a lease lasts."""
 
     def puller(self, subscription: str) -> Puller:

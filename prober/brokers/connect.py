@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prober.brokers.base import Broker, Vantage
-from prober.brokers.channels import credentials_for
+from prober.brokers.connection import credentials_for
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library import LibraryBroker
 from prober.brokers.wire import WireBroker

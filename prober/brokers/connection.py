@@ -1,18 +1,118 @@
-"""One connection to a target, and what is open through it, which is closed with it.
+"""One connection to a target: its gRPC channels, with credentials where, and only where, the endpoint is Google's.
+
+To Google's service, the library's channel has the options that Google's clients give theirs. The wire's has more: a keepalive that is
+not answered ends the connection after 10 s, so that a half-open one is noticed within 40 s; and gRPC itself repeats nothing, because one
+publish has to be one attempt.
+
+No two channels share a connection, as they would by default: it carries a limited number of streams, and while it waits before it
+connects again, for up to two minutes, a new channel would wait with it. A customer's client has a process of its own.
 
 A broker lives for months, what it makes for minutes. So publishers, subscribers and pullers are noted here from when they have
-something to close until they are closed, and then forgotten.
+something to close until they are closed, and then forgotten; what is open is closed with the connection.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from itertools import count
+from typing import Any, Final, Protocol, TypeAlias, cast
 
+import google.auth
+import google.auth.exceptions
+import google.auth.transport.grpc
+import google.auth.transport.requests
 import grpc
+import grpc.aio
 
-from prober.brokers.channels import open_async_channel, open_threaded_channel
 from prober.brokers.endpoint import Endpoint
+from prober.brokers.grpc_errors import let_go
+from prober.errors import PermissionRefused
+
+SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
+DEFAULT_HOST: Final = "pubsub.googleapis.com"
+
+LOOK_AGAIN_S: Final = 0.02
+
+Options: TypeAlias = tuple[tuple[str, int], ...]
+
+_EVERY: Final[Options] = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", 4 * 1024 * 1024),
+)
+
+_GOOGLE_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 30_000),)
+
+# Other servers end a connection whose client pings more often than every five minutes, unless they were told otherwise; Google's
+# emulator does so after a minute. On a plain connection the network is short, and a connection that breaks is noticed without pings.
+_PLAIN_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 330_000),)
+
+_WIRE: Final[Options] = (
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.enable_retries", 0),
+    # A target that restarts should be found again soon; the default waits up to two minutes between attempts to connect.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+)
+
+_SESSION_NUMBERS: Final = count(1)
+
+
+def session_name(owner: str) -> str:
+    """A name that no other session of this process has."""
+    return f"{owner}#{next(_SESSION_NUMBERS)}"
+
+
+async def credentials_for(endpoint: Endpoint) -> grpc.ChannelCredentials | None:
+    """Application default credentials for a channel to Google, None for an endpoint without encryption.
+
+    They are looked up in a thread, because that may ask a metadata server. Raises PermissionRefused if there are none.
+    """
+    return await asyncio.to_thread(_application_default) if endpoint.secure else None
+
+
+def _application_default() -> grpc.ChannelCredentials:
+    # google-auth is typed in part; these calls are not.
+    auth = cast(Any, google.auth)
+    transport = cast(Any, google.auth.transport)
+    try:
+        credentials, _ = auth.default(default_scopes=[SCOPE])
+        request = transport.requests.Request()
+    except google.auth.exceptions.GoogleAuthError as error:
+        reason = " ".join(str(error).split())
+        raise PermissionRefused(
+            f"no credentials for Google Cloud: run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS ({reason})"
+        ) from error
+    plugin = transport.grpc.AuthMetadataPlugin(credentials, request, default_host=DEFAULT_HOST)
+    return grpc.composite_channel_credentials(grpc.ssl_channel_credentials(), grpc.metadata_call_credentials(plugin))
+
+
+def open_async_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    """A channel for the event loop; it connects when it is first used."""
+    if credentials is None:
+        return grpc.aio.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE + _WIRE)
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE + _WIRE)
+
+
+async def wait_until_connected(channel: grpc.aio.Channel) -> None:
+    """Waits until there is a connection, for as long as it takes; asks for one if none is being made.
+
+    Raises BrokerUnavailable if the channel is closed. Looks again and again, because gRPC's own wait cannot be given up: it goes on in
+    the background when its task is cancelled.
+    """
+    while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+        if state is grpc.ChannelConnectivity.SHUTDOWN:
+            raise let_go("connecting")
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _open_threaded_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    """A channel for Google's client library, which uses threads."""
+    if credentials is None:
+        return grpc.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE)
+    return grpc.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE)
 
 
 class Closable(Protocol):
@@ -32,7 +132,7 @@ class Connection:
 
     def open_threaded_channel(self) -> grpc.Channel:
         """A connection to the same target for Google's client library; the caller closes it."""
-        return open_threaded_channel(self._endpoint, self._credentials)
+        return _open_threaded_channel(self._endpoint, self._credentials)
 
     def opened(self, one: Closable) -> None:
         """Notes what has to be closed with the connection."""

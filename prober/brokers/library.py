@@ -1,20 +1,176 @@
 """The library vantage: Google's own client library, to see what a customer sees.
 
-The control plane and unary pull have no logic in the library that could change what is seen; they are the wire's.
+The control plane and unary pull have no logic in the library that could change what is seen; they are the wire's. Publishing goes through
+Google's PublisherClient, with message ordering on and everything else as a customer gets it.
+
+What has to be known about that client, and what is done about it:
+
+* With ordering on it repeats an ordered publish for ever, whatever deadline it is given. Every publish has a watchdog here: without an
+  answer in time its outcome is unknown, and what the future says later is ignored. The client goes on trying, though, and later messages
+  of the key wait behind that one.
+* When a publish fails for good, the messages that waited behind it fail first, while the client holds its locks. Resuming the key from
+  a callback then stops the whole client for ever. Here callbacks only put the outcome into a mailbox, and everything is asked of the
+  client in one thread that never runs a callback.
+* Between two attempts it sleeps up to a minute, in a thread of its own. The same pauses are waited for here so that closing ends them.
 """
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
 import grpc
+from google.api_core.retry import Retry, exponential_sleep_generator
 
 from prober.brokers.admin import ServiceAdmin
-from prober.brokers.base import Admin, Flow, Publisher, Puller, Subscriber, Tap
+from prober.brokers.base import (
+    Admin,
+    Confirmed,
+    FlowControlSettings,
+    Outcome,
+    Outgoing,
+    Publisher,
+    Puller,
+    Rejected,
+    Subscriber,
+    Tap,
+    Unknown,
+)
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
-from prober.brokers.library_publisher import LibraryPublisher
+from prober.brokers.library_calls import AttemptCounter
+from prober.brokers.library_client import future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
+from prober.brokers.library_threads import Mailbox, Worker
 from prober.brokers.subscriber import ReopeningSubscriber
-from prober.brokers.wire_pull import WirePuller
+from prober.brokers.wire import WirePuller
+from prober.errors import BrokerUnavailable
+
+RESUME_TIMEOUT_S: Final = 10.0
+CLOSE_TIMEOUT_S: Final = 3.0
+ANSWERS_MAX: Final = 1_000_000
+
+# The library's own pauses between attempts, in seconds.
+PAUSE_INITIAL_S: Final = 0.1
+PAUSE_MAX_S: Final = 60.0
+PAUSE_FACTOR: Final = 4.0
+
+# Attributes are keyword arguments of the client's `publish`, beside these.
+RESERVED_ATTRIBUTES: Final = frozenset({"self", "topic", "data", "ordering_key", "retry", "timeout"})
+
+_Waiter = asyncio.Future[Outcome]
+
+
+class LibraryPublisher:
+    """Publishes to one topic with a client of its own."""
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._attempts = AttemptCounter()
+        self._pauses = threading.local()
+        self._channel = connection.open_threaded_channel()
+        retry = Retry(is_retried, initial=0.001, maximum=0.001, on_error=self._before_next_attempt)
+        self._client = publishing_client(grpc.intercept_channel(self._channel, self._attempts), retry)
+        self._answers: Mailbox[tuple[_Waiter, Outcome]] = Mailbox(_settle, ANSWERS_MAX)
+        self._unanswered: set[concurrent.futures.Future[str]] = set()
+        self._worker = Worker("publisher")
+        self._closed = False
+        connection.opened(self)
+
+    async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
+        """One `publish` call each, in order; see the port. The client makes batches of them as it likes."""
+        if self._closed:
+            return [Rejected("the publisher was closed before")] * len(messages)
+        if not messages:
+            return []
+        loop = asyncio.get_running_loop()
+        waiters: list[_Waiter] = [loop.create_future() for _ in messages]
+        handed_over = self._worker.call(partial(self._hand_over, messages, waiters))
+        try:
+            await asyncio.wait(waiters, timeout=timeout_s)
+        finally:
+            handed_over.cancel()
+            for waiter in waiters:
+                waiter.cancel()  # a late answer finds nobody
+        return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
+
+    async def resume(self, ordering_key: str) -> None:
+        """Allows a key again that the client has paused; does nothing if it has not. Raises BrokerUnavailable if the client hangs."""
+        try:
+            async with asyncio.timeout(RESUME_TIMEOUT_S):
+                await self._worker.call(partial(self._resume, ordering_key))
+        except TimeoutError:
+            raise BrokerUnavailable(f"resuming a key on {self._topic}: the client library does not answer") from None
+
+    async def close(self) -> None:
+        """Stops the client. What waits for an answer is unknown; what the client had not sent yet it does not send any more."""
+        if self._closed:
+            return
+        self._closed = True
+        self._attempts.stop()
+        try:
+            # What takes longer goes on in threads that keep no process alive and end with their last attempt.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._worker.call(self._shut_down)
+        finally:
+            self._worker.stop()
+            self._connection.closed(self)
+
+    def _hand_over(self, messages: Sequence[Outgoing], waiters: Sequence[_Waiter]) -> None:
+        for message, waiter in zip(messages, waiters, strict=True):
+            if waiter.done():
+                return  # the caller has gone
+            if reserved := RESERVED_ATTRIBUTES & message.attributes.keys():
+                self._answers.post((waiter, Rejected(f"never sent: the client library takes no attribute named {min(reserved)}")))
+                continue
+            try:
+                future = self._client.publish(self._topic, message.data, ordering_key=message.ordering_key, **message.attributes)
+            except Exception as error:  # whatever it is, the message was not taken
+                self._answers.post((waiter, refusal_to_publish(error)))
+            else:
+                self._unanswered.add(future)
+                future.add_done_callback(partial(self._answered, waiter))
+
+    def _answered(self, waiter: _Waiter, future: concurrent.futures.Future[str]) -> None:
+        """Runs in the thread of the batch, perhaps under the client's locks: must not ask the client anything."""
+        self._unanswered.discard(future)
+        error = future.exception()
+        if error is not None:
+            outcome: Outcome = future_outcome(error, self._attempts.in_this_thread())
+        else:
+            message_id = future.result()
+            outcome = Confirmed(message_id) if message_id else Unknown("an empty message id came back")
+        self._answers.post((waiter, outcome))
+
+    def _before_next_attempt(self, error: Exception) -> None:
+        """The library's pause; raises the error instead if there shall be no other attempt."""
+        pauses = getattr(self._pauses, "of_thread", None)
+        if pauses is None:
+            pauses = self._pauses.of_thread = exponential_sleep_generator(PAUSE_INITIAL_S, PAUSE_MAX_S, PAUSE_FACTOR)
+        if not self._attempts.pause(next(pauses)):
+            raise error
+
+    def _resume(self, ordering_key: str) -> None:
+        with suppress(RuntimeError):  # "Ordering key is not paused."
+            self._client.resume_publish(self._topic, ordering_key)
+
+    def _shut_down(self) -> None:
+        self._client.stop()
+        self._channel.close()
+        concurrent.futures.wait(list(self._unanswered), timeout=CLOSE_TIMEOUT_S)
+
+
+def _settle(answer: tuple[_Waiter, Outcome]) -> None:
+    waiter, outcome = answer
+    if not waiter.done():
+        waiter.set_result(outcome)
 
 
 class LibraryBroker:
@@ -33,7 +189,7 @@ class LibraryBroker:
         """A publisher to a topic."""
         return LibraryPublisher(self._connection, topic)
 
-    def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber; `client_id` is our name for it, the client makes its own."""
         names = subscriber_names(client_id)
 

@@ -41,7 +41,7 @@ class CallEnded(grpc.RpcError):
         raise self
 
 
-class Attempts(grpc.UnaryUnaryClientInterceptor):
+class AttemptCounter(grpc.UnaryUnaryClientInterceptor):
     """Counts publish requests per thread: the library sends each batch, with all its attempts, in a thread made for it."""
 
     def __init__(self) -> None:
@@ -147,12 +147,12 @@ class WatchedCall(Generic[Tag]):
         return getattr(self._call, name)
 
     def _as_broken(self) -> CallEnded:
-        return CallEnded(grpc.StatusCode.UNAVAILABLE, "cut on our side")
+        return CallEnded(grpc.StatusCode.UNAVAILABLE, "cut by the prober")
 
     def _done(self, call: Any) -> None:
         if not self._cut:
             self._watcher.stream_failed(call)
-        how = "cut on our side" if self._cut else f"{call.details() or 'ended'} ({call.code().name})"
+        how = "cut by the prober" if self._cut else f"{call.details() or 'ended'} ({call.code().name})"
         self._watcher.stream_ended(self.tag, " ".join(how.split()))
 
 

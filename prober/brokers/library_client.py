@@ -1,4 +1,7 @@
-"""Google's client library as we use it: a few of its classes, with the types that it does not have itself."""
+"""Google's client library as we use it: a few of its classes, with the types that it does not have itself, and its exceptions.
+
+Here its exceptions become errors of ours; nothing else of the library adapter looks at what kind they are.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol, cast
 
 import grpc
-from google.api_core.retry import Retry
+from google.api_core import exceptions
+from google.api_core.retry import Retry, if_exception_type
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient  # type: ignore[import-untyped]
 from google.cloud.pubsub_v1.publisher import exceptions as publisher_exceptions  # type: ignore[import-untyped]
 from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeStatus  # type: ignore[import-untyped]
 from google.cloud.pubsub_v1.subscriber.scheduler import ThreadScheduler  # type: ignore[import-untyped]
-from google.cloud.pubsub_v1.types import FlowControl, PublisherOptions  # type: ignore[import-untyped]
+from google.cloud.pubsub_v1.types import FlowControl as LibraryFlowControl  # type: ignore[import-untyped]
+from google.cloud.pubsub_v1.types import PublisherOptions
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+from grpc import RpcError, StatusCode
 
-from prober.brokers.base import Flow
+from prober.brokers.base import FlowControlSettings, Rejected, Unknown
+from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of
+from prober.errors import BrokerError
 
 NEVER_SENT_ERRORS: Final[tuple[type[Exception], ...]] = (
     publisher_exceptions.PublishToPausedOrderingKeyException,
@@ -25,6 +33,19 @@ NEVER_SENT_ERRORS: Final[tuple[type[Exception], ...]] = (
     publisher_exceptions.MessageTooLargeError,
 )
 """What a publish fails with when the library did not even try."""
+
+_CANCELLED_WITH_ITS_KEY: Final = "Batch cancelled because prior ordered message"
+
+is_retried = if_exception_type(
+    exceptions.Aborted,
+    exceptions.Cancelled,
+    exceptions.DeadlineExceeded,
+    exceptions.InternalServerError,
+    exceptions.ResourceExhausted,
+    exceptions.ServiceUnavailable,
+    exceptions.Unknown,
+)
+"""Whether the library tries a publish again after this error: its own list, which a test compares."""
 
 
 class PublishingClient(Protocol):
@@ -40,7 +61,7 @@ class PublishingClient(Protocol):
         """Sends what waits to be sent first, and cancels what waits behind it."""
 
 
-class Message(Protocol):
+class LibraryMessage(Protocol):
     """What the library gives to the callback. Its methods only queue something, and may be called from any thread."""
 
     @property
@@ -112,7 +133,11 @@ def publishing_client(channel: grpc.Channel, retry: Retry) -> PublishingClient:
 
 
 def subscribe(
-    channel: grpc.Channel, subscription: str, callback: Callable[[Message], None], flow: Flow, ack_deadline_s: int
+    channel: grpc.Channel,
+    subscription: str,
+    callback: Callable[[LibraryMessage], None],
+    flow: FlowControlSettings,
+    ack_deadline_s: int,
 ) -> StreamingPull:
     """Subscribes with a client of its own.
 
@@ -121,7 +146,7 @@ def subscribe(
     """
     client = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
     _hear_warnings()
-    flow_control = FlowControl(
+    flow_control = LibraryFlowControl(
         max_messages=flow.messages_max,
         max_bytes=flow.bytes_max,
         min_duration_per_lease_extension=ack_deadline_s,
@@ -139,3 +164,43 @@ def _hear_warnings() -> None:
 def is_confirmation(future: Future[object]) -> bool:
     """Whether the response to an acknowledgement says that it was taken."""
     return future.exception() is None and future.result() is AcknowledgeStatus.SUCCESS
+
+
+# --- exceptions --------------------------------------------------------------------------------------------------------------
+
+
+def refusal_to_publish(error: Exception) -> Rejected:
+    """The outcome of a message that the library did not take: it was never sent."""
+    return Rejected(f"refused by the client library: {_line(error)}")
+
+
+def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
+    """The outcome of a message whose future failed; `attempts` is how many requests its batch was certainly sent in, 0 if not known.
+
+    A message that waited behind one that failed, or came when its key was paused, was never sent. The one that failed is rejected
+    only if its single attempt was refused for what it is; an earlier attempt may have been stored without our knowing.
+    """
+    if isinstance(error, NEVER_SENT_ERRORS) or (isinstance(error, RuntimeError) and str(error).startswith(_CANCELLED_WITH_ITS_KEY)):
+        return Rejected(f"never sent: {_line(error)}")
+    if isinstance(error, exceptions.GoogleAPICallError) and attempts == 1 and _status_of(error) in CERTAINLY_NOT_STORED:
+        return Rejected(_line(error))
+    return Unknown(_line(error))
+
+
+def library_error(error: BaseException, doing: str) -> BrokerError:
+    """The error that a caller can do something about; `doing` says what was asked."""
+    if isinstance(error, exceptions.GoogleAPICallError):
+        return error_of(_status_of(error), str(error.message), doing)
+    if isinstance(error, RpcError):
+        return error_of(error.code(), error.details(), doing)
+    return BrokerError(f"{doing}: {_line(error)}")
+
+
+def _status_of(error: exceptions.GoogleAPICallError) -> StatusCode:
+    """The gRPC status behind an exception of the library."""
+    code = error.grpc_status_code
+    return code if isinstance(code, StatusCode) else StatusCode.UNKNOWN
+
+
+def _line(error: BaseException) -> str:
+    return " ".join([type(error).__name__, *str(error).split()])

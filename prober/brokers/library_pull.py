@@ -27,14 +27,12 @@ from typing import Final
 
 import grpc
 
-from prober.brokers.base import Flow, Received, Tap
-from prober.brokers.connection import Connection
+from prober.brokers.base import FlowControlSettings, Received, Tap
+from prober.brokers.connection import Connection, session_name
+from prober.brokers.grpc_errors import let_go
 from prober.brokers.library_calls import Streams, WatchedCall
-from prober.brokers.library_client import Message, StreamingPull, is_confirmation, subscribe
-from prober.brokers.library_errors import translated
+from prober.brokers.library_client import LibraryMessage, StreamingPull, is_confirmation, library_error, subscribe
 from prober.brokers.library_threads import Mailbox, Worker, in_loop
-from prober.brokers.session_names import session_name
-from prober.brokers.wire_errors import let_go
 from prober.errors import BrokerError
 
 # The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams
@@ -77,7 +75,7 @@ class LibrarySession:
         return self._subscriber
 
     @property
-    def flow(self) -> Flow:
+    def flow(self) -> FlowControlSettings:
         """What the client was given, and tells the service with each stream."""
         return self._pull.flow
 
@@ -105,7 +103,7 @@ class LibraryPull:
     """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
 
     def __init__(
-        self, connection: Connection, subscription: str, subscriber: str, flow: Flow, ack_deadline_s: int, tap: Tap
+        self, connection: Connection, subscription: str, subscriber: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscription, self._subscriber, self._tap = subscription, subscriber, tap
@@ -119,7 +117,7 @@ class LibraryPull:
         self._stream_error: grpc.RpcError | None = None
         self._open: dict[str, LibrarySession] = {}
         self._origin: dict[str, tuple[LibrarySession, int | None]] = {}
-        self._held: dict[str, Message] = {}
+        self._held: dict[str, LibraryMessage] = {}
         self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
         self._closed = False
         self._ended_for_good = asyncio.Event()
@@ -144,7 +142,7 @@ class LibraryPull:
         """Why the client gave up."""
         # The library's own reason may be empty: it reports its giving up before it reports what it gave up for.
         error = self._stream_error or self._error
-        return translated(error, doing) if error is not None else let_go(doing)
+        return library_error(error, doing) if error is not None else let_go(doing)
 
     async def close(self) -> None:
         """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""
@@ -167,11 +165,11 @@ class LibraryPull:
 
     # ------------------------------------------------------------------------------------------ asked by sessions
 
-    def held(self, received: Received) -> Message | None:
+    def held(self, received: Received) -> LibraryMessage | None:
         """The client's own message, until it is answered."""
         return self._held.get(received.ack_id)
 
-    def finish(self, received: Received) -> Message | None:
+    def finish(self, received: Received) -> LibraryMessage | None:
         """The client's own message, to be answered now."""
         return self._held.pop(received.ack_id, None)
 
@@ -210,7 +208,7 @@ class LibraryPull:
         """The stream is over; its messages may still be in the client."""
         self._post(partial(self._stream_ended, session, reason))
 
-    def _callback(self, message: Message) -> None:
+    def _callback(self, message: LibraryMessage) -> None:
         """What the client calls for each message. Must not raise, whatever happens."""
         self._post(partial(self._deliver, message))
 
@@ -249,7 +247,7 @@ class LibraryPull:
             self._current = (call, session)
             self._tell_opened(session)
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: LibraryMessage) -> None:
         ack_id = message.ack_id
         origin = self._origin.pop(ack_id, None)
         if origin is None or self._closed:

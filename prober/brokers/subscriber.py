@@ -11,9 +11,8 @@ from random import Random
 from typing import Final, Protocol
 
 from prober.brokers.base import Tap
-from prober.brokers.channels import wait_until_connected
-from prober.brokers.connection import Connection
-from prober.brokers.wire_errors import let_go
+from prober.brokers.connection import Connection, wait_until_connected
+from prober.brokers.grpc_errors import let_go
 from prober.errors import BrokerError, BrokerUnavailable
 
 OPEN_TIMEOUT_S: Final = 10.0

@@ -1,29 +1,51 @@
 """The wire vantage: gRPC spoken by ourselves, to see what the service does and nothing else.
 
 Nothing is repeated, reordered or held back here: one publish is one request and one attempt, and a message reaches the tap when its
-bytes come off the connection. What is opened again, a stream that broke, is told as a new session.
+bytes come off the connection. What is opened again, a stream that broke, is told as a new session. Unary pull is the barest view of the
+service there is: acknowledgements are unary requests, sent one after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import grpc
 import grpc.aio
 
 from prober.brokers import wire_messages
 from prober.brokers.admin import ServiceAdmin
-from prober.brokers.base import Admin, Confirmed, Flow, Outcome, Outgoing, Publisher, Puller, Rejected, Subscriber, Tap, Unknown
-from prober.brokers.connection import Connection
+from prober.brokers.base import (
+    Admin,
+    Confirmed,
+    FlowControlSettings,
+    Outcome,
+    Outgoing,
+    Publisher,
+    Puller,
+    Received,
+    Rejected,
+    Subscriber,
+    Tap,
+    Unknown,
+)
+from prober.brokers.connection import Connection, session_name
 from prober.brokers.endpoint import Endpoint
-from prober.brokers.routing import routing
+from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
 from prober.brokers.subscriber import ReopeningSubscriber
-from prober.brokers.wire_errors import LET_GO, publish_outcome, was_cancelled_by_caller
-from prober.brokers.wire_pull import WirePuller
+from prober.brokers.wire_messages import NACK_S, Sending, routing
 from prober.brokers.wire_stream import WireStream
+from prober.errors import BrokerError
 
-PUBLISH = "/google.pubsub.v1.Publisher/Publish"
+PUBLISH: Final = "/google.pubsub.v1.Publisher/Publish"
+PULL: Final = "/google.pubsub.v1.Subscriber/Pull"
+ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
+MODIFY: Final = "/google.pubsub.v1.Subscriber/ModifyAckDeadline"
+
+SEND_TIMEOUT_S: Final = 10.0
+GOODBYE_S: Final = 1.0
 
 
 class WirePublisher:
@@ -76,6 +98,135 @@ def _outcomes(ids: Sequence[str], count: int) -> Sequence[Outcome]:
     return [Confirmed(message_id) for message_id in ids]
 
 
+class PulledSession:
+    """One pull, from its request to its answer, and what is said about its messages afterwards."""
+
+    def __init__(self, puller: WirePuller) -> None:
+        self._puller = puller
+        self._name = session_name("pull")
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """Each pull is a subscriber of its own."""
+        return self._name
+
+    @property
+    def flow(self) -> None:
+        """A pull says how many messages it wants, and leaves the rest to the service."""
+        return None
+
+    def ack(self, received: Received) -> None:
+        """Sends an acknowledgement."""
+        self._puller.send(Sending(received.ack_id, None))
+
+    def nack(self, received: Received) -> None:
+        """Sends a lease of no time."""
+        self._puller.send(Sending(received.ack_id, NACK_S))
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Sends a lease modification."""
+        self._puller.send(Sending(received.ack_id, seconds))
+
+    def let_expire(self, received: Received) -> None:
+        """Does nothing: on the wire nobody extends leases."""
+
+
+class WirePuller:
+    """Pulls from one subscription. What is acknowledged is sent in the order of calls, over all responses; what fails is lost."""
+
+    def __init__(self, connection: Connection, subscription: str) -> None:
+        channel = connection.channel
+        self._connection = connection
+        self._subscription = subscription
+        self._metadata = routing("subscription", subscription)
+        self._pull: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(PULL)
+        self._acknowledge: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(ACKNOWLEDGE)
+        self._modify: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(MODIFY)
+        self._waiting: set[grpc.aio.UnaryUnaryCall[bytes, bytes]] = set()
+        self._unsent: list[Sending] = []
+        self._sender: asyncio.Task[None] | None = None
+        self._closed = False
+        connection.opened(self)
+
+    async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
+        """Sends one pull; see the port."""
+        doing = f"pulling from {self._subscription}"
+        if self._closed:
+            raise let_go(doing)
+        session = PulledSession(self)
+        lost, reason = True, "cancelled"
+        tap.opened(session, None)
+        try:
+            received = await self._answer(messages_max, timeout_s, doing)
+            for one in received or ():
+                tap.received(session, one)
+            lost, reason = received is None, "no answer in time" if received is None else "answered"
+        except BrokerError as error:
+            reason = str(error)
+            raise
+        finally:
+            tap.closed(session, reason, lost=lost)
+        return bool(received)
+
+    async def _answer(self, messages_max: int, timeout_s: float, doing: str) -> Sequence[Received] | None:
+        """What one pull is answered with, None if there is no answer in time. Raises BrokerError."""
+        request = wire_messages.pull_request(self._subscription, messages_max)
+        call = self._pull(request, timeout=timeout_s, metadata=self._metadata)
+        self._waiting.add(call)
+        try:
+            return wire_messages.pulled(await call)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                return None
+            raise translated(error, doing) from error
+        except asyncio.CancelledError:
+            if was_cancelled_by_caller():
+                raise
+            raise let_go(doing) from None
+        finally:
+            self._waiting.discard(call)
+
+    def send(self, sending: Sending) -> None:
+        """Queues what is to be sent; never blocks."""
+        if self._closed:
+            return
+        self._unsent.append(sending)
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send_all(), name="pull sender")
+
+    async def close(self) -> None:
+        """Ends pulls that wait, and gives what was acknowledged a moment to be sent. Calling it again does nothing."""
+        self._closed = True
+        for call in list(self._waiting):
+            call.cancel()
+        try:
+            if (sender := self._sender) is not None:
+                await asyncio.wait((sender,), timeout=GOODBYE_S)
+                sender.cancel()
+                await asyncio.gather(sender, return_exceptions=True)
+        finally:
+            self._connection.closed(self)
+
+    async def _send_all(self) -> None:
+        """Sends batch after batch until nothing is left. One request at a time, so that acknowledgements arrive in their order."""
+        try:
+            while self._unsent:
+                unsent, self._unsent = self._unsent, []
+                for is_ack, request in wire_messages.unary_requests(self._subscription, unsent):
+                    await self._send_one(self._acknowledge if is_ack else self._modify, request)
+        finally:
+            self._sender = None
+
+    async def _send_one(self, method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], request: bytes) -> None:
+        with suppress(grpc.aio.AioRpcError):  # best effort: the messages come again
+            await method(request, timeout=SEND_TIMEOUT_S, metadata=self._metadata)
+
+
 class WireBroker:
     """The wire vantage on one target, over one connection. A connection carries about a hundred streams at once."""
 
@@ -92,7 +243,7 @@ class WireBroker:
         """A publisher to a topic."""
         return WirePublisher(self._connection, topic)
 
-    def subscriber(self, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int) -> Subscriber:
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
         """A subscriber by streaming pull; `client_id` is what the service is told, on every stream of it."""
 
         def new_stream(tap: Tap) -> WireStream:

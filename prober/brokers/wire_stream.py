@@ -15,11 +15,10 @@ import grpc
 import grpc.aio
 
 from prober.brokers import wire_messages
-from prober.brokers.base import Flow, Received, Tap
-from prober.brokers.routing import routing
-from prober.brokers.session_names import session_name
-from prober.brokers.wire_errors import let_go, translated, was_cancelled_by_caller
-from prober.brokers.wire_messages import NACK_S, Sending
+from prober.brokers.base import FlowControlSettings, Received, Tap
+from prober.brokers.connection import session_name
+from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
+from prober.brokers.wire_messages import NACK_S, Sending, routing
 from prober.errors import BrokerError
 
 STREAMING_PULL: Final = "/google.pubsub.v1.Subscriber/StreamingPull"
@@ -37,7 +36,7 @@ class WireStream:
     """One stream, for one use, from `open` to `close`."""
 
     def __init__(
-        self, channel: grpc.aio.Channel, subscription: str, client_id: str, flow: Flow, ack_deadline_s: int, tap: Tap
+        self, channel: grpc.aio.Channel, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
     ) -> None:
         self._streaming_pull: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAMING_PULL)
         self._metadata = routing("subscription", subscription)
@@ -71,7 +70,7 @@ class WireStream:
         return self._client_id
 
     @property
-    def flow(self) -> Flow:
+    def flow(self) -> FlowControlSettings:
         """What the service was told in the first request."""
         return self._flow
 
@@ -150,7 +149,7 @@ class WireStream:
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
                 raise
-            reason = "cut on our side"
+            reason = "cut by the prober"
         finally:
             self._over = True
             call.cancel()

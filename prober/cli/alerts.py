@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
-from prober.alerting.promql import duration
+from prober.alerting.promql import prom_duration
+from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.config.loading import load
 from prober.config.values import duration_s
 from prober.errors import ConfigError
+
+NEWS: Final = prom_duration(NEWS_S)
 
 
 def alerts(
@@ -26,7 +28,7 @@ def alerts(
     dashboards: Annotated[str, typer.Option(metavar="URL", help="Where Grafana is.")] = DASHBOARDS,
     pages: Annotated[str, typer.Option(metavar="URL", help="Where the prober's status page is.")] = PAGES,
     scrape_job: Annotated[str, typer.Option(metavar="NAME", help="What the scrape of the prober is called.")] = SCRAPE_JOB,
-    news: Annotated[str, typer.Option(metavar="DURATION", help="How long a finding keeps its alert firing.")] = duration(NEWS_S),
+    news: Annotated[str, typer.Option(metavar="DURATION", help="How long a finding keeps its alert firing.")] = NEWS,
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))

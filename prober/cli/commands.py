@@ -23,12 +23,11 @@ from prober.cli.version import own_version
 from prober.config.loading import load, show
 from prober.config.values import duration_s
 from prober.embedded.faults import FaultError, describe_faults, parse_fault
-from prober.embedded.server import serve
+from prober.embedded.server import serve_embedded
 from prober.errors import ConfigError, ProberError
 from prober.logs import set_up as set_up_logs
 from prober.probes.catalogue import PROBES
-from prober.slo.words import as_json as objectives_as_json
-from prober.slo.words import as_text as objectives_as_text
+from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 
@@ -118,7 +117,7 @@ def embedded(
 ) -> None:
     """Run only the embedded Pub/Sub server, right or wrong on purpose."""
     try:
-        asyncio.run(serve(port, [parse_fault(text) for text in fault or ()], admin_port))
+        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
     except FaultError as error:
         raise ConfigError(str(error)) from error
     except OSError as error:

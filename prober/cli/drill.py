@@ -18,11 +18,11 @@ from prober.cli.verify import Format
 from prober.cli.version import own_version
 from prober.config.drills import Drills, overlaid
 from prober.config.loading import load
-from prober.drills.plans import PLANS, Plan, chosen
+from prober.drills.plans import PLANS, DrillPlan, chosen
 from prober.drills.results import DrillResult
 from prober.errors import ConfigError
 
-Begin = Callable[[Plan], None]
+Begin = Callable[[DrillPlan], None]
 
 
 def drill(
@@ -56,7 +56,7 @@ def drill(
 
 
 async def _drill(
-    plans: Sequence[Plan], settings: Drills, version: str, seed: int, begin: Begin, output: Format
+    plans: Sequence[DrillPlan], settings: Drills, version: str, seed: int, begin: Begin, output: Format
 ) -> list[DrillResult]:
     told = 0
 
@@ -70,7 +70,7 @@ async def _drill(
 
 
 @contextmanager
-def _while_drilling(plans: Sequence[Plan]) -> Iterator[Begin]:
+def _while_drilling(plans: Sequence[DrillPlan]) -> Iterator[Begin]:
     """A bar on standard error, on a terminal, that does not tear what is printed."""
     if not sys.stderr.isatty():
         yield lambda _plan: None
@@ -80,7 +80,7 @@ def _while_drilling(plans: Sequence[Plan]) -> Iterator[Begin]:
         task = bar.add_task("connecting", total=len(plans))
         begun = 0
 
-        def begin(plan: Plan) -> None:
+        def begin(plan: DrillPlan) -> None:
             nonlocal begun
             bar.update(task, description=f"drill {plan.name}: {plan.sentence}", completed=begun)
             begun += 1

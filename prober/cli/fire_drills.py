@@ -10,9 +10,9 @@ from prober.cli.exit_codes import ExitCode, code_of
 from prober.clock import wall_s
 from prober.config.drills import Drills
 from prober.core.verdict import Verdict, worst
-from prober.drills.chain import opened
+from prober.drills.chain import open_chain
 from prober.drills.drill import Drill
-from prober.drills.plans import Plan
+from prober.drills.plans import DrillPlan
 from prober.drills.results import DrillResult, Step, StepName
 from prober.errors import ConfigError
 from prober.sinks.metrics import Metrics, Scrapes
@@ -22,11 +22,11 @@ _CELL: Final = 7
 
 
 async def drill(
-    plans: Sequence[Plan],
+    plans: Sequence[DrillPlan],
     settings: Drills,
     version: str,
     seed: int,
-    begin: Callable[[Plan], None],
+    begin: Callable[[DrillPlan], None],
     tell: Callable[[DrillResult], None],
 ) -> list[DrillResult]:
     """Carries out drills one after the other; `begin` and `tell` hear of each before and after it.
@@ -39,7 +39,7 @@ async def drill(
     metrics = Metrics(version=version)
     metrics.health.started(wall_s())
     results = []
-    async with opened(settings, metrics.drills(plan.name for plan in plans), Scrapes(metrics).page) as chain:
+    async with open_chain(settings, metrics.drills(plan.name for plan in plans), Scrapes(metrics).page) as chain:
         for number, plan in enumerate(plans):
             begin(plan)
             results.append(await Drill(plan, chain, seed + number).carry_out())
@@ -57,12 +57,12 @@ def overall(results: Sequence[DrillResult]) -> Verdict:
     return worst(result.verdict for result in results)
 
 
-def heading(plans: Sequence[Plan]) -> str:
+def heading(plans: Sequence[DrillPlan]) -> str:
     """The head of the table."""
     return _row(_width(plans), ("drill", "verdict", *StepName))
 
 
-def as_text(result: DrillResult, plans: Sequence[Plan]) -> str:
+def as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
     """A row of the table: the seconds of each step from when the fault struck; below it what was found, and why it did not pass."""
     lines = [_row(_width(plans), (result.drill, result.verdict, *(_cell(step) for step in result.steps)))]
     lines += [f"    found: {', '.join(result.found)}"] if result.found else []
@@ -113,7 +113,7 @@ def _cell(step: Step) -> str:
     return "quiet" if step.took_s is None else f"{step.took_s:.1f} s"
 
 
-def _width(plans: Sequence[Plan]) -> int:
+def _width(plans: Sequence[DrillPlan]) -> int:
     return max(len(plan.name) for plan in plans)
 
 

@@ -1,16 +1,212 @@
-"""Where drills are followed to, and how long: the configuration turned into somebody to ask."""
+"""The way of a drill's alert to whoever is told: Prometheus, Alertmanager, and a receiver of our own that Alertmanager pages.
+
+The receiver is a small HTTP server, which Prometheus may scrape too where nobody else lets it:
+
+    POST /pages    Alertmanager's webhook, version 4 (prometheus.io/docs/alerting/latest/configuration, "webhook_config")
+    GET  /metrics  the metrics, if it was given any
+
+It is apart from the API on purpose: Alertmanager has no token of ours and needs none here, since all that a page can do is to end the
+wait of a drill; and the command `drill`, which has no API, takes the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
+import aiohttp
+from aiohttp import web
+
+from prober.clock import monotonic_s
 from prober.config.drills import Drills
-from prober.drills.alerts import Alertmanager, Conversation, Prometheus
-from prober.drills.following import Patience
-from prober.drills.receiver import Expose, Receiver
+from prober.errors import ConfigError, ProberError
 from prober.sinks.metrics import DrillMetrics
+
+ALERT: Final = "PubsubProberDrillFinding"
+"""The alert that a finding in a drill raises; it is in alerts/, and goes to the receiver of drills only."""
+DRILL: Final = "drill"
+FIRING: Final = "firing"
+SUPPRESSED: Final = "suppressed"
+ANSWER_MAX: Final = 16 << 20
+"""Bytes of an answer: some ten thousand alerts."""
+ANSWER_TIMEOUT_S: Final = 5.0
+
+PAGES: Final = "/pages"
+BODY_MAX: Final = 1 << 20
+"""Bytes of one page: some hundred alerts."""
+
+Expose: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes]]]
+"""What a scrape with this Accept header gets: content type and body."""
+LOOK_S: Final = 1.0
+"""Between two looks at the same place."""
+
+_T = TypeVar("_T")
+
+
+class NoAnswer(ProberError):
+    """Whom we asked did not answer, or said what nobody understands: what it knows is not known."""
+
+
+class Sighting(Protocol):
+    """Somebody who may know the alert of a drill."""
+
+    async def sees(self, drill: str) -> str | None:
+        """What is to be said about the alert if it is there, mostly nothing; None if it is not. Raises NoAnswer."""
+
+
+def drill_of(alert: Mapping[str, Any]) -> str:
+    """The drill that an alert is about, empty if it is about something else."""
+    labels = alert["labels"]
+    return str(labels.get(DRILL, "")) if labels.get("alertname") == ALERT else ""
+
+
+class Conversation:
+    """Asks over HTTP, one connection pool for all; to be closed."""
+
+    def __init__(self) -> None:
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_S))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def ask(self, base: str, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        """The JSON of an answer. Raises NoAnswer."""
+        url = f"{base.rstrip('/')}{path}"
+        try:
+            async with self._session.get(url, params=parameters, allow_redirects=False) as response:
+                if response.status != 200:
+                    raise NoAnswer(f"{url} answered {response.status}")
+                body = await response.content.read(ANSWER_MAX + 1)
+                while not response.content.at_eof() and len(body) <= ANSWER_MAX:
+                    body += await response.content.read(ANSWER_MAX + 1 - len(body))
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            raise NoAnswer(f"{base} does not answer: {str(error) or 'too slow'}") from error
+        if len(body) > ANSWER_MAX:
+            raise NoAnswer(f"{url} answered more than {ANSWER_MAX >> 20} MiB")
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise NoAnswer(f"{url} did not answer in JSON") from error
+
+
+class Prometheus:
+    """Whether the alert of a drill fires there."""
+
+    def __init__(self, conversation: Conversation, url: str) -> None:
+        self._conversation, self._url = conversation, url
+
+    async def sees(self, drill: str) -> str | None:
+        """An empty note if it fires. Raises NoAnswer."""
+        answer = await self._conversation.ask(self._url, "/api/v1/alerts")
+        alerts = _understood(lambda: answer["data"]["alerts"], self._url)
+        firing = _understood(lambda: [drill_of(alert) for alert in alerts if alert["state"] == FIRING], self._url)
+        return "" if drill in firing else None
+
+    async def missing_rule(self) -> str:
+        """Why the alert cannot fire there, empty if it can. Raises NoAnswer."""
+        answer = await self._conversation.ask(self._url, "/api/v1/rules", {"type": "alert"})
+        groups = _understood(lambda: answer["data"]["groups"], self._url)
+        named = _understood(lambda: {rule["name"] for group in groups for rule in group["rules"]}, self._url)
+        return "" if ALERT in named else f"Prometheus has no rule {ALERT}; load those of alerts/"
+
+
+class Alertmanager:
+    """Whether the alert of a drill has arrived there."""
+
+    def __init__(self, conversation: Conversation, url: str) -> None:
+        self._conversation, self._url = conversation, url
+
+    async def sees(self, drill: str) -> str | None:
+        """A note if it is there: that it is held back, if it is. Raises NoAnswer."""
+        answer = await self._conversation.ask(self._url, "/api/v2/alerts", {"filter": f'alertname="{ALERT}"'})
+        states = _understood(lambda: [alert["status"]["state"] for alert in answer if drill_of(alert) == drill], self._url)
+        if not states:
+            return None
+        return "held back there by a silence or an inhibition" if set(states) == {SUPPRESSED} else ""
+
+
+def _understood(read: Callable[[], _T], url: str) -> _T:
+    """What an answer says, read by somebody who expects a certain form. Raises NoAnswer for any other."""
+    try:
+        return read()
+    except (AttributeError, KeyError, TypeError) as error:
+        raise NoAnswer(f"{url} answered in a form that the prober does not know") from error
+
+
+class Receiver:
+    """Listens while it is open. Remembers of each drill only whether a page about it has come."""
+
+    def __init__(self, host: str, port: int, metrics: Expose | None = None) -> None:
+        self.address = ""
+        self._host, self._port, self._metrics = host, port, metrics
+        self._paged: dict[str, bool] = {}
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Listens; raises ConfigError if it cannot."""
+        application = web.Application(client_max_size=BODY_MAX)
+        application.add_routes([web.post(PAGES, self._page)])
+        if self._metrics is not None:
+            application.add_routes([web.get("/metrics", self._scraped)])
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self._port).start()
+        except OSError as error:
+            await self.stop()
+            raise ConfigError(f"cannot listen on {self._host}:{self._port}: {error}; name another with drills.port") from error
+        host, port = self._runner.addresses[0][:2]
+        self.address = f"{host}:{port}"
+
+    async def stop(self) -> None:
+        """Stops listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def expect(self, drill: str) -> None:
+        """Watches for pages about a drill from now on; what came before is forgotten, and so is what comes about others."""
+        self._paged[drill] = False
+
+    async def sees(self, drill: str) -> str | None:
+        """An empty note if a page about a drill has come since it was expected."""
+        return "" if self._paged.get(drill) else None
+
+    async def _page(self, request: web.Request) -> web.Response:
+        try:
+            document = await request.json()
+            alerts = [alert for alert in document["alerts"] if alert["status"] == FIRING]
+            drills = [drill_of(alert) for alert in alerts]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return _problem(400, "this is no page of Alertmanager's webhook, version 4")
+        for drill in self._paged.keys() & set(drills):
+            self._paged[drill] = True
+        return web.json_response({"alerts": len(alerts)})
+
+    async def _scraped(self, request: web.Request) -> web.Response:
+        assert self._metrics is not None  # there is no such route otherwise
+        content_type, body = await self._metrics(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def _problem(status: int, detail: str) -> web.Response:
+    document: dict[str, Any] = {"type": "about:blank", "status": status, "detail": detail}
+    return web.json_response(document, status=status, content_type="application/problem+json")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long somebody looks: `deadline_s` for what has to come, `silence_s` for what must not."""
+
+    deadline_s: float
+    silence_s: float
+    look_s: float = LOOK_S
+    clock: Callable[[], float] = monotonic_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +221,7 @@ class Chain:
 
 
 @asynccontextmanager
-async def opened(settings: Drills, metrics: DrillMetrics, expose: Expose | None = None) -> AsyncIterator[Chain]:
+async def open_chain(settings: Drills, metrics: DrillMetrics, expose: Expose | None = None) -> AsyncIterator[Chain]:
     """The chain of a configuration. With `expose`, who listens for pages is also to be scraped. Raises ConfigError for a port taken."""
     async with AsyncExitStack() as resources:
         conversation = await resources.enter_async_context(Conversation())

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 
-from prober.clock import monotonic_s
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
-from prober.drills.alerts import NoAnswer, Sighting
+from prober.drills.chain import NoAnswer, Patience, Sighting
 from prober.drills.results import Step, StepName
 from prober.sinks.metrics import DrillMetrics
 
-LOOK_S: Final = 1.0
-"""Between two looks at the same place."""
 EARLIER_S: Final = 300.0
 """How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
 
 
-class Counted:
+class CounterSighting:
     """Whether a scrape of the metrics shows more findings of a drill than before it."""
 
     def __init__(self, metrics: DrillMetrics) -> None:
@@ -34,16 +30,6 @@ class Counted:
     async def sees(self, drill: str) -> str | None:
         """An empty note if there are more now."""
         return "" if self._metrics.scraped(drill, FAILING) > self._before[drill] else None
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long somebody looks: `deadline_s` for what has to come, `silence_s` for what must not."""
-
-    deadline_s: float
-    silence_s: float
-    look_s: float = LOOK_S
-    clock: Callable[[], float] = monotonic_s
 
 
 async def gone(sightings: Iterable[tuple[StepName, Sighting]], drill: str, patience: Patience) -> dict[StepName, str]:
@@ -90,7 +76,7 @@ async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: 
     while True:
         try:
             if await sighting.sees(drill) is not None:
-                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came, although there was nothing to tell")
+                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no promise was broken")
         except NoAnswer as error:
             trouble = str(error)
         if patience.clock() >= give_up_t:

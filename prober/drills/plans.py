@@ -19,7 +19,7 @@ from prober.config.models import ProbeName
 from prober.embedded.faults import CATALOGUE, Fault
 
 
-class Sort(StrEnum):
+class DrillSort(StrEnum):
     """What a fault breaks. A benign one breaks nothing, one of availability costs time; neither may be found. CONTROL has no fault."""
 
     ORDER = "order"
@@ -33,7 +33,7 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DrillPlan:
     """One drill.
 
     name    of the drill: its fault's, or `control`.
@@ -42,7 +42,7 @@ class Plan:
     """
 
     name: str
-    sort: Sort
+    sort: DrillSort
     probe: ProbeName
     fault: Fault | None
 
@@ -68,45 +68,45 @@ _ONE: Final = "ordering-1"
 _REFUSED: Final = "redelivery-*-refused-*"
 
 _FAULTS: Final = (
-    (Sort.ORDER, _ORDERING, Fault("swap_in_batch", key=_SOME)),
-    (Sort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REFUSED)),
-    (Sort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REFUSED)),
-    (Sort.AFFINITY, _ORDERING, Fault("split_holder", key=_SOME)),
-    (Sort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
-    (Sort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
-    (Sort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
-    (Sort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
-    (Sort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
-    (Sort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REFUSED)),
-    (Sort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REFUSED)),
-    (Sort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
-    (Sort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
-    (Sort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
-    (Sort.BENIGN, _ORDERING, Fault("partial_batch", key=_SOME, probability=0.3)),
-    (Sort.BENIGN, _ORDERING, Fault("stream_break", key=_SOME, count=5)),
-    (Sort.BENIGN, _ORDERING, Fault("jitter", key=_SOME)),
-    (Sort.BENIGN, _ORDERING, Fault("ack_lost", key=_SOME, probability=0.2)),
-    (Sort.BENIGN, _ORDERING, Fault("duplicate_publish_same_id", key=_SOME, probability=0.3)),
-    (Sort.BENIGN, _ORDERING, Fault("early_redelivery", key=_SOME, count=5)),
-    (Sort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
-    (Sort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REFUSED)),
+    (DrillSort.ORDER, _ORDERING, Fault("swap_in_batch", key=_SOME)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REFUSED)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REFUSED)),
+    (DrillSort.AFFINITY, _ORDERING, Fault("split_holder", key=_SOME)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
+    (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
+    (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
+    (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REFUSED)),
+    (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REFUSED)),
+    (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
+    (DrillSort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
+    (DrillSort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _ORDERING, Fault("partial_batch", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _ORDERING, Fault("stream_break", key=_SOME, count=5)),
+    (DrillSort.BENIGN, _ORDERING, Fault("jitter", key=_SOME)),
+    (DrillSort.BENIGN, _ORDERING, Fault("ack_lost", key=_SOME, probability=0.2)),
+    (DrillSort.BENIGN, _ORDERING, Fault("duplicate_publish_same_id", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _ORDERING, Fault("early_redelivery", key=_SOME, count=5)),
+    (DrillSort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REFUSED)),
 )
 
 PLANS: Final = MappingProxyType(
-    {fault.name: Plan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}
-    | {CONTROL: Plan(CONTROL, Sort.CONTROL, _ORDERING, None)}
+    {fault.name: DrillPlan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}
+    | {CONTROL: DrillPlan(CONTROL, DrillSort.CONTROL, _ORDERING, None)}
 )
 """All drills by name, the most telling of each sort first."""
 
 
-def representatives() -> tuple[Plan, ...]:
+def representatives() -> tuple[DrillPlan, ...]:
     """One drill of each sort whose faults are about a promise, a benign one, and the control."""
-    first: dict[Sort, Plan] = {}
+    first: dict[DrillSort, DrillPlan] = {}
     for plan in PLANS.values():
         first.setdefault(plan.sort, plan)
-    return tuple(plan for sort, plan in first.items() if sort is not Sort.AVAILABILITY)
+    return tuple(plan for sort, plan in first.items() if sort is not DrillSort.AVAILABILITY)
 
 
-def chosen(names: Iterable[str]) -> Sequence[Plan]:
+def chosen(names: Iterable[str]) -> Sequence[DrillPlan]:
     """The drills of these names, each once; without a name, one of each sort. A name that does not exist is a KeyError."""
     return [PLANS[name] for name in dict.fromkeys(names)] or representatives()

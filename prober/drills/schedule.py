@@ -12,7 +12,7 @@ from typing import Final, Self
 from prober.config.drills import Drills
 from prober.config.models import Schedule
 from prober.core.verdict import Verdict
-from prober.drills.chain import opened
+from prober.drills.chain import open_chain
 from prober.drills.drill import Drill
 from prober.drills.plans import chosen
 from prober.drills.results import DrillReport, DrillResult
@@ -43,7 +43,7 @@ class FireDrills:
         """Raises ConfigError if the port for pages is taken."""
         if self._settings.cron is None:
             return self
-        self._chain = await self._resources.enter_async_context(opened(self._settings, self._metrics))
+        self._chain = await self._resources.enter_async_context(open_chain(self._settings, self._metrics))
         self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
         self._scheduler.add(NAME, Schedule(cron=self._settings.cron), 0.0, self._drill)
         self._scheduler.start()

@@ -14,8 +14,8 @@ from typing import Final
 
 from prober.embedded.errors import ServiceError, unavailable
 from prober.embedded.faults import Armed, Faults
-from prober.embedded.key_queues import Entry, KeyQueue, Stream
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
+from prober.embedded.messages import Delivery, Message, PublishDraft
 
 _SLOW_S: Final = 2.0
 _JITTER_MAX_S: Final = 0.5
@@ -57,7 +57,7 @@ class LostAnswer:
 class Behaviour:
     """The honest service."""
 
-    def admit(self, topic: str, drafts: Sequence[Draft], now: float) -> Admission:
+    def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
         """A publish request has arrived and is in order."""
         return Admission(len(drafts))
 
@@ -73,7 +73,7 @@ class Behaviour:
         """A stored message passed a subscription's filter: whether the subscription ever gets to see it."""
         return True
 
-    def redeliver(self, subscription: str, entry: Entry, now: float) -> Redelivery:
+    def redeliver(self, subscription: str, entry: QueueEntry, now: float) -> Redelivery:
         """A sent message was refused or its deadline passed."""
         return HONEST_REDELIVERY
 
@@ -101,11 +101,11 @@ class Behaviour:
         """A pull is about to be answered with these messages, which are outstanding from now on: whether the answer is lost."""
         return None
 
-    def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
+    def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
         """A message is acknowledged, or its deadline moved further away: by how many seconds that takes effect later."""
         return 0.0
 
-    def lose_ack(self, subscription: str, entry: Entry, now: float) -> bool:
+    def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
         """A valid acknowledgement has arrived: whether it is forgotten."""
         return False
 
@@ -123,7 +123,7 @@ class FaultyBehaviour(Behaviour):
         self._stored_once: dict[tuple[str, str], Sequence[Message]] = {}
         self._stall: Armed | None = None
 
-    def admit(self, topic: str, drafts: Sequence[Draft], now: float) -> Admission:
+    def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
         """publish_unavailable, partial_batch, reply_lost."""
         key = drafts[0].ordering_key
         if self.faults.strike("publish_unavailable", topic, key, now):
@@ -182,7 +182,7 @@ class FaultyBehaviour(Behaviour):
         """Drop."""
         return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)
 
-    def redeliver(self, subscription: str, entry: Entry, now: float) -> Redelivery:
+    def redeliver(self, subscription: str, entry: QueueEntry, now: float) -> Redelivery:
         """never_redeliver, stall_run, redeliver_single, redeliver_unacked_only; the latter three only if something was sent after it."""
         key_queue, message = entry.key_queue, entry.message
         if self.faults.strike("never_redeliver", subscription, key_queue.key, now, message.id):
@@ -248,12 +248,12 @@ class FaultyBehaviour(Behaviour):
             return None
         return LostAnswer(unavailable() if armed.dice.random() < 0.5 else None)
 
-    def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
+    def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
         """slow_ack_extension."""
         armed = self.faults.strike("slow_ack_extension", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.dice.uniform(_LATE_MIN_S, _LATE_MAX_S) if armed else 0.0
 
-    def lose_ack(self, subscription: str, entry: Entry, now: float) -> bool:
+    def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
         """ack_lost."""
         return bool(self.faults.strike("ack_lost", subscription, entry.key_queue.key, now, entry.message.id))
 

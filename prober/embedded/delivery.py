@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from prober.embedded import errors, resources
-from prober.embedded.key_queues import Client, Entry, KeyQueue, LateAnswer, PullCall, Stream, bind, roomiest
-from prober.embedded.messages import AnswerPull, Delivery, EndStream, Lost, Push, Send
+from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream, bind, roomiest
+from prober.embedded.messages import AnswerPull, Delivery, EndStream, LostDeliveries, Push, Send
 from prober.embedded.subscription_queue import SubscriptionQueue
 
 _TURN_MESSAGES: Final = 100  # what one key queue gets before the next one
@@ -147,7 +147,7 @@ def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: f
 def _lose_tail(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
     """Send the rest of a redelivery into a stream that breaks a moment later: acknowledged before, it need not come again."""
     _send(queue, stream)
-    queue.engine.effects.append(Lost(stream.id, [entry.message for entry in key_queue.pass_acked()]))
+    queue.engine.effects.append(LostDeliveries(stream.id, [entry.message for entry in key_queue.pass_acked()]))
     stream.breaking = True
     queue.engine.set_timer(now + _BREAKS_AFTER_S, queue, stream)
     queue.after(key_queue, now)
@@ -166,7 +166,7 @@ def break_stream(queue: SubscriptionQueue, stream: Stream, error: errors.Service
     queue.engine.effects.append(EndStream(stream.id, error))
 
 
-def _next(key_queue: KeyQueue, now: float) -> Entry | None:
+def _next(key_queue: KeyQueue, now: float) -> QueueEntry | None:
     """The entry to send, which the caller does send."""
     entry = key_queue.peek()
     if entry is None:
@@ -210,7 +210,7 @@ def _to_pulls(queue: SubscriptionQueue, now: float) -> None:
         if lost is None:
             queue.engine.effects.append(AnswerPull(pull.id, deliveries))
             continue
-        queue.engine.effects.append(Lost(pull.id, [delivery.message for delivery in deliveries]))
+        queue.engine.effects.append(LostDeliveries(pull.id, [delivery.message for delivery in deliveries]))
         if lost.error is not None:
             queue.engine.effects.append(AnswerPull(pull.id, [], lost.error))
 
@@ -293,7 +293,7 @@ def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) ->
     return failed if exactly_once else {}
 
 
-def _is_first(entry: Entry) -> bool:
+def _is_first(entry: QueueEntry) -> bool:
     entry.key_queue.trim()
     return entry.position == entry.key_queue.floor
 
@@ -318,14 +318,14 @@ def modify(queue: SubscriptionQueue, ack_ids: Sequence[str], seconds: int, now: 
     return failed if queue.settings.enable_exactly_once_delivery else {}
 
 
-def _set_deadline(queue: SubscriptionQueue, entry: Entry, deadline: float) -> None:
+def _set_deadline(queue: SubscriptionQueue, entry: QueueEntry, deadline: float) -> None:
     sooner = deadline < entry.deadline
     entry.deadline = deadline
     if sooner:
         queue.engine.leases.watch(queue, entry)
 
 
-def _put_off(queue: SubscriptionQueue, entry: Entry, seconds: int | None, now: float) -> bool:
+def _put_off(queue: SubscriptionQueue, entry: QueueEntry, seconds: int | None, now: float) -> bool:
     """Whether an acknowledgement or a further deadline takes effect later. With exactly-once delivery it was confirmed by then."""
     if queue.settings.enable_exactly_once_delivery:
         return False
@@ -346,7 +346,7 @@ def take_effect(queue: SubscriptionQueue, late: LateAnswer, now: float) -> None:
         _set_deadline(queue, entry, now + late.seconds)
 
 
-def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[str]) -> tuple[list[Entry], dict[str, str]]:
+def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[str]) -> tuple[list[QueueEntry], dict[str, str]]:
     """The outstanding entries that are meant, and the reasons for those that are not outstanding."""
     if not ack_ids:
         raise errors.no_ack_ids()

@@ -33,7 +33,7 @@ _DEAD_ENTRIES_MAX: Final = 64  # settled entries kept before the list is cut, so
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class QueueEntry:
     """One message on one subscription.
 
     settled   acknowledged, or taken out of the key queue for good.
@@ -74,7 +74,7 @@ class KeyQueue:
     """
 
     key: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[QueueEntry] = field(default_factory=list)
     offset: int = 1
     floor: int = 1
     cursor: int = 1
@@ -108,21 +108,21 @@ class KeyQueue:
         """Nothing to send and nothing outstanding or remembered."""
         return not self.entries and not self.held and not self.queued
 
-    def append(self, message: Message) -> Entry:
+    def append(self, message: Message) -> QueueEntry:
         """Add a message at the end."""
-        entry = Entry(message, self, self.offset + len(self.entries))
+        entry = QueueEntry(message, self, self.offset + len(self.entries))
         self.entries.append(entry)
         return entry
 
-    def at(self, position: int) -> Entry:
+    def at(self, position: int) -> QueueEntry:
         """The entry at a position that is not given up."""
         return self.entries[position - self.offset]
 
-    def sent_after(self, position: int) -> list[Entry]:
+    def sent_after(self, position: int) -> list[QueueEntry]:
         """What was sent beyond a position, in order, without what was taken out."""
         return [entry for entry in self.entries[position + 1 - self.offset : self.cursor - self.offset] if not entry.removed]
 
-    def peek(self) -> Entry | None:
+    def peek(self) -> QueueEntry | None:
         """The entry to send next, if any; taken-out ones are passed."""
         while self.again:
             entry = self.at(self.again[0]) if self.again[0] >= self.floor else None
@@ -144,7 +144,7 @@ class KeyQueue:
         else:
             self.cursor += 1
 
-    def rewind(self, position: int) -> list[Entry]:
+    def rewind(self, position: int) -> list[QueueEntry]:
         """Send everything from this position on again. The entries whose holds end with that, in order; the caller ends them."""
         freed = []
         self.acked_from, self.acked_to = position, self.cursor
@@ -159,7 +159,7 @@ class KeyQueue:
         self.again = None
         return freed
 
-    def pass_acked(self) -> list[Entry]:
+    def pass_acked(self) -> list[QueueEntry]:
         """Passes what the last rewind took back although it had been acknowledged: it counts as acknowledged again."""
         passed = [entry for entry in self.entries[self.acked_from - self.offset : self.acked_to - self.offset] if not entry.removed]
         for entry in passed:
@@ -285,20 +285,20 @@ class LeaseClock(Generic[Owner]):
     __slots__ = ("_clean_at", "_heap", "_serial")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Entry, str, Owner]] = []
+        self._heap: list[tuple[float, int, QueueEntry, str, Owner]] = []
         self._serial = 0
         self._clean_at = _CLEAN_AT_LEAST
 
-    def watch(self, owner: Owner, entry: Entry) -> None:
+    def watch(self, owner: Owner, entry: QueueEntry) -> None:
         """Remember an entry's deadline, after a delivery or when the deadline came nearer."""
         self._serial += 1
         heapq.heappush(self._heap, (entry.deadline, self._serial, entry, entry.ack_id, owner))
         if len(self._heap) >= self._clean_at:
             self._clean()
 
-    def due(self, now: float) -> dict[Owner, list[Entry]]:
+    def due(self, now: float) -> dict[Owner, list[QueueEntry]]:
         """The entries whose time is up, by subscription, in the order of their deadlines. The caller ends their leases."""
-        late: dict[Owner, dict[Entry, None]] = {}
+        late: dict[Owner, dict[QueueEntry, None]] = {}
         heap = self._heap
         while heap and heap[0][0] <= now:
             _, serial, entry, ack_id, owner = heapq.heappop(heap)

@@ -24,7 +24,7 @@ ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PublishDraft:
     """A message as a publisher sends it: no id and no time yet."""
 
     data: bytes = b""
@@ -70,7 +70,7 @@ class Delivery:
     delivery_attempt: int
 
 
-def check_drafts(drafts: Sequence[Draft]) -> None:
+def check_drafts(drafts: Sequence[PublishDraft]) -> None:
     """What one publish request may hold; raises INVALID_ARGUMENT or, for mixed keys, FAILED_PRECONDITION."""
     if not drafts:
         raise errors.too_small("message_count", 0, 1)
@@ -88,7 +88,7 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
         raise errors.too_large("request_size", total, REQUEST_BYTES_MAX)
 
 
-def _check_draft(draft: Draft) -> int:
+def _check_draft(draft: PublishDraft) -> int:
     """Check one message; its size in bytes. Raises INVALID_ARGUMENT."""
     if not draft.data and not draft.attributes:
         raise errors.ServiceError(
@@ -196,7 +196,7 @@ class CancelPush:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostDeliveries:
     """Messages were sent on a stream or in the answer to a pull and never arrive. Nothing is to be done."""
 
     holder: str
@@ -204,11 +204,11 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLettered:
+class ForwardedToDeadLetter:
     """A message went to the dead-letter topic and will not be delivered on the subscription again. Nothing is to be done."""
 
     subscription: str
     message: Message
 
 
-Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | Lost | DeadLettered
+Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | LostDeliveries | ForwardedToDeadLetter

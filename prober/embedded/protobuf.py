@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.pubsub_v1 import types
 
 from prober.embedded import errors, resources
-from prober.embedded.messages import Confirm, Delivery, Draft, Message
+from prober.embedded.messages import Confirm, Delivery, Message, PublishDraft
 
 StreamingPullRequest: Final[Any] = types.StreamingPullRequest.pb()
 StreamingPullResponse: Final[Any] = types.StreamingPullResponse.pb()
@@ -32,10 +32,10 @@ _RECEIVED_MESSAGE: Final = b"\x12"
 _RECEIVED_ATTEMPT: Final = b"\x18"
 
 
-def drafts(request: Any) -> list[Draft]:
+def drafts(request: Any) -> list[PublishDraft]:
     """The messages of a PublishRequest."""
     return [
-        Draft(message.data, dict(message.attributes) if message.attributes else _NO_ATTRIBUTES, message.ordering_key)
+        PublishDraft(message.data, dict(message.attributes) if message.attributes else _NO_ATTRIBUTES, message.ordering_key)
         for message in request.messages
     ]
 

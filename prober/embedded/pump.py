@@ -26,11 +26,11 @@ from prober.embedded.messages import (
     AnswerPull,
     CancelPush,
     Confirm,
-    DeadLettered,
     Delivery,
     Effect,
     EndStream,
-    Lost,
+    ForwardedToDeadLetter,
+    LostDeliveries,
     Push,
     Send,
     rfc3339,
@@ -154,7 +154,7 @@ class Pump:
                     self._outlets[stream].end(error)
             case Push() | CancelPush():
                 self._pusher.handle(effect)
-            case Lost() | DeadLettered():
+            case LostDeliveries() | ForwardedToDeadLetter():
                 pass
 
     def _answer(self, pull: str, deliveries: list[Delivery], error: ServiceError | None) -> None:

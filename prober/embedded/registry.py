@@ -119,7 +119,11 @@ def _accept(queue: SubscriptionQueue, message: Message, known: dict[int, Message
 
 
 class Registry:
-    """All resources of the service by name, and the operations on them. Times are seconds since the epoch."""
+    """All resources of the service by name, and the operations on them. Times are seconds since the epoch.
+
+    Every operation raises `ServiceError` and then changes nothing: NOT_FOUND for a name that nothing has, INVALID_ARGUMENT for a name or a
+    value that the service does not accept, ALREADY_EXISTS and FAILED_PRECONDITION where its docstring says so.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -146,7 +150,7 @@ class Registry:
         return found
 
     def update_topic(self, wanted: resources.Topic, mask: Sequence[str]) -> resources.Topic:
-        """Take the masked fields from `wanted`."""
+        """Take the masked fields from `wanted`; the complete settings. INVALID_ARGUMENT for a mask with a field that cannot change."""
         topic = self.topic(wanted.name)
         updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
         resources.check_topic(updated)
@@ -184,7 +188,10 @@ class Registry:
         return found
 
     def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
-        """Take the masked fields from `wanted`. Whether there is ordering, and the filter, cannot change."""
+        """Take the masked fields from `wanted`; the complete settings. Whether there is ordering, and the filter, cannot change.
+
+        A change between push and pull ends all streams and pulls with FAILED_PRECONDITION.
+        """
         queue = self.subscription(wanted.name)
         changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
         updated = dataclasses.replace(queue.settings, **changes)
@@ -287,7 +294,10 @@ class Registry:
     # --- lists ------------------------------------------------------------------------------------------------------------------
 
     def page(self, names: Iterable[str], page_size: int, page_token: str) -> tuple[list[str], str]:
-        """So many names in alphabetical order, from where the token says, and the token of the next page, empty after the last."""
+        """So many names in alphabetical order, from where the token says, and the token of the next page, empty after the last.
+
+        A page size of 0 is 100, more than 1000 is 1000.
+        """
         if page_size < 0:
             raise errors.invalid("page_size")
         size = min(page_size or _PAGE_DEFAULT, _PAGE_MAX)

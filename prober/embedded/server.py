@@ -1,28 +1,44 @@
-"""The embedded server: a Pub/Sub service on an address of this machine.
+"""The embedded server: a Pub/Sub service on an address of this machine, and the endpoint over which faults are armed while it runs.
 
-async with EmbeddedServer(port=0) as server:
-    ...  # any Pub/Sub client works on server.address, for instance through PUBSUB_EMULATOR_HOST
+    async with EmbeddedServer(port=0) as server:
+        ...  # any Pub/Sub client works on server.address, for instance through PUBSUB_EMULATOR_HOST
+
+The endpoint speaks HTTP, on loopback only:
+
+    GET    /healthz          200 while the server runs
+    GET    /faults           {"items": [{"number", "fault", "active", "injected"}]}
+    POST   /faults           {"fault": "drop:p=0.1"}: armed from now on; 201 with the same fields
+    DELETE /faults/{number}  taken back; 204, or 404
+    DELETE /faults           all of them
+    GET    /ledger           {"counts": {name: n}, "items": [{"t", "fault", "number", "where", "key", "message_id"}]}, the latest first;
+                             ?limit=100
+    GET    /catalogue        every fault with its explanation
+
+Errors are problem details (RFC 9457).
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import signal
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import grpc.aio
+from aiohttp import web
 
 from prober.clock import wall_s
-from prober.embedded.admin import AdminEndpoint
 from prober.embedded.behaviour import FaultyBehaviour
-from prober.embedded.faults import Armed, Fault, Faults
+from prober.embedded.faults import CATALOGUE, Armed, Fault, FaultError, Faults, parse_fault
 from prober.embedded.pump import Pump
 from prober.embedded.servicer import Servicer
 from prober.embedded.state import State
 
 _HOST: Final = "127.0.0.1"
+_ITEMS_DEFAULT: Final = 100
 _STOP_GRACE_S: Final = 0.2
 _SERIALS_PER_SECOND: Final = 1_000_000  # more than this server can give out, so that ids never repeat after a restart
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -39,7 +55,7 @@ class EmbeddedServer:
 
     port        of the gRPC service; 0 takes a free one, `address` says which.
     faults      what goes wrong from the start; more can be armed later.
-    admin_port  of the HTTP endpoint for drills (see `admin`); None: there is none, 0: a free one.
+    admin_port  of the HTTP endpoint for drills (see above); None: there is none, 0: a free one.
     now         seconds since the epoch; the default takes the wall clock once and the loop's clock from then on, so it never steps.
 
     Everything is kept in memory and gone when the server stops.
@@ -109,13 +125,97 @@ class EmbeddedServer:
         return found
 
 
+class AdminEndpoint:
+    """The HTTP side of the faults of one server."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; the address. Raises OSError if the port is taken."""
+        application = web.Application()
+        application.add_routes(
+            [
+                web.get("/healthz", self._health),
+                web.get("/faults", self._list),
+                web.post("/faults", self._arm),
+                web.delete("/faults", self._disarm_all),
+                web.delete("/faults/{number}", self._disarm),
+                web.get("/ledger", self._ledger),
+                web.get("/catalogue", self._catalogue),
+            ]
+        )
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port).start()
+        listening: tuple[str, int] = self._runner.addresses[0]
+        return f"{listening[0]}:{listening[1]}"
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def _list(self, _: web.Request) -> web.Response:
+        return web.json_response({"items": [_shown(armed) for armed in self._server.faults.all()]})
+
+    async def _arm(self, request: web.Request) -> web.Response:
+        try:
+            document = await request.json()
+            text = document["fault"] if isinstance(document, dict) else None
+            if not isinstance(text, str):
+                return _problem(400, 'the body must be {"fault": "NAME:p=0.1,..."}')
+            return web.json_response(_shown(self._server.arm(parse_fault(text))), status=201)
+        except FaultError as error:
+            return _problem(400, str(error))
+        except (json.JSONDecodeError, KeyError):
+            return _problem(400, 'the body must be {"fault": "NAME:p=0.1,..."}')
+
+    async def _disarm(self, request: web.Request) -> web.Response:
+        number = request.match_info["number"]
+        if not number.isdecimal() or not self._server.disarm(int(number)):
+            return _problem(404, f"there is no fault number {number}")
+        return web.Response(status=204)
+
+    async def _disarm_all(self, _: web.Request) -> web.Response:
+        for armed in self._server.faults.all():
+            self._server.disarm(armed.number)
+        return web.Response(status=204)
+
+    async def _ledger(self, request: web.Request) -> web.Response:
+        limit = request.query.get("limit", str(_ITEMS_DEFAULT))
+        if not limit.isdecimal():
+            return _problem(400, "limit must be a whole number")
+        ledger = self._server.faults.ledger
+        latest = [dataclasses.asdict(injection) for injection in list(ledger.latest)[::-1][: int(limit)]]
+        return web.json_response({"counts": dict(ledger.counts), "items": latest})
+
+    async def _catalogue(self, _: web.Request) -> web.Response:
+        return web.json_response({"items": [dataclasses.asdict(description) for description in CATALOGUE.values()]})
+
+
+def _shown(armed: Armed) -> dict[str, Any]:
+    return {"number": armed.number, "fault": str(armed.fault), "active": armed.left > 0, "injected": armed.injected}
+
+
+def _problem(status: int, detail: str) -> web.Response:
+    document = {"type": "about:blank", "status": status, "detail": detail}
+    return web.json_response(document, status=status, content_type="application/problem+json")
+
+
 def _steady_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """Seconds since the epoch that pass evenly."""
     offset = wall_s() - loop.time()
     return lambda: offset + loop.time()
 
 
-async def serve(port: int, faults: Iterable[Fault] = (), admin_port: int | None = None, say: Callable[[str], None] = print) -> None:
+async def serve_embedded(
+    port: int, faults: Iterable[Fault] = (), admin_port: int | None = None, say: Callable[[str], None] = print
+) -> None:
     """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is taken.
 
     `say` gets one line for each address, once the server answers.
@@ -128,7 +228,7 @@ async def serve(port: int, faults: Iterable[Fault] = (), admin_port: int | None 
         async with EmbeddedServer(port, faults, admin_port) as server:
             say(f"Pub/Sub on {server.address}: export PUBSUB_EMULATOR_HOST={server.address}")
             if server.admin_address:
-                say(f"drills on http://{server.admin_address}/faults")
+                say(f"Fault injection on http://{server.admin_address}/faults")
             await stop.wait()
     finally:
         for number in _STOP_SIGNALS:

@@ -57,7 +57,7 @@ class Servicer:
             grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", publisher),
             grpc.method_handlers_generic_handler("google.pubsub.v1.Subscriber", subscriber),
             grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
-            Unknown(),
+            UnimplementedMethods(),
         )
 
     def _unary(self, names: dict[str, str]) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
@@ -313,7 +313,7 @@ SUBSCRIBER_METHODS: Final = {
 }
 
 
-class Unknown(grpc.GenericRpcHandler):
+class UnimplementedMethods(grpc.GenericRpcHandler):
     """Whatever else is called, schemas for instance, is UNIMPLEMENTED and says so."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:

@@ -22,8 +22,8 @@ from typing import Final
 
 from prober.embedded import delivery, errors, resources
 from prober.embedded.behaviour import Behaviour
-from prober.embedded.key_queues import Client, Entry, KeyQueue, LateAnswer, PullCall, Stream
-from prober.embedded.messages import Confirm, DeadLettered, Draft, Effect, Message, check_drafts, rfc3339
+from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
+from prober.embedded.messages import Confirm, Effect, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
 from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry
 from prober.embedded.subscription_queue import Engine, SubscriptionQueue, Timed
 
@@ -73,7 +73,7 @@ class State:
 
     # --- publish ----------------------------------------------------------------------------------------------------------------
 
-    def publish(self, topic: str, drafts: Sequence[Draft], now: float) -> list[str]:
+    def publish(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> list[str]:
         """Store messages; their ids, in the order of the drafts.
 
         Messages of one request and one key stay together and in order. Raises NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION if
@@ -87,7 +87,7 @@ class State:
             raise admission.error
         return ids
 
-    def _store(self, name: str, drafts: Sequence[Draft], now: float) -> list[str]:
+    def _store(self, name: str, drafts: Sequence[PublishDraft], now: float) -> list[str]:
         topic = self.registry.topics[name]
         messages = [self._message(draft, now) for draft in drafts]
         stored = self.behaviour.store(name, messages, now)
@@ -98,7 +98,7 @@ class State:
                 queue.enqueue(message, now)
         return [message.id for message in messages]
 
-    def _message(self, draft: Draft, now: float) -> Message:
+    def _message(self, draft: PublishDraft, now: float) -> Message:
         serial = self._engine.next_serial()
         return Message(serial, str(serial), now, draft.ordering_key, draft.data, draft.attributes, draft.size)
 
@@ -107,13 +107,13 @@ class State:
         later = max(now, message.publish_time + _REPEATED_AFTER_S)
         return replace(message, sequence=self._engine.next_serial(), publish_time=later, encoded=None)
 
-    def _forward(self, queue: SubscriptionQueue, entry: Entry, now: float) -> bool:
+    def _forward(self, queue: SubscriptionQueue, entry: QueueEntry, now: float) -> bool:
         """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
         policy = queue.settings.dead_letter_policy
         if policy is None or policy.dead_letter_topic not in self.registry.topics:
             return False
         self._store(policy.dead_letter_topic, [_dead_letter(queue, entry)], now)
-        self._engine.effects.append(DeadLettered(queue.name, entry.message))
+        self._engine.effects.append(ForwardedToDeadLetter(queue.name, entry.message))
         return True
 
     # --- streaming pull ---------------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class State:
                 self.registry.delete_subscription(name, now)
 
 
-def _dead_letter(queue: SubscriptionQueue, entry: Entry) -> Draft:
+def _dead_letter(queue: SubscriptionQueue, entry: QueueEntry) -> PublishDraft:
     """The copy that is published on the dead-letter topic, with attributes that say where it comes from.
 
     See the documentation, "Handle message failures". Data, attributes and ordering key stay.
@@ -303,4 +303,4 @@ def _dead_letter(queue: SubscriptionQueue, entry: Entry) -> Draft:
         f"{_DEAD_LETTER_PREFIX}SubscriptionProject": project,
         f"{_DEAD_LETTER_PREFIX}TopicPublishTime": rfc3339(entry.message.publish_time),
     }
-    return Draft(entry.message.data, attributes, entry.message.ordering_key)
+    return PublishDraft(entry.message.data, attributes, entry.message.ordering_key)

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from prober.embedded import resources
 from prober.embedded.behaviour import Behaviour
 from prober.embedded.filters import Predicate
-from prober.embedded.key_queues import Client, Entry, KeyQueue, LateAnswer, LeaseClock, PullCall, Stream, bind
+from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, LeaseClock, PullCall, QueueEntry, Stream, bind
 from prober.embedded.messages import CancelPush, Delivery, Effect, Message
 
 _KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
@@ -26,7 +26,7 @@ _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-of
 _PUSH_BACKOFF_MAX_S: Final = 60.0
 
 Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer
-Forward: TypeAlias = "Callable[[SubscriptionQueue, Entry, float], bool]"
+Forward: TypeAlias = "Callable[[SubscriptionQueue, QueueEntry, float], bool]"
 
 
 class Engine:
@@ -87,7 +87,7 @@ class SubscriptionQueue:
         self.key_queues: dict[str, KeyQueue] = {}
         self.loose: dict[KeyQueue, None] = {}
         self.ready: deque[KeyQueue] = deque()
-        self.leases: dict[str, Entry] = {}
+        self.leases: dict[str, QueueEntry] = {}
         self.clients: dict[str, Client] = {}
         self.streams: dict[str, Stream] = {}
         self.pulls: deque[PullCall] = deque()
@@ -160,7 +160,7 @@ class SubscriptionQueue:
                 key_queue.postponed = key_queue.wake_at > now
         return key_queue.wake_at > now
 
-    def lease(self, entry: Entry, stream: Stream | None, deadline: float) -> Delivery:
+    def lease(self, entry: QueueEntry, stream: Stream | None, deadline: float) -> Delivery:
         """An entry goes out: from now on it is outstanding."""
         if entry.ack_id:
             self.release(entry)
@@ -177,7 +177,7 @@ class SubscriptionQueue:
         attempt = entry.failures + 1 if self.settings.dead_letter_policy is not None else 0
         return Delivery(entry.message, ack_id, attempt)
 
-    def release(self, entry: Entry) -> None:
+    def release(self, entry: QueueEntry) -> None:
         """The outstanding delivery of an entry is over, whatever its end."""
         del self.leases[entry.ack_id]
         if entry.ack_id in self.pushes:
@@ -195,13 +195,13 @@ class SubscriptionQueue:
 
     # --- deliveries are answered ------------------------------------------------------------------------------------------------
 
-    def settle(self, entry: Entry, now: float) -> None:
+    def settle(self, entry: QueueEntry, now: float) -> None:
         """An outstanding message was acknowledged."""
         self.release(entry)
         entry.settled = True
         self.after(entry.key_queue, now)
 
-    def fail(self, entries: Iterable[Entry], now: float, *, expired: bool) -> None:
+    def fail(self, entries: Iterable[QueueEntry], now: float, *, expired: bool) -> None:
         """Outstanding messages were refused, or their time is up: they come again, or go to the dead-letter topic."""
         ordered = sorted(entries, key=lambda entry: entry.position)
         for entry in ordered:
@@ -212,7 +212,7 @@ class SubscriptionQueue:
         for key_queue in dict.fromkeys(entry.key_queue for entry in ordered):
             self.after(key_queue, now)
 
-    def _fail_one(self, entry: Entry, now: float, *, expired: bool) -> None:
+    def _fail_one(self, entry: QueueEntry, now: float, *, expired: bool) -> None:
         key_queue, client = entry.key_queue, entry.stream.client if entry.stream is not None else None
         policy = self.settings.dead_letter_policy
         if policy is not None and entry.failures >= policy.max_delivery_attempts and self.engine.forward(self, entry, now):
@@ -223,7 +223,7 @@ class SubscriptionQueue:
         if expired:
             key_queue.shunned = client
 
-    def _send_again(self, entry: Entry, now: float) -> None:
+    def _send_again(self, entry: QueueEntry, now: float) -> None:
         key_queue = entry.key_queue
         redelivery = self.engine.behaviour.redeliver(self.name, entry, now)
         if redelivery.again is None:
@@ -250,7 +250,7 @@ class SubscriptionQueue:
         for entry in key_queue.rewind(position):
             self.release(entry)
 
-    def _take_out(self, entry: Entry) -> None:
+    def _take_out(self, entry: QueueEntry) -> None:
         if entry.ack_id:
             self.release(entry)
         entry.settled = entry.removed = True
@@ -320,7 +320,7 @@ class SubscriptionQueue:
 
     # --- the backlog as a whole -------------------------------------------------------------------------------------------------
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[QueueEntry]:
         """Everything that is not settled, key queue by key queue."""
         for key_queue in (*self.key_queues.values(), *self.loose):
             for entry in key_queue.entries:

@@ -18,7 +18,18 @@ from enum import StrEnum
 from math import ceil
 from typing import Protocol
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, Publisher, Received, Rejected, Session, Subscriber, Tap
+from prober.brokers.base import (
+    Broker,
+    BrokerSession,
+    Confirmed,
+    FlowControlSettings,
+    Outgoing,
+    Publisher,
+    Received,
+    Rejected,
+    Subscriber,
+    Tap,
+)
 from prober.core.events import (
     AckConfirmed,
     Acked,
@@ -60,7 +71,7 @@ class Delivery:
     key: str
     seq: int
     again: bool
-    session: Session
+    session: BrokerSession
     received: Received
     context: ProbeContext
 
@@ -240,7 +251,7 @@ class ProbeContext:
 
     # --- consuming -----------------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, decide: Decide, flow: Flow | None = None) -> Subscriber:
+    async def subscribe(self, decide: Decide, flow: FlowControlSettings | None = None) -> Subscriber:
         """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives.
 
         Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be opened.
@@ -248,7 +259,9 @@ class ProbeContext:
         self._subscribers += 1
         client_id = f"{self._epoch}-{self._subscribers}"
         resources = self.resources
-        subscriber = self._broker.subscriber(resources.subscription, client_id, flow or Flow(), resources.ack_deadline_s)
+        subscriber = self._broker.subscriber(
+            resources.subscription, client_id, flow or FlowControlSettings(), resources.ack_deadline_s
+        )
         self._resources.push_async_callback(subscriber.close)
         await subscriber.start(self.tap(decide))
         return subscriber
@@ -297,17 +310,17 @@ class ProbeContext:
 
     # --- what the tap tells --------------------------------------------------------------------------------------------------
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session of this run began."""
         flow = session.flow
         limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
         self._record(Opened(self.now(), self.resources.subscription, session.name, session.subscriber, invoked_t, *limits))
 
-    def closed(self, session: Session, *, lost: bool) -> None:
+    def closed(self, session: BrokerSession, *, lost: bool) -> None:
         """A session of this run ended."""
         self._record(Closed(self.now(), self.resources.subscription, session.name, lost))
 
-    def received(self, session: Session, received: Received, decide: Decide) -> None:
+    def received(self, session: BrokerSession, received: Received, decide: Decide) -> None:
         """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
         key, message_id = received.ordering_key, received.message_id
         message = read(key, received.data, received.attributes)
@@ -341,7 +354,7 @@ class ProbeContext:
         else:
             self.ack(delivery)
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Exactly-once: an acknowledgement was confirmed."""
         key = self._key_of.get(message_id)
         if key is not None:
@@ -355,16 +368,16 @@ class _ContextTap:
         self._context = context
         self._decide = decide
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         self._context.opened(session, invoked_t)
 
-    def received(self, session: Session, received: Received) -> None:
+    def received(self, session: BrokerSession, received: Received) -> None:
         self._context.received(session, received, self._decide)
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         self._context.ack_confirmed(session, message_id)
 
-    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         del reason
         self._context.closed(session, lost=lost)
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from secrets import token_hex
 from typing import Final
 
-from prober.brokers.base import Admin, Operation, SubscriptionSettings, TopicSettings
+from prober.brokers.base import Admin, AdminOperation, SubscriptionSettings, TopicSettings
 from prober.clock import monotonic_s, wall_s
 from prober.errors import BrokerError, NotOurs, NotThere
 from prober.probes.context import Resources
@@ -26,7 +26,7 @@ OURS: Final = {"managed-by": "ordering-keys-prober"}
 RENEWED_AFTER_S: Final = 6 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
 
-Administered = Callable[[Operation, float], None]
+Administered = Callable[[AdminOperation, float], None]
 """Told how long each administration call took that succeeded, in seconds."""
 
 _CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
@@ -102,23 +102,23 @@ class Provisioner:
             message_retention_s=self._target.rules.message_retention_s,
             labels=OURS,
         )
-        with self._timed(Operation.CREATE_TOPIC):
+        with self._timed(AdminOperation.CREATE_TOPIC):
             await admin.create_topic(resources.topic, TopicSettings(labels=OURS))
-        with self._timed(Operation.CREATE_SUBSCRIPTION):
+        with self._timed(AdminOperation.CREATE_SUBSCRIPTION):
             await admin.create_subscription(resources.subscription, settings)
         self._there = True
 
     async def _delete(self, admin: Admin, abandoned: list[Resources]) -> None:
         try:
             for name in [name for resources in abandoned for name in (resources.subscription, resources.topic)]:
-                with self._timed(Operation.DELETE):
+                with self._timed(AdminOperation.DELETE):
                     await admin.delete(name, OURS)
         except BrokerError:
             pass  # it carries our label, and its name says how old it is
         self._left = []
 
     @contextmanager
-    def _timed(self, operation: Operation) -> Iterator[None]:
+    def _timed(self, operation: AdminOperation) -> Iterator[None]:
         began_t = monotonic_s()
         yield
         self._administered(operation, monotonic_s() - began_t)

@@ -9,7 +9,7 @@ from math import ceil
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class RunResult:
     findings: tuple[RecordedFinding, ...] = ()
     counts: Mapping[Sort, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
-    checks: Mapping[Indicator, Tally] = field(default_factory=dict)
+    checks: Mapping[Indicator, SliCounts] = field(default_factory=dict)
     durations: Mapping[Indicator, Durations] = field(default_factory=dict)
     internal_error: bool = False
     part: str = ""

@@ -32,7 +32,7 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
 from prober.runs.site import Site, Target
-from prober.slo.checks import OVERDUE, checks_of, completeness_of
+from prober.slo.counts import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 
 TICK_S = 0.05

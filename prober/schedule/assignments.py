@@ -20,7 +20,7 @@ from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Health, Skip
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
 STOP_GRACE_S: Final = 5.0
@@ -42,12 +42,12 @@ class Assignments:
         self._instances: dict[str, ProbeInstance] = {}
         self._names: dict[SiteKey, str] = {}
         self._surroundings: dict[str, Surroundings] = {}
-        self._tallies: dict[str, Tallies] = {}
+        self._counters: dict[str, SloCounters] = {}
         self._loops: dict[str, ProbeLoop] = {}
 
-    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings, tallies: Tallies) -> None:
+    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings, counters: SloCounters) -> None:
         """These sites are on a target, with what they share and what is counted there. None of them is taken up yet."""
-        self._surroundings[target], self._tallies[target] = around, tallies
+        self._surroundings[target], self._counters[target] = around, counters
         for probe_instance in instances:
             self._instances[probe_instance.site.name] = probe_instance
             self._live.left(probe_instance.shown)
@@ -139,9 +139,9 @@ class Assignments:
             site, backlog = probe_loop.probe_instance.site, probe_loop.backlog()
             if self._config.maintenance_of(site.target, now) is not None:
                 continue
-            tallies = self._tallies[site.target.name]
-            tallies.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
-            tallies.ended(Indicator.STALLED_KEYS, good=max(0, site.keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+            counters = self._counters[site.target.name]
+            counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
+            counters.ended(Indicator.STALLED_KEYS, good=max(0, site.keys - backlog.stalled_keys), bad=backlog.stalled_keys)
 
     # --- what the schedule says ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from prober.brokers.base import Broker, Operation
+from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config
@@ -58,7 +58,7 @@ class ProbeInstance:
 
     @property
     def shown(self) -> Site:
-        """The site as the board shows it, before anything is made there."""
+        """The site as it is shown, before anything is made there."""
         site, target, schedule = self.site, self.site.target, self.site.settings.schedule
         return Site(
             target=target.name,
@@ -96,7 +96,7 @@ class ProbeLoop:
 
     @property
     def shown(self) -> Site:
-        """The site as the board shows it, with the topic and subscription of the run under way, or else of the next one."""
+        """The site as it is shown, with the topic and subscription of the run under way, or else of the next one."""
         resources = self._provisioner.resources
         return replace(self.probe_instance.shown, topic=resources.topic, subscription=resources.subscription)
 
@@ -145,7 +145,7 @@ class ProbeLoop:
         self._subscription.probes(0)
         await self._provisioner.leave(self.probe_instance.broker.admin)
 
-    def _administered(self, operation: Operation, latency_s: float) -> None:
+    def _administered(self, operation: AdminOperation, latency_s: float) -> None:
         self._metrics.administered(operation, latency_s)
 
     def _say(self, result: RunResult) -> None:

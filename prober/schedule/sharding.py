@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
     """Whose each site is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
 
-    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes.
+    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes. Without members and
+    with sites it raises ValueError.
     """
     most = -(-len(sites) // max(1, len(members)))
     load = dict.fromkeys(members, 0)
@@ -49,7 +50,7 @@ def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
     return found
 
 
-class Sharding:
+class ShardingMember:
     """One prober's part in it. `take` begins to probe a site; `give` ends it, after the run under way; `failed` hears of faults of ours."""
 
     def __init__(

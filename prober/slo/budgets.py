@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prober.core.verdict import Verdict
-from prober.slo.objectives import POLICY, Objective, Severity, State, Tally
-from prober.slo.proportions import Bounds
+from prober.slo.objectives import POLICY, AlertState, Objective, SliCounts, Urgency
+from prober.slo.proportions import ProportionBounds
 
 
 @dataclass(frozen=True, slots=True)
-class Burn:
+class BurnState:
     """How fast an error budget is being spent, as one alert looks at it.
 
     window_s    the alert's long window.
@@ -20,11 +20,11 @@ class Burn:
     factor      the burn rate above which the alert fires, if its short window is above it too; that decides `state`.
     """
 
-    severity: Severity
+    severity: Urgency
     window_s: float
     burn_rate: float | None
     factor: float
-    state: State
+    state: AlertState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,18 @@ class SloSnapshot:
 
     target: str
     objective: Objective
-    total: Tally
+    total: SliCounts
     error_ratio: float | None
-    bounds: Bounds
+    bounds: ProportionBounds
     verdict: Verdict
     budget_left: float | None
     counted_since: float
-    burn: tuple[Burn, ...] = ()
+    burn: tuple[BurnState, ...] = ()
 
 
-def slo_of(target: str, objective: Objective, total: Tally, counted_since: float, burn: tuple[Burn, ...] = ()) -> SloSnapshot:
+def slo_of(
+    target: str, objective: Objective, total: SliCounts, counted_since: float, burn: tuple[BurnState, ...] = ()
+) -> SloSnapshot:
     """How an objective stands on a target. Nothing counted is unknown, and so is what the count does not prove with 95 % confidence."""
     bounds = _bounds(total)
     verdict = Verdict.UNKNOWN
@@ -64,21 +66,21 @@ def slo_of(target: str, objective: Objective, total: Tally, counted_since: float
     )
 
 
-def burn_of(objective: Objective, counted: Callable[[float], Tally]) -> tuple[Burn, ...]:
+def burn_of(objective: Objective, counted: Callable[[float], SliCounts]) -> tuple[BurnState, ...]:
     """How fast the budget is being spent, as each alert of the policy looks at it; `counted` tells the counts of a window in seconds."""
     burn = []
     for alert in POLICY:
         long = counted(alert.long_s)
         state = alert.state(objective, long, counted(alert.short_s))
-        burn.append(Burn(alert.severity, alert.long_s, objective.burn_rate(long), alert.factor(objective), state))
+        burn.append(BurnState(alert.severity, alert.long_s, objective.burn_rate(long), alert.factor(objective), state))
     return tuple(burn)
 
 
 @lru_cache(maxsize=1024)
-def _bounds(total: Tally) -> Bounds:
+def _bounds(total: SliCounts) -> ProportionBounds:
     """Between what the true error ratio lies, whatever becomes of the undecided.
 
     Remembered, since the bounds of many bad things take milliseconds, and most totals are asked for again before they change.
     """
-    best, worst = Tally(total.good + total.undecided, total.bad), Tally(total.good, total.bad + total.undecided)
-    return Bounds(best.error_ratio_confidence().low, worst.error_ratio_confidence().high)
+    best, worst = SliCounts(total.good + total.undecided, total.bad), SliCounts(total.good, total.bad + total.undecided)
+    return ProportionBounds(best.error_ratio_confidence().low, worst.error_ratio_confidence().high)

@@ -1,15 +1,105 @@
-"""Counting for the objectives of one target what no checker judges: durations against their thresholds, publishes, slices of time."""
+"""How many things ended good, bad or undecided: those that a run judged, by indicator, and those that no checker judges, by objective.
+
+What a run judged is counted only when the run has ended: a verdict that was on hold may have turned a good thing into a bad one until
+then, and good and bad must come together, or ratios over short windows would mean nothing.
+
+What is undecided is what a finding calls indeterminate, what could not be placed, and what is still owed without being overdue. In
+doubt a thing is undecided and never good; there are never more good ones than things that were seen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Final
 
+from prober.core.findings import FAILING, Kind, Status
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, Tally
+from prober.slo.objectives import Objective, SliCounts
+
+OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
+"""The findings that say of a key: what is missing there was not delivered by its deadline."""
+
+BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
+    {
+        Indicator.ORDER: frozenset(
+            {Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.ORDER_DIVERGENCE},
+        ),
+        Indicator.REDELIVERY: frozenset(
+            {
+                Kind.REDELIVERY_SKIP,
+                Kind.PULL_BATCH_ORDER,
+                Kind.PUSH_ADVANCE_PAST_NACK,
+                Kind.REDELIVERY_STALL,
+                Kind.UNACKED_STALL,
+            }
+        ),
+        Indicator.AFFINITY: frozenset({Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}),
+        Indicator.COMPLETENESS: OVERDUE,
+    }
+)
+"""Which findings make a counted thing bad, by the indicators that runs judge."""
+
+_SEEN: Final = MappingProxyType(
+    {
+        Indicator.ORDER: ("deliveries_first", "deliveries_unplaced"),
+        Indicator.REDELIVERY: ("rewinds",),
+        Indicator.AFFINITY: ("deliveries_among_several",),
+    }
+)
+_UNDECIDED: Final = MappingProxyType(
+    {
+        Indicator.ORDER: "deliveries_unplaced",
+        Indicator.REDELIVERY: "",
+        Indicator.AFFINITY: "affinity_moves_outstanding_unknown",
+    }
+)
+
+_FindingCounts = Mapping[tuple[Kind, Status], int]
 
 
-class Tallies:
-    """Good, bad and undecided things since the start, by objective."""
+def checks_of(
+    counters: Mapping[str, int], findings: _FindingCounts, completeness: SliCounts, *, trusted: bool
+) -> dict[Indicator, SliCounts]:
+    """How the things that one run judged ended, by indicator.
+
+    counters, findings  what the checker counted, and how many findings it made of each kind and status.
+    completeness        confirmed messages, by whether they were delivered.
+    trusted             False after a fault of ours: then nothing that was seen is decided.
+    """
+    counts = {indicator: _counts_of(indicator, counters, findings) for indicator in _SEEN}
+    counts[Indicator.COMPLETENESS] = completeness
+    return counts if trusted else {indicator: _doubted(one) for indicator, one in counts.items()}
+
+
+def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: frozenset[str]) -> SliCounts:
+    """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way."""
+    bad = sum(count for key, count in missing.items() if key in overdue_keys)
+    undecided = sum(missing.values()) - bad
+    return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
+
+
+def _counts_of(indicator: Indicator, counters: Mapping[str, int], findings: _FindingCounts) -> SliCounts:
+    bad = _count(findings, indicator, FAILING)
+    undecided = max(_count(findings, indicator, {Status.INDETERMINATE}), counters.get(_UNDECIDED[indicator], 0))
+    seen = sum(counters.get(name, 0) for name in _SEEN[indicator])
+    return SliCounts(max(0, seen - bad - undecided), bad, undecided)
+
+
+def _count(findings: _FindingCounts, indicator: Indicator, statuses: AbstractSet[Status]) -> int:
+    return sum(findings.get((kind, status), 0) for kind in BREACHES[indicator] for status in statuses)
+
+
+def _doubted(one: SliCounts) -> SliCounts:
+    return SliCounts(undecided=one.decided + one.undecided)
+
+
+class SloCounters:
+    """Counts, for the objectives of one target, what no checker judges: durations against thresholds, publishes, slices of time.
+
+    From the start of the process on; to be called on one thread.
+    """
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
         self._by_indicator: dict[Indicator, list[Objective]] = {}
@@ -34,6 +124,6 @@ class Tallies:
             counts[place] += number
 
     @property
-    def totals(self) -> dict[str, Tally]:
-        """The tally of every objective of which anything was counted."""
-        return {name: Tally(*counts) for name, counts in self._counts.items()}
+    def totals(self) -> dict[str, SliCounts]:
+        """The counts of every objective of which anything was counted, by its name."""
+        return {name: SliCounts(*counts) for name, counts in self._counts.items()}

@@ -5,7 +5,7 @@ duration with a threshold need one. What an indicator is expected to reach is an
 
 This is the one definition. The metrics, the recorded rules, the status store and the nightly jobs derive from it and count alike:
 
-* What a run *judges* (`checks.BREACHES`) is counted when the run has ended, by `checks.checks_of` and nowhere else. Each thing is decided
+* What a run *judges* (`counts.BREACHES`) is counted when the run has ended, by `counts.checks_of` and nowhere else. Each thing is decided
   by itself: a run whose verdict is UNKNOWN may have good ones.
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. What never comes has no
   latency: that it is missing is for completeness, or a finding, to say. When the run ends, a publish that nobody answered and a

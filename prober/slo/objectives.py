@@ -1,4 +1,4 @@
-"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic only.
+"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic, and the words for it.
 
 The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on SLOs"):
 
@@ -19,6 +19,7 @@ a fleet.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +29,7 @@ from typing import Final
 
 from prober.slo import proportions
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.proportions import CONFIDENCE, Bounds
+from prober.slo.proportions import CONFIDENCE, ProportionBounds
 
 MICROS: Final = 1_000_000
 MINUTE_S: Final = 60.0
@@ -42,14 +43,17 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def micros(seconds: float) -> int:
+def whole_micros(seconds: float) -> int:
     """Whole microseconds, in which everything is measured: what is less is an error of the arithmetic."""
     return round(seconds * MICROS)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How many things ended good, bad or undecided. Cumulative tallies are subtracted to get that of a window."""
+class SliCounts:
+    """How many things ended good, bad or undecided. Cumulative counts are subtracted to get those of a window.
+
+    Raises ValueError for a count below 0.
+    """
 
     good: int = 0
     bad: int = 0
@@ -57,13 +61,13 @@ class Tally:
 
     def __post_init__(self) -> None:
         if min(self.good, self.bad, self.undecided) < 0:
-            raise ValueError(f"a tally counts from 0 upwards: {self}")
+            raise ValueError(f"counts start at 0: {self}")
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
+    def __add__(self, other: SliCounts) -> SliCounts:
+        return SliCounts(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
 
-    def __sub__(self, earlier: Tally) -> Tally:
-        return Tally(self.good - earlier.good, self.bad - earlier.bad, self.undecided - earlier.undecided)
+    def __sub__(self, earlier: SliCounts) -> SliCounts:
+        return SliCounts(self.good - earlier.good, self.bad - earlier.bad, self.undecided - earlier.undecided)
 
     @property
     def decided(self) -> int:
@@ -76,12 +80,12 @@ class Tally:
         return self.bad / self.decided if self.decided else None
 
     @property
-    def error_ratio_bounds(self) -> Bounds:
+    def error_ratio_bounds(self) -> ProportionBounds:
         """What E will be at least and at most, whatever becomes of the undecided."""
         total = self.decided + self.undecided
-        return Bounds(self.bad / total, (self.bad + self.undecided) / total) if total else Bounds(0.0, 1.0)
+        return ProportionBounds(self.bad / total, (self.bad + self.undecided) / total) if total else ProportionBounds(0.0, 1.0)
 
-    def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> Bounds:
+    def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> ProportionBounds:
         """Between what the service's true error ratio lies, judged by the decided things (Clopper-Pearson, two-sided)."""
         return proportions.interval(self.bad, self.decided, confidence)
 
@@ -92,6 +96,8 @@ class Objective:
 
     threshold_s    from when on a duration is bad; only for indicators that need one, and for those always.
     labels         passed on to whatever reports on the objective.
+
+    Raises ValueError for a target, window or threshold that makes no sense, or a threshold that the indicator does not have or lacks.
     """
 
     name: str
@@ -114,11 +120,11 @@ class Objective:
     @property
     def threshold_us(self) -> int:
         """The threshold in whole microseconds, 0 without one."""
-        return micros(self.threshold_s or 0.0)
+        return whole_micros(self.threshold_s or 0.0)
 
     def is_late(self, duration_s: float) -> bool:
         """Whether something that took so long is bad; of an indicator without a threshold nothing is."""
-        return self.threshold_s is not None and micros(duration_s) > self.threshold_us
+        return self.threshold_s is not None and whole_micros(duration_s) > self.threshold_us
 
     @property
     def budget_exact(self) -> Fraction:
@@ -130,16 +136,16 @@ class Objective:
         """B: the share of things that may be bad."""
         return float(self.budget_exact)
 
-    def burn_rate(self, tally: Tally) -> float | None:
-        """E / B in the window of the tally, None when nothing is decided there."""
-        return float(Fraction(tally.bad, tally.decided) / self.budget_exact) if tally.decided else None
+    def burn_rate(self, counts: SliCounts) -> float | None:
+        """E / B in the window of the counts, None when nothing is decided there."""
+        return float(Fraction(counts.bad, counts.decided) / self.budget_exact) if counts.decided else None
 
-    def burn_rate_confidence(self, tally: Tally, confidence: float = CONFIDENCE) -> Bounds:
+    def burn_rate_confidence(self, counts: SliCounts, confidence: float = CONFIDENCE) -> ProportionBounds:
         """Between what the true burn rate lies."""
-        low, high = tally.error_ratio_confidence(confidence)
-        return Bounds(low / self.budget, high / self.budget)
+        low, high = counts.error_ratio_confidence(confidence)
+        return ProportionBounds(low / self.budget, high / self.budget)
 
-    def remaining(self, period: Tally) -> float | None:
+    def remaining(self, period: SliCounts) -> float | None:
         """The share of the budget that is left after a whole period: 1 untouched, 0 spent, below 0 overspent."""
         rate = self.burn_rate(period)
         return None if rate is None else 1.0 - rate
@@ -153,14 +159,14 @@ class Objective:
         return remaining * self.window_s / burn_rate if burn_rate > 0.0 else inf
 
 
-class Severity(StrEnum):
+class Urgency(StrEnum):
     """What an alert asks for: somebody now, or somebody on a working day."""
 
     PAGE = "page"
     TICKET = "ticket"
 
 
-class State(StrEnum):
+class AlertState(StrEnum):
     """What an alert says. UNKNOWN: nothing was decided in one of its windows."""
 
     FIRING = "firing"
@@ -172,7 +178,7 @@ class State(StrEnum):
 class BurnAlert:
     """Fires when `budget_part` of a period's budget was spent within `long_s`, and the burning goes on."""
 
-    severity: Severity
+    severity: Urgency
     budget_part: float
     long_s: float
 
@@ -193,13 +199,13 @@ class BurnAlert:
         """Whether an outage of everything would be noticed. Not so where the budget is large and the window short."""
         return self._threshold(objective) < 1
 
-    def state(self, objective: Objective, long: Tally, short: Tally) -> State:
+    def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> AlertState:
         """What it says, given both windows."""
         if not long.decided or not short.decided:
-            return State.UNKNOWN
+            return AlertState.UNKNOWN
         limit = self._threshold(objective)
-        exceeded = all(Fraction(tally.bad, tally.decided) > limit for tally in (long, short))
-        return State.FIRING if exceeded else State.QUIET
+        exceeded = all(Fraction(counts.bad, counts.decided) > limit for counts in (long, short))
+        return AlertState.FIRING if exceeded else AlertState.QUIET
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:
         """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""
@@ -214,10 +220,10 @@ class BurnAlert:
 
 # The workbook's recommendation, with its tickets in two steps as Sloth and the Kubernetes mixin have them.
 POLICY: Final = (
-    BurnAlert(Severity.PAGE, 0.02, HOUR_S),
-    BurnAlert(Severity.PAGE, 0.05, 6 * HOUR_S),
-    BurnAlert(Severity.TICKET, 0.10, DAY_S),
-    BurnAlert(Severity.TICKET, 0.10, 3 * DAY_S),
+    BurnAlert(Urgency.PAGE, 0.02, HOUR_S),
+    BurnAlert(Urgency.PAGE, 0.05, 6 * HOUR_S),
+    BurnAlert(Urgency.TICKET, 0.10, DAY_S),
+    BurnAlert(Urgency.TICKET, 0.10, 3 * DAY_S),
 )
 
 
@@ -245,9 +251,38 @@ def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, b
 def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -> Sequence[float]:
     """Upper bounds of a histogram that has every threshold among them, ascending, without the infinite one.
 
-    A histogram counts what is at most a bound, so only at a bound does it know how many were good.
+    A histogram counts what is at most a bound, so only at a bound does it know how many were good. Raises ValueError without
+    any bound, and for one that is not positive and finite.
     """
     bounds = sorted({float(bound) for bound in (*defaults, *thresholds)})
     if not bounds or bounds[0] <= 0.0 or bounds[-1] == inf or any(bound != bound for bound in bounds):
         raise ValueError(f"bucket bounds must be positive and finite: {bounds}")
     return tuple(bounds)
+
+
+def objectives_as_text(objectives: Iterable[Objective]) -> str:
+    """For people, two lines for each: what is promised, and when a counted thing is bad."""
+    return "\n".join(f"{one.name}\n    {_sentence(one)}" for one in objectives)
+
+
+def objectives_as_json(objectives: Iterable[Objective]) -> str:
+    """For the nightly jobs, a JSON list of objects: name, indicator, objective, window_s, threshold_s (null without one), labels."""
+    rows = [
+        {
+            "name": one.name,
+            "indicator": one.indicator,
+            "objective": one.target,
+            "window_s": one.window_s,
+            "threshold_s": one.threshold_s,
+            "labels": dict(one.labels),
+        }
+        for one in objectives
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def _sentence(one: Objective) -> str:
+    meaning = MEANINGS[one.indicator]
+    limit = f" than {one.threshold_s:g} s" if one.threshold_s is not None else ""
+    share = f"{one.target * 100:.8g} % over {one.window_s / DAY_S:g} d"
+    return f"{share}; counts each {meaning.unit}, which is bad if {meaning.bad}{limit}"

@@ -48,7 +48,7 @@ _STIRLING_ERRORS: Final = (
 )
 
 
-class Bounds(NamedTuple):
+class ProportionBounds(NamedTuple):
     """A closed interval of proportions."""
 
     low: float
@@ -95,10 +95,13 @@ def lower_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
     return p
 
 
-def interval(bad: int, count: int, confidence: float = CONFIDENCE) -> Bounds:
-    """The proportions between which the true one lies, with this confidence (two-sided, equal tails)."""
+def interval(bad: int, count: int, confidence: float = CONFIDENCE) -> ProportionBounds:
+    """The proportions between which the true one lies, with this confidence (two-sided, equal tails).
+
+    Raises ValueError unless 0 <= bad <= count and 0 < confidence < 1; so do the one-sided bounds.
+    """
     one_sided = (1.0 + confidence) / 2.0
-    return Bounds(lower_bound(bad, count, one_sided), upper_bound(bad, count, one_sided))
+    return ProportionBounds(lower_bound(bad, count, one_sided), upper_bound(bad, count, one_sided))
 
 
 def _alpha(bad: int, count: int, confidence: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prober.alerting.objectives import OBJECTIVE, decided
+from prober.alerting.objectives import OBJECTIVE, decided_series
 from prober.sinks.metrics import families
 from tests.alerts.stories import HERE, PROCESS, Story, named, of
 
@@ -251,8 +251,8 @@ JUDGEMENT = (
             PASSED: "0+1x200",
             named(OBJECTIVE, slo="order", indicator="order"): "0.9999x200",
             named(OBJECTIVE, slo="affinity", indicator="affinity"): "0.99x200",
-            named(decided(300), slo="order", indicator="order", **HERE): "_x100 1x100",
-            named(decided(300), slo="affinity", indicator="affinity", **HERE): "1x200",
+            named(decided_series(300), slo="order", indicator="order", **HERE): "_x100 1x100",
+            named(decided_series(300), slo="affinity", indicator="affinity", **HERE): "1x200",
         },
         {"9m": 0, "11m": 1, "26m": 0},
         reads=("11m", {"slo": "order"}, "There are probes, but no numbers for the objective order: burn alerts cannot fire."),

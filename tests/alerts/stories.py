@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from prober.alerting.files import groups_by_file, rule_files
-from prober.alerting.options import SCRAPE_JOB, Options
-from prober.alerting.rules import Alert
+from prober.alerting.rules import SCRAPE_JOB, AlertingRule, Options
 from prober.config.loading import load
 from prober.sinks.metrics.families import Family, Kind
 from prober.slo.objectives import Objective
@@ -26,7 +25,7 @@ _EVERYTHING = tuple(
     for groups in groups_by_file(load(None, {}).objectives, Options()).values()
     for group in groups
     for rule in group.rules
-    if isinstance(rule, Alert)
+    if isinstance(rule, AlertingRule)
 )
 NAMES = frozenset(alert.name for alert in _EVERYTHING)
 
@@ -77,7 +76,7 @@ def file_of(alert: str) -> str:
     (name,) = (
         name
         for name, groups in by_file.items()
-        if any(isinstance(rule, Alert) and rule.name == alert for group in groups for rule in group.rules)
+        if any(isinstance(rule, AlertingRule) and rule.name == alert for group in groups for rule in group.rules)
     )
     return name
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import PAGES, RUNBOOKS
-from prober.alerting.rules import Evidence, Owner, Severity
+from prober.alerting.rules import PAGES, RUNBOOKS, AlertBasis, Owner, Severity
 from prober.config.loading import load
 from tests.alerts.reading import FROM_PROMETHEUS, recorded, rules, scraped, selectors
 from tests.alerts.stories import ALERTS, PATHS, WRITTEN, told_apart
@@ -49,13 +48,13 @@ def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     assert labels["severity"] in set(Severity)
     assert (labels["severity"] == Severity.NONE) == (name in {"PubsubProberWatchdog", "PubsubProberDrillFinding"})
     assert ("evidence" in labels) == (labels["owner"] == Owner.SERVICE)
-    assert labels.get("evidence", Evidence.PROOF) in set(Evidence)
+    assert labels.get("evidence", AlertBasis.PROOF) in set(AlertBasis)
     assert annotations["summary"].endswith(".")
     assert "{{" not in annotations["summary"]
     assert annotations["description"].removesuffix("{{ end }}").endswith(".")
     assert annotations["runbook_url"] == f"{RUNBOOKS}/{name}.md"
     assert "/d/okp-" in annotations["dashboard_url"]
-    assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == Evidence.PROOF)
+    assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == AlertBasis.PROOF)
 
 
 def test_no_alert_is_told_apart_by_key() -> None:

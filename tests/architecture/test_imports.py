@@ -15,7 +15,7 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
-    "aiohttp": ("prober.drills", "prober.embedded.admin", "prober.embedded.pump"),
+    "aiohttp": ("prober.drills", "prober.embedded.pump", "prober.embedded.server"),
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),

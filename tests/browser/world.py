@@ -37,7 +37,7 @@ from prober.sinks.status.records import Entry, ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
@@ -219,7 +219,7 @@ def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
         "keys": 10,
         "rewinds": chance.randrange(4, 12),
     }
-    checks = {Indicator.ORDER: Tally(200, 0, 0), Indicator.COMPLETENESS: Tally(200, 0, 0)}
+    checks = {Indicator.ORDER: SliCounts(200, 0, 0), Indicator.COMPLETENESS: SliCounts(200, 0, 0)}
     return replace(
         result, counters=counters, checks=checks, durations=_durations(chance, slow=site is REDELIVERY and number > RUNS - 20)
     )
@@ -291,7 +291,7 @@ def _slices() -> Iterator[Slice]:
                 at = begin_of(NOON - back_s, length_s)
                 while at < NOON:
                     bad = length_s // 20 if is_burning and at >= NOON - HOUR_S else 0
-                    tally = Tally(length_s * 3 - bad, bad, 0)
+                    tally = SliCounts(length_s * 3 - bad, bad, 0)
                     yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, tally)
                     at += length_s
 

@@ -11,11 +11,11 @@ from itertools import count
 
 from prober.brokers.base import (
     Broker,
+    BrokerSession,
     Confirmed,
-    Flow,
+    FlowControlSettings,
     Outgoing,
     Received,
-    Session,
     Subscriber,
     SubscriptionSettings,
     TopicSettings,
@@ -33,25 +33,25 @@ _NUMBERS = count(1)
 
 @dataclass(frozen=True)
 class Opened:
-    session: Session
+    session: BrokerSession
     invoked_t: float | None
 
 
 @dataclass(frozen=True)
 class Got:
-    session: Session
+    session: BrokerSession
     received: Received
 
 
 @dataclass(frozen=True)
 class AckConfirmed:
-    session: Session
+    session: BrokerSession
     message_id: str
 
 
 @dataclass(frozen=True)
 class Closed:
-    session: Session
+    session: BrokerSession
     reason: str
     lost: bool
 
@@ -59,23 +59,23 @@ class Closed:
 class Notebook:
     """A tap that writes down what it is told, does with each message what the test wants, and lets the test wait."""
 
-    def __init__(self, on_message: Callable[[Session, Received], None] | None = None) -> None:
+    def __init__(self, on_message: Callable[[BrokerSession, Received], None] | None = None) -> None:
         self.told: list[Opened | Got | AckConfirmed | Closed] = []
         self._on_message = on_message or (lambda session, received: session.ack(received))
         self._news = asyncio.Event()
         self._loop_thread = threading.get_ident()
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         self._write(Opened(session, invoked_t))
 
-    def received(self, session: Session, received: Received) -> None:
+    def received(self, session: BrokerSession, received: Received) -> None:
         self._write(Got(session, received))
         self._on_message(session, received)
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         self._write(AckConfirmed(session, message_id))
 
-    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         self._write(Closed(session, reason, lost))
 
     def _write(self, what: Opened | Got | AckConfirmed | Closed) -> None:
@@ -116,7 +116,7 @@ class Notebook:
         return [what.received for what in self.told if isinstance(what, Got)]
 
     @property
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[BrokerSession]:
         return [what.session for what in self.told if isinstance(what, Opened)]
 
     @property
@@ -144,10 +144,10 @@ class ProbeContext:
     subscribers: list[Subscriber] = field(default_factory=list)
 
     async def subscribe(
-        self, tap: Notebook, client_id: str = "one", ack_deadline_s: int = 10, flow: Flow | None = None
+        self, tap: Notebook, client_id: str = "one", ack_deadline_s: int = 10, flow: FlowControlSettings | None = None
     ) -> Subscriber:
         """A started subscriber."""
-        subscriber = self.broker.subscriber(self.subscription, client_id, flow or Flow(), ack_deadline_s)
+        subscriber = self.broker.subscriber(self.subscription, client_id, flow or FlowControlSettings(), ack_deadline_s)
         await subscriber.start(tap)
         return subscriber
 

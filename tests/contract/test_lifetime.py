@@ -14,7 +14,7 @@ import grpc.aio
 import pytest
 from google.pubsub_v1 import types
 
-from prober.brokers.base import Confirmed, Flow, Outgoing, Rejected, TopicSettings, Vantage
+from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Rejected, TopicSettings, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
@@ -61,7 +61,7 @@ async def test_what_was_closed_is_forgotten(
 @pytest.mark.usefixtures("refused_late")
 async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
-        subscriber = context.broker.subscriber(MISSING, "one", Flow(), 10)
+        subscriber = context.broker.subscriber(MISSING, "one", FlowControlSettings(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(Notebook())
         reference = weakref.ref(subscriber)
@@ -81,19 +81,19 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
     async with service.context(vantage) as context:
         broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        await broker.subscriber(context.subscription, "one", Flow(), 10).start(notebook)
+        await broker.subscriber(context.subscription, "one", FlowControlSettings(), 10).start(notebook)
         publisher, puller = broker.publisher(context.topic), broker.puller(context.subscription)
         await broker.close()
         await broker.close()
         assert [type(what) for what in notebook.told] == [Opened, Closed]
         (outcome,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(outcome, Rejected)
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await puller.pull(Notebook(), 1, WAIT_S)
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await broker.admin.create_topic(context.topic, TopicSettings(LABELS))
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
-            await broker.subscriber(context.subscription, "two", Flow(), 10).start(notebook)
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+            await broker.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(notebook)
         assert [type(what) for what in notebook.told] == [Opened, Closed]
 
 
@@ -103,12 +103,12 @@ async def test_closing_ends_a_start(service: Service, vantage: Vantage, delay_s:
     async with service.context(vantage) as context:
         broker = await connect(Endpoint(context.address, secure=False), vantage)
         notebook = Notebook()
-        starting = asyncio.create_task(broker.subscriber(context.subscription, "one", Flow(), 10).start(notebook))
+        starting = asyncio.create_task(broker.subscriber(context.subscription, "one", FlowControlSettings(), 10).start(notebook))
         await asyncio.sleep(delay_s)
         await broker.close()
         (result,) = await asyncio.gather(starting, return_exceptions=True)
         # It may have been open already.
-        assert result is None or "closed on our side" in str(result)
+        assert result is None or "the prober closed the connection" in str(result)
         assert len(notebook.sessions) == len(notebook.closings)
 
 
@@ -116,10 +116,10 @@ async def test_closing_ends_a_start_that_waits_for_a_connection(vantage: Vantage
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
     async with dead_server() as address:
         broker = await connect(Endpoint(address, secure=False), vantage)
-        starting = asyncio.create_task(broker.subscriber(MISSING, "one", Flow(), 10).start(Notebook()))
+        starting = asyncio.create_task(broker.subscriber(MISSING, "one", FlowControlSettings(), 10).start(Notebook()))
         await asyncio.sleep(0.1)
         await broker.close()
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await asyncio.wait_for(starting, OPEN_TIMEOUT_S / 2)
     await nothing_left(tasks, threads)
 

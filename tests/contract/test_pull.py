@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from prober.brokers.base import Received, Session, Vantage
+from prober.brokers.base import BrokerSession, Received, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
@@ -16,7 +16,7 @@ from tests.contract.places import dead_server, silent_server
 
 
 async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> None:
-    held: list[tuple[Session, Received]] = []
+    held: list[tuple[BrokerSession, Received]] = []
     async with service.context(vantage) as context:
         await context.publish("k", ["1", "2", "3"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
@@ -83,9 +83,9 @@ async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage
         waiting = asyncio.create_task(puller.pull(notebook, 1, 30))
         await asyncio.sleep(0.1)
         await puller.close()
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await asyncio.wait_for(waiting, 10)
-        with pytest.raises(BrokerUnavailable, match="closed on our side"):
+        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
             await puller.pull(notebook, 1, 30)
         assert told_lost(notebook) == 1  # the second was never sent
 

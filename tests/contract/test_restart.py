@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from prober.brokers.base import Broker, Confirmed, Flow, Outgoing, SubscriptionSettings, TopicSettings, Unknown, Vantage
+from prober.brokers.base import (
+    Broker,
+    Confirmed,
+    FlowControlSettings,
+    Outgoing,
+    SubscriptionSettings,
+    TopicSettings,
+    Unknown,
+    Vantage,
+)
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.embedded.server import EmbeddedServer
@@ -30,7 +39,7 @@ async def test_a_restarted_server_is_found_again(vantage: Vantage) -> None:
         address = server.address
         broker = await connect(Endpoint(address, secure=False), vantage)
         assert await created(broker)
-        await broker.subscriber(SUBSCRIPTION, "one", Flow(), 10).start(notebook)
+        await broker.subscriber(SUBSCRIPTION, "one", FlowControlSettings(), 10).start(notebook)
         publisher = broker.publisher(TOPIC)
         (before,) = await publisher.publish([Outgoing("before", b"1")], WAIT_S)
         assert isinstance(before, Confirmed)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from prober.brokers.base import Confirmed, Flow, Outgoing, Received, Session, Vantage
+from prober.brokers.base import BrokerSession, Confirmed, FlowControlSettings, Outgoing, Received, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
@@ -56,7 +56,7 @@ async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_van
         await refused.until(lambda: len(refused.messages) > 20)
         await subscriber.close()
         acked = Notebook()
-        await other_vantage.subscriber(context.subscription, "two", Flow(), 10).start(acked)
+        await other_vantage.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(acked)
         await acked.until(lambda: {message.message_id for message in acked.messages} == set(ids))
         await other_vantage.close()
         times = {(message.message_id, message.publish_time) for message in (*refused.messages, *acked.messages)}
@@ -67,8 +67,8 @@ async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_van
 async def test_a_session_tells_how_much_may_be_outstanding_on_it(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         notebook = Notebook()
-        await context.subscribe(notebook, flow=Flow(messages_max=3, bytes_max=5_000))
-        assert [session.flow for session in notebook.sessions] == [Flow(3, 5_000)]
+        await context.subscribe(notebook, flow=FlowControlSettings(messages_max=3, bytes_max=5_000))
+        assert [session.flow for session in notebook.sessions] == [FlowControlSettings(3, 5_000)]
 
 
 async def test_what_is_acknowledged_does_not_come_again(service: Service, vantage: Vantage) -> None:
@@ -99,7 +99,7 @@ async def delivering_again(context: ProbeContext, notebook: Notebook, sessions: 
 async def test_what_is_refused_comes_again_with_what_follows_it(service: Service, vantage: Vantage) -> None:
     refused: list[str] = []
 
-    def refuse_the_second_once(session: Session, received: Received) -> None:
+    def refuse_the_second_once(session: BrokerSession, received: Received) -> None:
         if received.data == b"2" and not refused:
             refused.append(received.message_id)
             session.nack(received)
@@ -124,7 +124,7 @@ async def test_what_is_refused_comes_again_with_what_follows_it(service: Service
 async def test_what_is_left_to_expire_comes_again(service: Service, vantage: Vantage) -> None:
     """With a lease of one second and nobody who extends it."""
 
-    def leave_the_first(session: Session, received: Received) -> None:
+    def leave_the_first(session: BrokerSession, received: Received) -> None:
         if len(notebook.messages) == 1:
             session.modify_lease(received, 1)
             session.let_expire(received)
@@ -141,7 +141,7 @@ async def test_what_is_left_to_expire_comes_again(service: Service, vantage: Van
 
 
 async def test_a_lease_can_be_made_longer(service: Service, vantage: Vantage) -> None:
-    def lengthen(session: Session, received: Received) -> None:
+    def lengthen(session: BrokerSession, received: Received) -> None:
         session.modify_lease(received, 1)
         session.modify_lease(received, 60)
 
@@ -178,12 +178,12 @@ async def test_without_exactly_once_nothing_is_confirmed(service: Service, vanta
 
 
 async def test_flow_control_limits_what_is_outstanding(service: Service, vantage: Vantage) -> None:
-    held: list[tuple[Session, Received]] = []
+    held: list[tuple[BrokerSession, Received]] = []
     async with service.context(vantage) as context:
         for key in range(6):
             await context.publish(f"k{key}", ["x"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
-        await context.subscribe(notebook, flow=Flow(messages_max=2))
+        await context.subscribe(notebook, flow=FlowControlSettings(messages_max=2))
         if service.is_emulator and vantage is Vantage.WIRE:
             # Not as documented: it does not look at the limits of a stream. The client library keeps them itself.
             await notebook.until(lambda: len(held) == 6)
@@ -218,7 +218,7 @@ async def test_a_session_is_opened_before_it_delivers_and_closed_after(service: 
 
 
 async def test_after_the_end_a_session_can_be_answered_without_harm(service: Service, vantage: Vantage) -> None:
-    held: list[tuple[Session, Received]] = []
+    held: list[tuple[BrokerSession, Received]] = []
     async with service.context(vantage) as context:
         notebook = Notebook(lambda session, received: held.append((session, received)))
         subscriber = await context.subscribe(notebook)
@@ -242,7 +242,7 @@ async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service
         await notebook.until(lambda: len(notebook.closings) == 1 and len(notebook.sessions) == 2)
         first, second = notebook.sessions
         assert notebook.closings[0].session is first
-        assert "cut on our side" in notebook.closings[0].reason
+        assert "cut by the prober" in notebook.closings[0].reason
         assert second.name != first.name
         assert second.subscriber == first.subscriber
         await delivering_again(context, notebook, sessions=2)
@@ -254,7 +254,7 @@ async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service
 async def test_what_was_outstanding_when_a_stream_broke_comes_again(service: Service, vantage: Vantage) -> None:
     """After a lease of one second, because a service need not notice a break."""
 
-    def answer_only_later(session: Session, received: Received) -> None:
+    def answer_only_later(session: BrokerSession, received: Received) -> None:
         if len(notebook.sessions) == 1:
             session.modify_lease(received, 1)
             session.let_expire(received)
@@ -291,7 +291,7 @@ async def test_two_client_ids_are_two_subscribers(service: Service, vantage: Van
 async def test_a_missing_subscription_is_not_there(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         notebook = Notebook()
-        subscriber = context.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", Flow(), 10)
+        subscriber = context.broker.subscriber(f"{PROJECT}/subscriptions/nowhere", "one", FlowControlSettings(), 10)
         with pytest.raises(NotThere):
             await subscriber.start(notebook)
         assert len(notebook.closings) == len(notebook.sessions)
@@ -311,7 +311,7 @@ async def test_nobody_answers(vantage: Vantage, monkeypatch: pytest.MonkeyPatch)
         broker = await connect(Endpoint(address, secure=False), vantage)
         notebook = Notebook()
         with pytest.raises(BrokerUnavailable, match="no connection within"):
-            await broker.subscriber(f"{PROJECT}/subscriptions/any", "one", Flow(), 10).start(notebook)
+            await broker.subscriber(f"{PROJECT}/subscriptions/any", "one", FlowControlSettings(), 10).start(notebook)
         await broker.close()
         assert notebook.told == []
 
@@ -324,4 +324,4 @@ async def test_a_cancelled_start_leaves_nothing_behind(service: Service, vantage
             await asyncio.sleep(delay_s)
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
-            await context.broker.subscriber(context.subscription, "unused", Flow(), 10).close()
+            await context.broker.subscriber(context.subscription, "unused", FlowControlSettings(), 10).close()

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from dashboards.__main__ import main
-from dashboards.board import Board, Places, Row, as_json
-from dashboards.catalogue import BOARDS, boards
-from dashboards.limits import Limits
-from dashboards.panels import COUNT, Look, Panel, Words, number
+from dashboards.board import Board, LinkTargets, PanelRow, dashboard_json
+from dashboards.boards import BOARDS, boards
+from dashboards.panels import COUNT, Look, Panel, Words, stat_panel
 from dashboards.promql import Query
+from dashboards.thresholds import Thresholds
 from prober.config import load
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from tests.dashboards.committed import FOLDER, NAMES, Json, dashboard, panels
 
 RUNBOOKS = FOLDER.parent / "docs" / "runbooks"
-PLACES = Places("https://example.com/runbooks", "https://example.com")
+PLACES = LinkTargets("https://example.com/runbooks", "https://example.com")
 TITLES = {
     "okp-overview": "Ordering keys / Overview",
     "okp-ordering": "Ordering keys / Ordering",
@@ -123,7 +123,7 @@ def test_other_objectives_make_other_thresholds() -> None:
         Objective("lax", Indicator.END_TO_END_LATENCY, 0.9, 28 * DAY_S, 3.0),
         Objective("strict", Indicator.END_TO_END_LATENCY, 0.99, 28 * DAY_S, 2.0),
     )
-    limits = Limits.of(own)
+    limits = Thresholds.of(own)
     assert limits.duration(Indicator.END_TO_END_LATENCY) == ((None, "green"), (2.0, "red"))
     assert limits.burn()[-1] == (13.44, "red")
     assert limits.bad_share(Indicator.ORDER) == ((None, "blue"),)
@@ -136,21 +136,21 @@ def test_without_an_objective_no_share_above_a_threshold_is_shown() -> None:
 
 
 def test_two_panels_of_one_title_are_refused() -> None:
-    panel = number(Words("Twice", "The same."), Look(COUNT), Query("up"))
+    panel = stat_panel(Words("Twice", "The same."), Look(COUNT), Query("up"))
     with pytest.raises(ValueError, match="Twice"):
-        as_json(Board("u", "t", "d", (Row("r", (panel, panel)),)), PLACES)
+        dashboard_json(Board("u", "t", "d", (PanelRow("r", (panel, panel)),)), PLACES)
 
 
 def test_a_panel_keeps_its_number_when_others_come_before_it() -> None:
     def numbers(*titles: str) -> dict[str, str]:
-        made = as_json(Board("u", "t", "d", (Row("r", tuple(_number(title) for title in titles)),)), PLACES)
+        made = dashboard_json(Board("u", "t", "d", (PanelRow("r", tuple(_number(title) for title in titles)),)), PLACES)
         return dict(re.findall(r'"id": (\d+),(?:.|\n)*?"title": "(\w+)"', made))
 
     assert set(numbers("b").items()) <= set(numbers("a", "b").items())
 
 
 def _number(title: str) -> Panel:
-    return number(Words(title, "A number."), Look(COUNT), Query("up"))
+    return stat_panel(Words(title, "A number."), Look(COUNT), Query("up"))
 
 
 def test_a_number_that_is_not_known_is_grey() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.alerting.objectives import REMAINING, burn_rate
+from prober.alerting.objectives import REMAINING, burn_rate_series
 from prober.clock import monotonic_s, wall_s
 from prober.sinks.metrics import families
 from prober.slo.objectives import DAY_S
@@ -59,7 +59,7 @@ def scraped(tmp_path: Path) -> Iterator[Prometheus]:
 
 def takes_long(expr: str) -> bool:
     """Whether a query reads a recorded window that adds up recorded hours, in steps of five minutes."""
-    return any(name in expr for name in (REMAINING, burn_rate(3 * DAY_S)))
+    return any(name in expr for name in (REMAINING, burn_rate_series(3 * DAY_S)))
 
 
 def answer(prometheus: Prometheus, asked: Asked, by: str) -> list[object]:

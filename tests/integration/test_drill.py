@@ -17,19 +17,16 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import SCRAPE_JOB
+from prober.alerting.rules import SCRAPE_JOB
 from prober.cli import main
 from prober.cli.program import app
 from prober.config.drills import CONTROL
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
-from prober.drills.alerts import Prometheus
-from prober.drills.chain import Chain
+from prober.drills.chain import PAGES, Chain, Patience, Prometheus
 from prober.drills.drill import Drill
-from prober.drills.following import Patience
-from prober.drills.plans import PLANS, Plan, Sort
-from prober.drills.receiver import PAGES
+from prober.drills.plans import PLANS, DrillPlan, DrillSort
 from prober.drills.results import DrillResult, StepName
 from prober.embedded.faults import Fault
 from prober.sinks.metrics import Metrics
@@ -41,7 +38,7 @@ SOON = {"ORDERING_PROBER_DRILLS__DEADLINE": "2s"}
 NEVER = Fault("drop", key="ordering-1", start=3600.0)
 
 
-class Announcing(Plan):
+class Announcing(DrillPlan):
     """A plan that expects something else than the catalogue announces for its fault."""
 
     @property
@@ -49,7 +46,7 @@ class Announcing(Plan):
         return ("PHANTOM",)
 
 
-class Calm(Plan):
+class Calm(DrillPlan):
     """A plan that expects nothing."""
 
     @property
@@ -57,7 +54,7 @@ class Calm(Plan):
         return ()
 
 
-def drilled(plan: Plan, seed: int = 0, prometheus: Prometheus | None = None) -> DrillResult:
+def drilled(plan: DrillPlan, seed: int = 0, prometheus: Prometheus | None = None) -> DrillResult:
     """One drill, followed to our own metrics, and perhaps further."""
 
     async def scenario() -> DrillResult:
@@ -68,7 +65,7 @@ def drilled(plan: Plan, seed: int = 0, prometheus: Prometheus | None = None) -> 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
-def test_every_drill_passes(plan: Plan, seed: int) -> None:
+def test_every_drill_passes(plan: DrillPlan, seed: int) -> None:
     result = drilled(plan, seed)
     assert (result.verdict, result.reason) == (Verdict.PASS, "")
     assert bool(result.struck) == (plan.fault is not None)
@@ -78,7 +75,7 @@ def test_every_drill_passes(plan: Plan, seed: int) -> None:
     assert result.not_followed == (StepName.RULE, StepName.ALERTMANAGER, StepName.RECEIVER) == tuple(step.name for step in others)
 
 
-class Elsewhere(Plan):
+class Elsewhere(DrillPlan):
     """A plan that says that its fault strikes no key."""
 
     def planted_on(self, key: str) -> bool:
@@ -91,22 +88,22 @@ LOST = Fault("drop", key="ordering-1", count=1)
 @pytest.mark.parametrize(
     ("plan", "verdict", "reason"),
     [
-        (Plan("drop", Sort.INTEGRITY, ProbeName.ORDERING, NEVER), Verdict.UNKNOWN, "finding: the fault never struck"),
-        (Announcing("drop", Sort.INTEGRITY, ProbeName.ORDERING, LOST), Verdict.FAIL, "finding: none of PHANTOM was found"),
+        (DrillPlan("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, NEVER), Verdict.UNKNOWN, "finding: the fault never struck"),
+        (Announcing("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, LOST), Verdict.FAIL, "finding: none of PHANTOM was found"),
         (
-            Elsewhere("drop", Sort.INTEGRITY, ProbeName.ORDERING, LOST),
+            Elsewhere("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, LOST),
             Verdict.FAIL,
             "finding: ORDER_GAP was found where nothing was planted",
         ),
         (
-            Calm("drop", Sort.BENIGN, ProbeName.ORDERING, LOST),
+            Calm("drop", DrillSort.BENIGN, ProbeName.ORDERING, LOST),
             Verdict.FAIL,
             "finding: ORDER_GAP was found although no promise was broken",
         ),
     ],
     ids=["never", "missed", "elsewhere", "false alarm"],
 )
-def test_a_drill_that_proves_nothing_or_the_contrary_does_not_pass(plan: Plan, verdict: Verdict, reason: str) -> None:
+def test_a_drill_that_proves_nothing_or_the_contrary_does_not_pass(plan: DrillPlan, verdict: Verdict, reason: str) -> None:
     result = drilled(plan)
     assert (result.verdict, result.reason) == (verdict, reason)
 

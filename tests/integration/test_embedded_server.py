@@ -22,8 +22,8 @@ pytestmark = pytest.mark.timeout(60)
 SERVE = """
 import asyncio
 from prober.embedded.faults import parse_fault
-from prober.embedded.server import serve
-asyncio.run(serve(0, [parse_fault("jitter:p=0.5")], 0, say=lambda line: print(line, flush=True)))
+from prober.embedded.server import serve_embedded
+asyncio.run(serve_embedded(0, [parse_fault("jitter:p=0.5")], 0, say=lambda line: print(line, flush=True)))
 """
 
 
@@ -54,7 +54,7 @@ def test_ids_do_not_repeat_after_a_restart() -> None:
 def test_a_port_that_is_taken() -> None:
     with running() as server:
         port = server.server.address.rpartition(":")[2]
-        code = f"import asyncio; from prober.embedded.server import serve; asyncio.run(serve({port}))"
+        code = f"import asyncio; from prober.embedded.server import serve_embedded; asyncio.run(serve_embedded({port}))"
         outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert f"OSError: cannot listen on 127.0.0.1:{port}" in outcome.stderr
 

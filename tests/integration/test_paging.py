@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from prober.alerting.files import rule_files
-from prober.alerting.options import RUNBOOKS, Options
+from prober.alerting.rules import RUNBOOKS, Options
 from prober.clock import monotonic_s
 from prober.config.loading import load
 from prober.sinks.metrics import families
@@ -188,7 +188,7 @@ def test_from_a_fault_to_a_page_and_back(tmp_path: Path) -> None:
     start = Stopwatch("everything starts")
     settings = {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path / 'status.db'}"}
     with program("embedded", "--port", "0", "--admin-port", "0") as target, receiving() as receiver:
-        address, admin_url = target.said(r"Pub/Sub on (\S+:\d+)"), target.said(r"drills on (\S+)")
+        address, admin_url = target.said(r"Pub/Sub on (\S+:\d+)"), target.said(r"Fault injection on (\S+)")
         with service(PUBSUB_EMULATOR_HOST=address, **settings) as (_, url), chain(url, receiver, tmp_path) as (prometheus, manager):
             start.step("the first runs passed", lambda: sum(series(url, 'probe_runs_total verdict="pass"')) >= 3, START_S)
             start.step("the dead man's switch hears", lambda: receiver.alerts("dead-mans-switch", "firing"), START_S)

@@ -17,7 +17,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import RunFilter
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
-from prober.slo.objectives import HOUR_S, Tally
+from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import (
     KEEPING,
     ORDER_IN_EUROPE,
@@ -119,7 +119,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
                 count += 1
             outcome, recorded = failed(f"bad-{count:04}")
             writer.ended(SITE, outcome, START + 2.0, recorded)
-            writer.heartbeat(snapshot(Tally(count), START + turn))
+            writer.heartbeat(snapshot(SliCounts(count), START + turn))
             count, findings = count + 1, findings + 1
         server.start()
     wait_until(writer, count + findings)
@@ -129,7 +129,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
     names = names_in(queries)
     assert len(names) == len(set(names)) == count
     assert len(queries.findings(limit=500).items) == findings
-    assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: Tally(count - 1)}
+    assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
     database.close()
 
 

@@ -12,8 +12,8 @@ import pytest
 from prober.embedded.behaviour import Admission, FaultyBehaviour
 from prober.embedded.errors import ServiceError
 from prober.embedded.faults import CATALOGUE, Fault, Faults
-from prober.embedded.key_queues import Entry, KeyQueue, Stream
-from prober.embedded.messages import Delivery, Draft, Message
+from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
+from prober.embedded.messages import Delivery, Message, PublishDraft
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings)
@@ -40,7 +40,7 @@ class Watched(FaultyBehaviour):
         self.forgotten: list[tuple[str, int]] = []
         self.put_off: dict[str, float] = {}
 
-    def admit(self, topic: str, drafts: Sequence[Draft], now: float) -> Admission:
+    def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
         admission = super().admit(topic, drafts, now)
         self.stored = admission.stored
         return admission
@@ -60,7 +60,7 @@ class Watched(FaultyBehaviour):
             self.forgotten.append((key_queue.key, key_queue.lowest_held))
         return target
 
-    def delay_answer(self, subscription: str, entry: Entry, now: float) -> float:
+    def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
         late_s = super().delay_answer(subscription, entry, now)
         if late_s:
             self.put_off[entry.ack_id] = min(now + late_s, self.put_off.get(entry.ack_id, math.inf))

@@ -22,7 +22,7 @@ from prober.embedded import resources
 from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.errors import ServiceError
 from prober.embedded.faults import CATALOGUE, Fault, Faults
-from prober.embedded.messages import AnswerPull, CancelPush, Delivery, Draft, Effect, EndStream, Push, Send
+from prober.embedded.messages import AnswerPull, CancelPush, Delivery, Effect, EndStream, PublishDraft, Push, Send
 from prober.embedded.state import State, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -126,7 +126,7 @@ class World:
         for seq in numbers:
             self._note(events.PublishInvoked(self.now, key, "e", seq, generation))
         try:
-            drafts = [Draft(b"%d:%d" % (seq, generation), {}, key) for seq in numbers]
+            drafts = [PublishDraft(b"%d:%d" % (seq, generation), {}, key) for seq in numbers]
             ids = self.state.publish(TOPIC, drafts, self.now)
         except ServiceError:
             for seq in numbers:

@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 from prober.embedded import resources
 from prober.embedded.behaviour import Behaviour
 from prober.embedded.errors import ServiceError
-from prober.embedded.messages import AnswerPull, CancelPush, Confirm, Delivery, Draft, EndStream, Lost, Message, Push, Send
+from prober.embedded.messages import (
+    AnswerPull,
+    CancelPush,
+    Confirm,
+    Delivery,
+    EndStream,
+    LostDeliveries,
+    Message,
+    PublishDraft,
+    Push,
+    Send,
+)
 from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
@@ -132,7 +143,7 @@ class Run:
         key = self.chance.choice(("", *KEYS))
         first = self.published[key] + 1
         self.published[key] += self.chance.randint(1, 4)
-        self.state.publish(TOPIC, [Draft(b"%d" % n, {}, key) for n in range(first, self.published[key] + 1)], self.now)
+        self.state.publish(TOPIC, [PublishDraft(b"%d" % n, {}, key) for n in range(first, self.published[key] + 1)], self.now)
 
     def wait(self) -> None:
         self.now += self.chance.choice((0.01, 0.5, 3.0, 11.0))
@@ -212,7 +223,7 @@ class Run:
                     self.outstanding.pop(push, None)
                 case EndStream(stream):
                     self.lost(stream)
-                case Lost(holder, messages):
+                case LostDeliveries(holder, messages):
                     self.never_arrive(holder, messages)
                 case Confirm():
                     raise AssertionError(effect)

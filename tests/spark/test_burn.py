@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, BurnAlert, Objective, Severity, State, Tally
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, AlertState, BurnAlert, Objective, SliCounts, Urgency
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 
 TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def tallies_of(
-    spark: SparkSession, count: Callable[[int], Tally], since: int, until: int, objective: str = "three nines"
+    spark: SparkSession, count: Callable[[int], SliCounts], since: int, until: int, objective: str = "three nines"
 ) -> DataFrame:
     """One series, with that tally in every minute."""
     counted = ((minute, count(minute)) for minute in range(since, until))
@@ -57,8 +57,8 @@ def test_the_workbook_s_table_of_burn_rates(
 
 
 def test_what_a_window_says(spark: SparkSession) -> None:
-    def count(minute: int) -> Tally:
-        return Tally(9, 1, 10) if minute == NOON - 60 else Tally(10) if minute >= NOON - 120 else Tally()
+    def count(minute: int) -> SliCounts:
+        return SliCounts(9, 1, 10) if minute == NOON - 60 else SliCounts(10) if minute >= NOON - 120 else SliCounts()
 
     windows = windows_of(tallies_of(spark, count, NOON - 4320, NOON), NOON, THREE_NINES)
     assert sorted(window_s for _, window_s in windows) == [300, 1800, 3600, 7200, 21600, 86400, 259200, 2592000]
@@ -79,14 +79,14 @@ def test_what_a_window_says(spark: SparkSession) -> None:
 
 
 def test_none_bad_of_many_is_at_most_three_of_as_many(spark: SparkSession) -> None:
-    windows = windows_of(tallies_of(spark, lambda _minute: Tally(100), NOON - 10, NOON), NOON, THREE_NINES)
+    windows = windows_of(tallies_of(spark, lambda _minute: SliCounts(100), NOON - 10, NOON), NOON, THREE_NINES)
     row = windows["three nines", HOUR_S]
     assert (row["error_ratio"], row["error_ratio_low"]) == (0.0, 0.0)
     assert 0.003 < row["error_ratio_high"] < 0.0037  # 3.0 / 1000 one-sided, 3.7 / 1000 of two-sided 95 %
 
 
 def test_nothing_decided_says_nothing(spark: SparkSession) -> None:
-    windows = windows_of(tallies_of(spark, lambda _minute: Tally(0, 0, 7), NOON - 10, NOON), NOON, THREE_NINES)
+    windows = windows_of(tallies_of(spark, lambda _minute: SliCounts(0, 0, 7), NOON - 10, NOON), NOON, THREE_NINES)
     row = windows["three nines", HOUR_S]
     nothing = ("error_ratio", "error_ratio_low", "error_ratio_high", "burn_rate", "budget_left", "exhausted_in_s")
     assert [row[name] for name in nothing] == [None] * 6
@@ -96,39 +96,39 @@ def test_nothing_decided_says_nothing(spark: SparkSession) -> None:
 def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_clean(spark: SparkSession) -> None:
     """99.9 %: 14.4 times the budget in an hour is reached in 52 seconds of an outage, and over five minutes after it."""
 
-    def count(minute: int) -> Tally:
-        return Tally(0, 10) if NOON <= minute < NOON + 10 else Tally(10)
+    def count(minute: int) -> SliCounts:
+        return SliCounts(0, 10) if NOON <= minute < NOON + 10 else SliCounts(10)
 
     tallies = tallies_of(spark, count, NOON - 4320, NOON + 60)
     days = alert_days(tallies, [THREE_NINES], NOON - 60, NOON + 60).collect()
     fired = {(row.severity, row.long_s): _minutes(row.firing) for row in days}
-    assert fired[Severity.PAGE, HOUR_S] == [(NOON, NOON + 14)]
-    assert fired[Severity.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
-    assert fired[Severity.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
-    assert fired[Severity.TICKET, 3 * DAY_S] == [(NOON + 4, NOON + 60)]  # 0.1 % of three days as well
+    assert fired[Urgency.PAGE, HOUR_S] == [(NOON, NOON + 14)]
+    assert fired[Urgency.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
+    assert fired[Urgency.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
+    assert fired[Urgency.TICKET, 3 * DAY_S] == [(NOON + 4, NOON + 60)]  # 0.1 % of three days as well
 
 
 def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
     """A burn rate of 4 spends the budget in a week: under both pages, over both tickets."""
-    tallies = tallies_of(spark, lambda _minute: Tally(996, 4), NOON - 4320, NOON + 30)
+    tallies = tallies_of(spark, lambda _minute: SliCounts(996, 4), NOON - 4320, NOON + 30)
     days = alert_days(tallies, [THREE_NINES], NOON, NOON + 30).collect()
     states = {(row.severity, row.long_s): (row.state, row.firing_minutes) for row in days}
     assert {(row.long_s, row.factor) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
-    assert states[Severity.PAGE, HOUR_S] == (State.QUIET, 0)
-    assert states[Severity.PAGE, 6 * HOUR_S] == (State.QUIET, 0)
-    assert states[Severity.TICKET, DAY_S] == (State.FIRING, 30)
-    assert states[Severity.TICKET, 3 * DAY_S] == (State.FIRING, 30)
+    assert states[Urgency.PAGE, HOUR_S] == (AlertState.QUIET, 0)
+    assert states[Urgency.PAGE, 6 * HOUR_S] == (AlertState.QUIET, 0)
+    assert states[Urgency.TICKET, DAY_S] == (AlertState.FIRING, 30)
+    assert states[Urgency.TICKET, 3 * DAY_S] == (AlertState.FIRING, 30)
 
 
 def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
-    tallies = tallies_of(spark, lambda _minute: Tally(10), NOON - 4320, NOON)
+    tallies = tallies_of(spark, lambda _minute: SliCounts(10), NOON - 4320, NOON)
     days = alert_days(tallies, [THREE_NINES], NOON, NOON + 60).collect()
     unknown = {(row.severity, row.long_s): row.unknown_minutes for row in days}
     assert unknown == {
-        (Severity.PAGE, HOUR_S): 56,
-        (Severity.PAGE, 6 * HOUR_S): 31,
-        (Severity.TICKET, DAY_S): 0,
-        (Severity.TICKET, 3 * DAY_S): 0,
+        (Urgency.PAGE, HOUR_S): 56,
+        (Urgency.PAGE, 6 * HOUR_S): 31,
+        (Urgency.TICKET, DAY_S): 0,
+        (Urgency.TICKET, 3 * DAY_S): 0,
     }
 
 
@@ -136,18 +136,18 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
     """Random series of two objectives and two targets, with holes, against sums over each window by themselves."""
     chance = random.Random(5)
     objectives = [THREE_NINES, Objective("loose", Indicator.AFFINITY, 0.97, 28 * DAY_S)]
-    policy = (BurnAlert(Severity.PAGE, 0.02, HOUR_S), BurnAlert(Severity.TICKET, 0.001, 2 * HOUR_S))
+    policy = (BurnAlert(Urgency.PAGE, 0.02, HOUR_S), BurnAlert(Urgency.TICKET, 0.001, 2 * HOUR_S))
     counts = {}
     for name, target in product(("three nines", "loose"), ("a", "b")):
         for minute in range(NOON - 200, NOON + 40):
             if chance.random() < 0.3:
-                counts[name, target, minute] = Tally(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
+                counts[name, target, minute] = SliCounts(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
     rows = [(*series, tally.good, tally.bad, tally.undecided) for series, tally in counts.items()]
     days = alert_days(spark.createDataFrame(rows, TALLIES), objectives, NOON, NOON + 40, policy).collect()
 
-    def summed(name: str, target: str, minute: int, length_s: float) -> Tally:
+    def summed(name: str, target: str, minute: int, length_s: float) -> SliCounts:
         inside = range(minute - int(length_s / 60) + 1, minute + 1)
-        return sum((counts.get((name, target, one), Tally()) for one in inside), Tally())
+        return sum((counts.get((name, target, one), SliCounts()) for one in inside), SliCounts())
 
     expected: dict[tuple[str, str, float], tuple[Any, ...]] = {}
     for objective, target, alert in product(objectives, "ab", policy):
@@ -159,8 +159,8 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
             )
             for minute in range(NOON, NOON + 40)
         ]
-        firing = {minute for minute, state in enumerate(states, NOON) if state is State.FIRING}
-        expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in State), states[-1], firing)
+        firing = {minute for minute, state in enumerate(states, NOON) if state is AlertState.FIRING}
+        expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in AlertState), states[-1], firing)
     found: dict[tuple[str, str, float], tuple[Any, ...]] = {
         (row.objective, row.target, row.long_s): (
             row.firing_minutes,

@@ -52,10 +52,9 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.checks import BREACHES
-from prober.slo.counts import Tallies
+from prober.slo.counts import BREACHES, SloCounters
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, MINUTE_S, Objective, Tally
+from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
 from spark_jobs import slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import DEFAULTS, PERIOD_S, Reports, Settings, Work
@@ -73,7 +72,7 @@ OBJECTIVES_OF_DAY: Final = (
 SYNTHETIC, TAPED = "target-0", "prod"
 TARGETS: Final = {SYNTHETIC: ("production", "europe-west1"), TAPED: ("production", "europe-west1")}
 
-Counts = dict[tuple[str, str], Tally]
+Counts = dict[tuple[str, str], SliCounts]
 """By target and objective; what nothing was counted for is missing."""
 
 
@@ -134,7 +133,7 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [DAY], slo_burn.TALLIES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
-    return {name: Tally(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}
+    return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}
 
 
 def test_spark_counts_what_the_status_store_holds(stored: Counts, burnt: Counts) -> None:
@@ -154,7 +153,7 @@ def test_the_metrics_hold_the_same_checks(told: Told, stored: Counts) -> None:
                 )
                 for result in ("good", "bad", "undecided")
             }
-            assert Tally(**results) == stored.get((target, objective), Tally()), (target, objective)
+            assert SliCounts(**results) == stored.get((target, objective), SliCounts()), (target, objective)
 
 
 def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: Path) -> None:
@@ -172,12 +171,12 @@ def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: P
     ]
     asked = []
     for objective in OBJECTIVES_OF_DAY:
-        for name, number in ((rules.bad(window_s), "bad"), (rules.decided(window_s), "decided")):
+        for name, number in ((rules.bad_series(window_s), "bad"), (rules.decided_series(window_s), "decided")):
             expected = []
             for target, (environment, region) in TARGETS.items():
                 labels = {"target": target, "environment": environment, "region": region}
                 labels |= {"slo": objective.name, "indicator": str(objective.indicator)}
-                value = getattr(stored.get((target, objective.name), Tally()), number)
+                value = getattr(stored.get((target, objective.name), SliCounts()), number)
                 expected.append({"labels": _named(name, labels), "value": value})
             asked.append({"expr": f'{name}{{slo="{objective.name}"}}', "eval_time": "5m", "exp_samples": expected})
     story = {
@@ -193,7 +192,7 @@ def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: P
 def test_the_day_has_something_of_everything(stored: Counts) -> None:
     """Good, bad and undecided of each indicator, as far as it can be that."""
     for objective in OBJECTIVES_OF_DAY:
-        total = sum((tally for (_, name), tally in stored.items() if name == objective.name), Tally())
+        total = sum((tally for (_, name), tally in stored.items() if name == objective.name), SliCounts())
         assert total.good, objective.name
         assert total.bad, objective.name
         assert total.undecided or objective.indicator is Indicator.REDELIVERY_LATENCY, objective.name
@@ -209,7 +208,7 @@ class _Target:
         environment, region = TARGETS[name]
         about = {"name": name, "environment": environment, "region": region}
         self._metrics: TargetMetrics = metrics.watch(load(None, {}).targets[0].model_copy(update=about), ["t"], ["s"])
-        self._tallies = Tallies(OBJECTIVES_OF_DAY)
+        self._tallies = SloCounters(OBJECTIVES_OF_DAY)
         self._name = name
         self._live = LiveState((), OBJECTIVES_OF_DAY, version="1", instance="p", started_at=MIDNIGHT)
 
@@ -226,7 +225,7 @@ class _Target:
         self._live.watched(site, run.at)
         self._live.ended(site, run.result, run.at)
 
-    def totals(self, at: float) -> Iterator[tuple[Series, Tally]]:
+    def totals(self, at: float) -> Iterator[tuple[Series, SliCounts]]:
         """What was counted so far, as it is told to the status store."""
         for objective, total in self._tallies.totals.items():
             self._live.counted(self._name, objective, total)

@@ -20,7 +20,7 @@ from prober.reports.reader import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SL
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import synthesize
 from prober.slo.indicators import DISTURBED, Indicator
-from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import DEFAULTS, Reports, Settings, Work
@@ -189,16 +189,16 @@ def _table(night: Night, job: str, table: str, day: date) -> list[Json]:
     return rows
 
 
-def _checks(truth: Json) -> dict[tuple[Indicator, str], Tally]:
+def _checks(truth: Json) -> dict[tuple[Indicator, str], SliCounts]:
     names = {Indicator.ORDER, Indicator.REDELIVERY, Indicator.AFFINITY, Indicator.COMPLETENESS}
     return {
-        (Indicator(one["indicator"]), one["target"]): Tally(one["good"], one["bad"], one["undecided"])
+        (Indicator(one["indicator"]), one["target"]): SliCounts(one["good"], one["bad"], one["undecided"])
         for one in truth["tallies"]
         if one["date"] == str(DAY) and Indicator(one["indicator"]) in names
     }
 
 
-def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
+def _messages(history: Path) -> dict[tuple[Indicator, str], SliCounts]:
     """Publishes and latencies by the rules at the head of `prober.slo.indicators`, event by event."""
     runs = {
         row["run_id"]: row for row in pq.read_table(history / "runs", partitioning=None).to_pylist() if row["verdict"] is not None
@@ -224,7 +224,7 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], Tally]:
         for indicator, until in ((Indicator.PUBLISH_LATENCY, confirmed), (Indicator.END_TO_END_LATENCY, received)):
             if name not in failed and run["probe"] not in DISTURBED.get(indicator, ()):
                 counts[indicator, run["target"]][_place(at, until.get(name), thresholds[indicator])] += 1
-    return {name: Tally(*numbers) for name, numbers in counts.items()}
+    return {name: SliCounts(*numbers) for name, numbers in counts.items()}
 
 
 def _place(since: float, until: float | None, threshold_s: float) -> int:

@@ -20,7 +20,7 @@ from prober.sinks.history.sink import HistorySink
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 
 PATIENCE_S = 10.0
 VARIABLES = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "15m"}'}
@@ -88,7 +88,7 @@ class Work:
             target.name,
             [probe_instance],
             Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks),
-            Tallies(()),
+            SloCounters(()),
         )
 
     @property

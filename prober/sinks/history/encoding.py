@@ -21,7 +21,7 @@ from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, schema_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, Table, encode_rules
-from prober.slo.objectives import micros
+from prober.slo.objectives import whole_micros
 
 TABLE: Final = b"table"
 EVENT: Final = b"event"
@@ -173,7 +173,7 @@ def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[
     """A finding as a row of `FINDINGS`."""
     finding = made.finding
     return {
-        "time": micros(finding.t + origin.clock_offset_s),
+        "time": whole_micros(finding.t + origin.clock_offset_s),
         "t": finding.t,
         **shared_columns(run, origin),
         "kind": finding.kind.value,
@@ -192,11 +192,11 @@ def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[
 def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object]:
     """A run that begins at `t`, as a row of `RUNS`."""
     return {
-        "time": micros(t + origin.clock_offset_s),
+        "time": whole_micros(t + origin.clock_offset_s),
         **shared_columns(run, origin),
         "topic": run.topic,
         "subscription": next(iter(run.rules), ""),
-        "started_at": micros(run.started_at),
+        "started_at": whole_micros(run.started_at),
         "seed": run.seed,
         CLOCK_OFFSET: origin.clock_offset_s,
         "rules": encode_rules(run.rules),

@@ -21,7 +21,7 @@ from prober.sinks.history.records import StoredFinding, StoredRun, finding_of, r
 from prober.sinks.history.retention import end_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
 from prober.sinks.history.store import HistoryError, Store
-from prober.slo.objectives import micros
+from prober.slo.objectives import whole_micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000
 """Events held in memory at once; of one key in one hour there are seldom more."""
@@ -183,7 +183,7 @@ def _within(span: Span) -> pc.Expression:
 
 
 def _instant(seconds: float) -> pa.Scalar:
-    return pa.scalar(micros(seconds), pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.scalar(whole_micros(seconds), pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
 def _table(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> pa.Table:

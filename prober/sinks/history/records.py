@@ -19,7 +19,7 @@ from prober.runs.result import RunResult
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import decode_rules
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _result(row: Mapping[str, Any], context: RunContext) -> RunResult:
         row["subscription"],
         counts={(Kind(one["kind"]), Status(one["status"])): one["count"] for one in row["finding_counts"]},
         counters=dict(row["counters"]),
-        checks={Indicator(one["indicator"]): Tally(one["good"], one["bad"], one["undecided"]) for one in row["checks"]},
+        checks={Indicator(one["indicator"]): SliCounts(one["good"], one["bad"], one["undecided"]) for one in row["checks"]},
         internal_error=row["internal_error"],
     )
 

@@ -34,9 +34,9 @@ from prober.sinks.history.synthesis.output import Outcome, Output
 from prober.sinks.history.synthesis.plan import HotKey, Recipe, SyntheticTarget, Trouble
 from prober.sinks.history.synthesis.traffic import Traffic
 from prober.sinks.history.synthesis.truth import Truth
-from prober.slo.checks import OVERDUE, checks_of, completeness_of
+from prober.slo.counts import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Tally
+from prober.slo.objectives import DAY_S, SliCounts
 
 TRUTH: Final = "truth.json"
 ORDERING: Final = "ordering"
@@ -213,7 +213,7 @@ def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Out
 
 def _checks(
     counters: Mapping[str, int], findings: KeptFindings, missing: Mapping[str, int], *, trusted: bool
-) -> dict[Indicator, Tally]:
+) -> dict[Indicator, SliCounts]:
     overdue = frozenset(made.finding.key for made in findings.kept if made.finding.kind in OVERDUE)
     completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
     return checks_of(counters, findings.counts, completeness, trusted=trusted)

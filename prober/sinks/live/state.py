@@ -27,7 +27,7 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, SkippedRun, Snapshot
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, Tally
+from prober.slo.objectives import Objective, SliCounts
 
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
@@ -66,8 +66,8 @@ class LiveState:
         for site in sites:
             self.watched(site, started_at)
         self._objectives = {objective.name: objective for objective in objectives}
-        self._checks: dict[tuple[str, Indicator], Tally] = {}
-        self._counted: dict[tuple[str, str], Tally] = {}
+        self._checks: dict[tuple[str, Indicator], SliCounts] = {}
+        self._counted: dict[tuple[str, str], SliCounts] = {}
         self._version, self._instance, self._started_at = version, instance, started_at
         self._verdict, self._since = Verdict.UNKNOWN, started_at
 
@@ -119,7 +119,7 @@ class LiveState:
         self.changes += 1
         for indicator, tally in result.checks.items():
             key = site.target, indicator
-            self._checks[key] = self._checks.get(key, Tally()) + tally
+            self._checks[key] = self._checks.get(key, SliCounts()) + tally
         self._overall(at)
 
     def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
@@ -128,7 +128,7 @@ class LiveState:
             self.changes += 1
         self._overall(at)
 
-    def counted(self, target: str, objective: str, total: Tally) -> None:
+    def counted(self, target: str, objective: str, total: SliCounts) -> None:
         """So much was counted on a target since the start for an objective, by name, beyond the checks of runs: durations, slices of time.
 
         A total, which takes the place of the one before.
@@ -163,9 +163,9 @@ class LiveState:
         """Every objective on every target that feeds its indicator, by configuration or in fact."""
         for target, probes in self._probes.items():
             for objective in self._objectives.values():
-                checks = self._checks.get((target, objective.indicator), Tally())
-                total = checks + self._counted.get((target, objective.name), Tally())
-                if total != Tally() or is_fed(objective.indicator, probes):
+                checks = self._checks.get((target, objective.indicator), SliCounts())
+                total = checks + self._counted.get((target, objective.name), SliCounts())
+                if total != SliCounts() or is_fed(objective.indicator, probes):
                     yield slo_of(target, objective, total, self._started_at)
 
 

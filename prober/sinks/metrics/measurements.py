@@ -18,7 +18,7 @@ from prober.sinks.metrics.health import Health
 from prober.sinks.metrics.labels import Component, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 from prober.slo.indicators import DISTURBED, UNPUBLISHED, Indicator
 
 EXEMPLAR_STEP: Final = 1.2
@@ -40,7 +40,7 @@ class MetricsSink:
         self,
         target: TargetMetrics,
         name: str,
-        tallies: Tallies,
+        tallies: SloCounters,
         health: Health,
         exemplar_of: Callable[[str], Exemplar],
     ) -> None:
@@ -63,7 +63,7 @@ class Measurements:
         self,
         topic: TopicMetrics,
         subscription: SubscriptionMetrics,
-        tallies: Tallies,
+        tallies: SloCounters,
         exemplar: Exemplar,
         probe: str = "",
         *,

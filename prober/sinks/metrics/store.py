@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, Kind
-from prober.slo.objectives import MICROS, Objective, micros
+from prober.slo.objectives import MICROS, Objective, whole_micros
 
 SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
 
@@ -89,4 +89,4 @@ class Stopwatch:
             self._negative.inc()
             duration_s = 0.0
         # As objectives are judged: what is not longer than a threshold is in its bucket, whatever floats make of it.
-        self._histogram.observe(micros(duration_s) / MICROS, dict(exemplar) if exemplar else None)
+        self._histogram.observe(whole_micros(duration_s) / MICROS, dict(exemplar) if exemplar else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from prober.brokers.base import Confirmed, Operation, Outcome, Rejected
+from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -18,7 +18,7 @@ from prober.sinks.metrics.families import Family
 from prober.sinks.metrics.labels import Duration, Outstanding, PublishOutcome, Result, Skip
 from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
@@ -80,7 +80,7 @@ class SubscriptionMetrics:
         """The checker found something."""
         self._findings[kind, status].inc()
 
-    def checked(self, indicator: Indicator, tally: Tally) -> None:
+    def checked(self, indicator: Indicator, tally: SliCounts) -> None:
         """So many things were judged, with these results. KeyError for an indicator that no run judges."""
         for result, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
             self._checks[indicator, result].inc(count)
@@ -124,7 +124,7 @@ class TargetMetrics:
                 store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
                 store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.CONTROL_PLANE),
             )
-            for operation in Operation
+            for operation in AdminOperation
         }
         self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.OLDEST_UNACKED_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
@@ -170,7 +170,7 @@ class TargetMetrics:
         """Whether the target is under maintenance at the moment."""
         self._maintenance.set(under_way)
 
-    def administered(self, operation: Operation, latency_s: float, exemplar: Exemplar | None = None) -> None:
+    def administered(self, operation: AdminOperation, latency_s: float, exemplar: Exemplar | None = None) -> None:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
 

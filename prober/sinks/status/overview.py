@@ -22,7 +22,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
 from prober.sinks.status.slices import Series, begin_of, definition_of, length_for
 from prober.slo.budgets import SloSnapshot, burn_of, slo_of
-from prober.slo.objectives import Objective, Tally, windows_s
+from prober.slo.objectives import Objective, SliCounts, windows_s
 
 SILENT_AFTER_S: Final = 90.0
 RUNS_SHOWN_MAX: Final = 50
@@ -192,11 +192,11 @@ def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: Snapshot) -> f
     return max(at) if verdict is Verdict.PASS else min(at)
 
 
-def _slo(series: Series, objective: Objective, now: float, counted: Mapping[float, Mapping[Series, Tally]]) -> SloSnapshot:
+def _slo(series: Series, objective: Objective, now: float, counted: Mapping[float, Mapping[Series, SliCounts]]) -> SloSnapshot:
     """What was counted over the objective's period."""
 
-    def tally(window: float) -> Tally:
-        return counted[window].get(series, Tally())
+    def tally(window: float) -> SliCounts:
+        return counted[window].get(series, SliCounts())
 
     period_s = objective.window_s
     begins_at = begin_of(now - period_s, length_for(period_s))

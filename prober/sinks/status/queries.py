@@ -33,7 +33,7 @@ from prober.sinks.status.records import (
 )
 from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, site_of, summary_of, text_of
 from prober.sinks.status.slices import Series, begin_of, length_for
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 Columns: TypeAlias = Iterable[ColumnElement[Any]]
 
@@ -144,7 +144,7 @@ class StatusQueries:
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
         return tuple(map(site_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
-    def tallies(self, window_s: float, now: float) -> dict[Series, Tally]:
+    def tallies(self, window_s: float, now: float) -> dict[Series, SliCounts]:
         """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
 
         A window begins at a full five minutes, or at a full hour if it is longer than a day.
@@ -155,7 +155,7 @@ class StatusQueries:
         inside = _within(slices.begins_at, begin_of(now - window_s, length_s), now)
         rows = self._rows(select(*series, *total).where(slices.length_s == length_s, inside).group_by(*series))
         return {
-            Series(row["target"], row["objective"], row["definition"]): Tally(
+            Series(row["target"], row["objective"], row["definition"]): SliCounts(
                 int(row["good"]), int(row["bad"]), int(row["undecided"])
             )
             for row in rows

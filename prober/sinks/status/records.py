@@ -14,7 +14,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 Item = TypeVar("Item")
 
@@ -194,7 +194,7 @@ class Slice:
     definition: str
     length_s: int
     begins_at: float
-    tally: Tally
+    tally: SliCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from prober.sinks.status.records import (
     Slice,
 )
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -66,7 +66,7 @@ def run_of(row: RowMapping) -> RunRecord:
         verdict=Verdict(row["verdict"]),
         findings=(),
         counts={(Kind(kind), Status(status)): count for kind, status, count in row["counts"]},
-        checks={Indicator(name): Tally(*tally) for name, tally in row["checks"].items()},
+        checks={Indicator(name): SliCounts(*tally) for name, tally in row["checks"].items()},
         durations={Indicator(name): Durations(**durations) for name, durations in row["durations"].items()},
         clock_offset_s=None,
     )

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prober.sinks.status.records import Slice
-from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.slo.objectives import DAY_S, Objective, SliCounts
 
 SHORT_S: Final = 300
 LONG_S: Final = 3600
@@ -43,7 +43,7 @@ class _Open:
     """The newest slice of a series: when it began, and the total then."""
 
     begins_at: float
-    base: Tally
+    base: SliCounts
 
 
 class Slices:
@@ -53,12 +53,12 @@ class Slices:
         self.dropped = 0
         self._process = process
         self._open: dict[tuple[Series, int], _Open] = {}
-        self._totals: dict[Series, Tally] = {}
-        self._waiting: dict[Span, Tally] = {}
+        self._totals: dict[Series, SliCounts] = {}
+        self._waiting: dict[Span, SliCounts] = {}
 
-    def told(self, series: Series, total: Tally, at: float) -> None:
+    def told(self, series: Series, total: SliCounts, at: float) -> None:
         """So much was counted since the process started. What was counted since it was last told belongs to the slice of `at`."""
-        before = self._totals.get(series, Tally())
+        before = self._totals.get(series, SliCounts())
         if total == before:
             return
         self._totals[series] = total
@@ -69,22 +69,22 @@ class Slices:
                 current = self._open[series, length_s] = _Open(begins_at, before)
             self._keep(Span(series, length_s, current.begins_at), total - current.base)
 
-    def take(self) -> dict[Span, Tally]:
+    def take(self) -> dict[Span, SliCounts]:
         """What has to be written; it is not waiting any more."""
         taken, self._waiting = self._waiting, {}
         return taken
 
-    def put_back(self, taken: Mapping[Span, Tally]) -> None:
+    def put_back(self, taken: Mapping[Span, SliCounts]) -> None:
         """It could not be written. What was told of the same slices since then takes precedence."""
         newer, self._waiting = self._waiting, {}
         for span, tally in (dict(taken) | newer).items():
             self._keep(span, tally)
 
-    def as_slices(self, taken: Mapping[Span, Tally]) -> list[Slice]:
+    def as_slices(self, taken: Mapping[Span, SliCounts]) -> list[Slice]:
         """What was taken, as it is written."""
         return [Slice(self._process, *span.series, span.length_s, span.begins_at, tally) for span, tally in taken.items()]
 
-    def _keep(self, span: Span, tally: Tally) -> None:
+    def _keep(self, span: Span, tally: SliCounts) -> None:
         if span not in self._waiting and len(self._waiting) >= WAITING_MAX:
             del self._waiting[next(iter(self._waiting))]  # the oldest
             self.dropped += 1

@@ -34,7 +34,7 @@ from prober.sinks.status.records import Entry, ProberRecord
 from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, Slices, Span, definition_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 ENDED_WAITING_MAX: Final = 1_000
 EVENTS_WAITING_MAX: Final = 400_000
@@ -275,7 +275,7 @@ class StatusWriter:
                 self._slices.put_back(slices)
             raise
 
-    def _take_told(self) -> tuple[Snapshot | None, dict[Span, Tally]]:
+    def _take_told(self) -> tuple[Snapshot | None, dict[Span, SliCounts]]:
         with self._lock:
             told, self._told = self._told, None
             return told, self._slices.take()

@@ -7,15 +7,14 @@ import re
 import pytest
 
 from prober.alerting import objectives, service
-from prober.alerting.counted import counted
 from prober.alerting.files import groups_by_file, rule_files
-from prober.alerting.options import Options
-from prober.alerting.promql import duration, number, percent, selector, series
-from prober.alerting.rules import Alert, Group, Recording
+from prober.alerting.objectives import sli_queries
+from prober.alerting.promql import percent, prom_duration, prom_number, selector, series
+from prober.alerting.rules import AlertingRule, Options, RecordingRule, RuleGroup
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.sinks.metrics import families
-from prober.slo.checks import BREACHES
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import DAY_S, Objective
 
@@ -24,14 +23,14 @@ def order(target: float = 0.9999, days: float = 30, **labels: str) -> Objective:
     return Objective("order", Indicator.ORDER, target, days * DAY_S, labels=labels)
 
 
-def burns(objective: Objective) -> list[Alert]:
-    (group,) = objectives.groups([objective])
-    return [rule for rule in group.rules if isinstance(rule, Alert) and rule.name == "PubsubErrorBudgetBurn"]
+def burns(objective: Objective) -> list[AlertingRule]:
+    (group,) = objectives.objective_groups([objective])
+    return [rule for rule in group.rules if isinstance(rule, AlertingRule) and rule.name == "PubsubErrorBudgetBurn"]
 
 
 def recordings(objective: Objective) -> dict[str, str]:
-    (group,) = objectives.groups([objective])
-    return {rule.name: rule.expression for rule in group.rules if isinstance(rule, Recording)}
+    (group,) = objectives.objective_groups([objective])
+    return {rule.name: rule.expression for rule in group.rules if isinstance(rule, RecordingRule)}
 
 
 def factors(objective: Objective) -> list[str]:
@@ -76,7 +75,7 @@ def test_long_windows_add_up_recorded_hours() -> None:
 @pytest.mark.parametrize("indicator", Indicator)
 def test_every_indicator_is_counted_from_its_metrics(indicator: Indicator) -> None:
     threshold_s = 2.5 if MEANINGS[indicator].thresholded else None
-    numbers = counted(Objective("x", indicator, 0.99, 30 * DAY_S, threshold_s), "5m")
+    numbers = sli_queries(Objective("x", indicator, 0.99, 30 * DAY_S, threshold_s), "5m")
     assert numbers.bad != numbers.decided
     for expression in (numbers.bad, numbers.decided):
         assert "target, environment, region" in expression
@@ -97,9 +96,12 @@ def test_labels_of_an_objective_go_to_its_alerts_and_never_replace_ours() -> Non
 
 
 def test_every_kind_of_finding_has_its_alert() -> None:
-    groups = service.groups([], Options())
+    groups = service.service_groups([], Options())
     written = [
-        rule.expression for group in groups for rule in group.rules if isinstance(rule, Alert) and "kind=~" in rule.expression
+        rule.expression
+        for group in groups
+        for rule in group.rules
+        if isinstance(rule, AlertingRule) and "kind=~" in rule.expression
     ]
     for kind in Kind:
         named = [expression for expression in written if re.search(rf"[\"|]{kind}[\"|]", expression)]
@@ -118,9 +120,9 @@ def test_the_age_that_is_old_is_that_of_the_objective() -> None:
 def _rising(promises: list[Objective]) -> str:
     return next(
         rule.expression
-        for group in service.groups(promises, Options())
+        for group in service.service_groups(promises, Options())
         for rule in group.rules
-        if isinstance(rule, Alert) and rule.name == "PubsubOldestUnackedAgeRising"
+        if isinstance(rule, AlertingRule) and rule.name == "PubsubOldestUnackedAgeRising"
     )
 
 
@@ -142,7 +144,9 @@ def test_the_same_objectives_give_the_same_text() -> None:
 
 
 def test_names_of_groups_are_distinct() -> None:
-    groups: list[Group] = [group for groups in groups_by_file(load(None, {}).objectives, Options()).values() for group in groups]
+    groups: list[RuleGroup] = [
+        group for groups in groups_by_file(load(None, {}).objectives, Options()).values() for group in groups
+    ]
     assert len({group.name for group in groups}) == len(groups)
 
 
@@ -159,7 +163,7 @@ def test_a_label_that_a_family_does_not_have_is_refused() -> None:
 
 def test_how_things_are_written() -> None:
     assert selector("x", ("a", "b"), b=("2", "1"), a=("3",)) == 'x{b=~"1|2", a="3"}'
-    assert [number(value) for value in (14.4, 6.0, 28 / 30, 1 - 0.9999, 2592000.0)] == [
+    assert [prom_number(value) for value in (14.4, 6.0, 28 / 30, 1 - 0.9999, 2592000.0)] == [
         "14.4",
         "6",
         "0.933333",
@@ -167,4 +171,4 @@ def test_how_things_are_written() -> None:
         "2592000",
     ]
     assert [percent(share) for share in (0.9995, 0.02, 0.1, 0.9)] == ["99.95 %", "2 %", "10 %", "90 %"]
-    assert [duration(seconds) for seconds in (90, 3600, 86400, 93600)] == ["1m30s", "1h", "1d", "1d2h"]
+    assert [prom_duration(seconds) for seconds in (90, 3600, 86400, 93600)] == ["1m30s", "1h", "1d", "1d2h"]

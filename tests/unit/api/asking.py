@@ -34,7 +34,7 @@ from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Tally
+from prober.slo.objectives import DAY_S, SliCounts
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0
@@ -170,7 +170,7 @@ def end(
     asked.runs += 1
     made = tuple(RecordedFinding(finding, 1) for finding in findings)
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
-    checks = {Indicator.ORDER: Tally(200, 0, 0)}
+    checks = {Indicator.ORDER: SliCounts(200, 0, 0)}
     result = RunResult(
         f"run-{asked.runs if number is None else number}",
         site.probe,

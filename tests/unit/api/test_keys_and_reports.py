@@ -15,7 +15,7 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import definition_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.api.asking import EUROPE, NOON, StubView, archive_at, ask, end, view
 from tests.unit.api.kept import SLASHED, answer, full_view
 from tests.unit.reports.test_reader import DAY, alert, key, put, spender, window
@@ -105,7 +105,7 @@ class TestSlos:
         order = next(one for one in asked.archive.objectives if one.name == "order")
         database = Database(url)
         slices = [
-            Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, Tally(198, 2, 1))
+            Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, SliCounts(198, 2, 1))
             for length_s in (300, 3600)
         ]
         StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, slices)

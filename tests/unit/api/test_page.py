@@ -10,7 +10,7 @@ import pytest
 from api.templates import STATIC
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 from tests.unit.api.pages import Page
 
@@ -35,7 +35,7 @@ def full() -> StubView:
     end(asked, sites[4], Verdict.PASS)
     asked.live.under_maintenance(sites[4], "network works", NOON)
     asked.live.started(US, NOON - 7.0)
-    asked.live.counted("t0", "publish_latency", Tally(900, 100))
+    asked.live.counted("t0", "publish_latency", SliCounts(900, 100))
     return asked
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from api.models.status import StatusAnswer
 from prober.core.verdict import Verdict
 from prober.runs.site import Site
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 
 
@@ -124,7 +124,7 @@ def test_a_site_that_failed() -> None:
 def test_objectives() -> None:
     asked = view(EUROPE, US)
     end(asked, EUROPE, Verdict.PASS)
-    asked.live.counted("europe", "publish_latency", Tally(990, 10, 5))
+    asked.live.counted("europe", "publish_latency", SliCounts(990, 10, 5))
     slos = {(slo["target"], slo["name"]): slo for slo in status(asked)["slos"]}
     order = slos["europe", "order"]
     assert (order["good"], order["bad"], order["undecided"], order["error_ratio"], order["verdict"]) == (200, 0, 0, 0.0, "UNKNOWN")

@@ -8,8 +8,8 @@ import pytest
 from google.auth import exceptions as auth_exceptions
 
 from prober.brokers.base import Vantage
-from prober.brokers.channels import credentials_for
 from prober.brokers.connect import connect
+from prober.brokers.connection import credentials_for
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint, parse_endpoint, resolve_endpoint
 from prober.errors import ConfigError, PermissionRefused
 

@@ -9,13 +9,13 @@ import grpc
 import pytest
 from google.pubsub_v1 import types
 
-from prober.brokers.library_calls import Attempts, CallEnded, WatchedCall
+from prober.brokers.library_calls import AttemptCounter, CallEnded, WatchedCall
 
 
 class ClosesMeanwhile(grpc.UnaryUnaryClientInterceptor):
     """Closes the channel when a request has been let through, and before it is sent."""
 
-    def __init__(self, attempts: Attempts, channel: grpc.Channel) -> None:
+    def __init__(self, attempts: AttemptCounter, channel: grpc.Channel) -> None:
         self._attempts, self._channel = attempts, channel
 
     def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
@@ -38,7 +38,7 @@ def call_through(channel: grpc.Channel, *interceptors: grpc.UnaryUnaryClientInte
 
 def test_a_request_of_a_closed_publisher_is_not_sent_and_fails_as_the_library_expects() -> None:
     with grpc.insecure_channel("127.0.0.1:1") as channel:
-        attempts = Attempts()
+        attempts = AttemptCounter()
         attempts.stop()
         with pytest.raises(CallEnded) as caught:
             call_through(channel, PassesOn(), attempts)
@@ -48,7 +48,7 @@ def test_a_request_of_a_closed_publisher_is_not_sent_and_fails_as_the_library_ex
 
 def test_a_connection_that_is_closed_under_a_request_fails_as_the_library_expects() -> None:
     channel = grpc.insecure_channel("127.0.0.1:1")
-    attempts = Attempts()
+    attempts = AttemptCounter()
     with pytest.raises(CallEnded) as caught:
         call_through(channel, PassesOn(), attempts, ClosesMeanwhile(attempts, channel))
     assert caught.value.code() is grpc.StatusCode.CANCELLED
@@ -56,7 +56,7 @@ def test_a_connection_that_is_closed_under_a_request_fails_as_the_library_expect
 
 def test_other_errors_pass() -> None:
     with grpc.insecure_channel("127.0.0.1:1") as channel, pytest.raises(grpc.RpcError) as caught:
-        call_through(channel, PassesOn(), Attempts())
+        call_through(channel, PassesOn(), AttemptCounter())
     assert "UNAVAILABLE" in str(caught.value)
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from prober.brokers import library_pull
-from prober.brokers.base import Flow, Received, Session
+from prober.brokers.base import BrokerSession, FlowControlSettings, Received
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library_calls import WatchedCall
@@ -22,16 +22,16 @@ class Reasons:
         self.opened_count = 0
         self.reasons: list[str] = []
 
-    def opened(self, session: Session, invoked_t: float | None) -> None:
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         self.opened_count += 1
 
-    def received(self, session: Session, received: Received) -> None:
+    def received(self, session: BrokerSession, received: Received) -> None:
         """Nothing comes."""
 
-    def ack_confirmed(self, session: Session, message_id: str) -> None:
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Nothing is confirmed."""
 
-    def closed(self, session: Session, reason: str, *, lost: bool = False) -> None:
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         assert not lost
         self.reasons.append(reason)
 
@@ -41,7 +41,7 @@ def test_a_subscription_whose_news_are_not_taken_is_given_up(monkeypatch: pytest
 
     async def scenario() -> None:
         connection, tap = Connection(Endpoint("127.0.0.1:1", secure=False), None), Reasons()
-        pull = LibraryPull(connection, "s", "one", Flow(messages_max=1), 10, tap)
+        pull = LibraryPull(connection, "s", "one", FlowControlSettings(messages_max=1), 10, tap)
         for _ in range(3):  # there is room for two, and the event loop is not let in between
             WatchedCall(pull)
         await asyncio.wait_for(pull.ended.wait(), 5)

@@ -14,9 +14,9 @@ from google.cloud.pubsub_v1.publisher.exceptions import (  # type: ignore[import
 )
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
-from prober.brokers import library_errors
+from prober.brokers import library_client
 from prober.brokers.base import Rejected, Unknown
-from prober.brokers.statuses import CERTAINLY_NOT_STORED, error_of, outcome_of
+from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of, outcome_of
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused
 
 exceptions: Any = library_exceptions  # its constructors have no types
@@ -65,14 +65,14 @@ def test_statuses_that_a_caller_can_do_something_about() -> None:
     ids=repr,
 )
 def test_a_future_of_the_library_that_failed(error: Exception, attempts: int, kind: type) -> None:
-    assert type(library_errors.publish_outcome(error, attempts)) is kind
+    assert type(library_client.future_outcome(error, attempts)) is kind
 
 
 def test_the_text_of_a_cancelled_batch_is_still_the_librarys() -> None:
     from google.cloud.pubsub_v1.publisher._batch.base import BatchCancellationReason  # type: ignore[import-untyped]
 
     reason = BatchCancellationReason.PRIOR_ORDERED_MESSAGE_FAILED.value
-    assert isinstance(library_errors.publish_outcome(RuntimeError(reason), 0), Rejected)
+    assert isinstance(library_client.future_outcome(RuntimeError(reason), 0), Rejected)
 
 
 def test_what_is_retried_is_still_what_the_library_retries() -> None:
@@ -84,8 +84,8 @@ def test_what_is_retried_is_still_what_the_library_retries() -> None:
     ]
     assert len(every) > 20
     for kind in every:
-        assert library_errors.is_retried(kind("x")) == library._predicate(kind("x")), kind
-    from prober.brokers import library_publisher as ours
+        assert library_client.is_retried(kind("x")) == library._predicate(kind("x")), kind
+    from prober.brokers import library as ours
 
     pauses = (ours.PAUSE_INITIAL_S, ours.PAUSE_MAX_S, ours.PAUSE_FACTOR)
     assert pauses == (library._initial, library._maximum, library._multiplier)
@@ -93,7 +93,7 @@ def test_what_is_retried_is_still_what_the_library_retries() -> None:
 
 
 def test_library_errors_become_ours() -> None:
-    assert isinstance(library_errors.translated(exceptions.NotFound("x"), "y"), NotThere)
-    assert isinstance(library_errors.translated(exceptions.Forbidden("x"), "y"), BrokerError)
-    assert str(library_errors.translated(ValueError("x\ny"), "doing")) == "doing: ValueError x y"
+    assert isinstance(library_client.library_error(exceptions.NotFound("x"), "y"), NotThere)
+    assert isinstance(library_client.library_error(exceptions.Forbidden("x"), "y"), BrokerError)
+    assert str(library_client.library_error(ValueError("x\ny"), "doing")) == "doing: ValueError x y"
     assert {code.name for code in CERTAINLY_NOT_STORED} == REFUSED

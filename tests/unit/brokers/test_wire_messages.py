@@ -3,7 +3,7 @@ from __future__ import annotations
 from google.pubsub_v1 import types
 
 from prober.brokers import wire_messages
-from prober.brokers.base import Flow, Outgoing, Received
+from prober.brokers.base import FlowControlSettings, Outgoing, Received
 from prober.brokers.wire_messages import Sending
 
 
@@ -18,7 +18,7 @@ def test_a_publish_request() -> None:
 
 
 def test_a_stream_begins_with_what_is_wanted() -> None:
-    request = types.StreamingPullRequest.deserialize(wire_messages.open_request("s", "c", 30, Flow(7, 8)))
+    request = types.StreamingPullRequest.deserialize(wire_messages.open_request("s", "c", 30, FlowControlSettings(7, 8)))
     assert (request.subscription, request.client_id, request.stream_ack_deadline_seconds) == ("s", "c", 30)
     assert (request.max_outstanding_messages, request.max_outstanding_bytes) == (7, 8)
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.drills.alerts import NoAnswer
-from prober.drills.following import EARLIER_S, Patience, came, gone, stayed_away
+from prober.drills.chain import NoAnswer, Patience
+from prober.drills.following import EARLIER_S, came, gone, stayed_away
 from prober.drills.results import Step, StepName
 from tests.unit.virtual_time import VirtualTime
 
@@ -67,7 +67,7 @@ def test_it_failed_only_if_somebody_could_have_seen_it_in_the_end() -> None:
     [
         (Told(lambda _: False), Step(RULE, Verdict.PASS)),
         (Told(lambda t: t > 30.0), Step(RULE, Verdict.PASS)),
-        (Told(lambda t: t >= 29.0), Step(RULE, Verdict.FAIL, 29.0, "came, although there was nothing to tell")),
+        (Told(lambda t: t >= 29.0), Step(RULE, Verdict.FAIL, 29.0, "came although no promise was broken")),
         (Told(lambda _: False, mute=lambda t: t == 3.0), Step(RULE, Verdict.UNKNOWN, note="nobody answers")),
     ],
 )

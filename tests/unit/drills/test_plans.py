@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prober.config.drills import CONTROL
-from prober.drills.plans import PLANS, Plan, Sort, chosen, representatives
+from prober.drills.plans import PLANS, DrillPlan, DrillSort, chosen, representatives
 from prober.embedded.faults import CATALOGUE
 
 
@@ -16,24 +16,24 @@ def test_there_is_a_drill_for_every_fault_and_one_without() -> None:
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
-def test_what_must_be_found_is_what_the_catalogue_announces(plan: Plan) -> None:
-    quiet = plan.sort in (Sort.AVAILABILITY, Sort.BENIGN, Sort.CONTROL)
+def test_what_must_be_found_is_what_the_catalogue_announces(plan: DrillPlan) -> None:
+    quiet = plan.sort in (DrillSort.AVAILABILITY, DrillSort.BENIGN, DrillSort.CONTROL)
     assert bool(plan.announced) is not quiet
     if plan.fault is not None:
         assert plan.announced == CATALOGUE[plan.name].findings
-        assert (plan.sort is Sort.BENIGN) == CATALOGUE[plan.name].benign
+        assert (plan.sort is DrillSort.BENIGN) == CATALOGUE[plan.name].benign
     assert plan.sentence.endswith(".")
 
 
 def test_one_of_each_sort_by_default_and_always_a_control() -> None:
     assert [plan.sort for plan in representatives()] == [
-        Sort.ORDER,
-        Sort.REDELIVERY,
-        Sort.AFFINITY,
-        Sort.INTEGRITY,
-        Sort.LIVENESS,
-        Sort.BENIGN,
-        Sort.CONTROL,
+        DrillSort.ORDER,
+        DrillSort.REDELIVERY,
+        DrillSort.AFFINITY,
+        DrillSort.INTEGRITY,
+        DrillSort.LIVENESS,
+        DrillSort.BENIGN,
+        DrillSort.CONTROL,
     ]
     assert chosen(()) == representatives()
 

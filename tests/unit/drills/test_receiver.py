@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from prober.drills.alerts import ALERT
-from prober.drills.receiver import BODY_MAX, Receiver
+from prober.drills.chain import ALERT, BODY_MAX, Receiver
 from prober.errors import ConfigError
 from prober.sinks.metrics import Metrics, Scrapes
 

@@ -8,9 +8,8 @@ import yaml
 
 from prober.alerting.files import rule_files
 from prober.config.loading import load
-from prober.drills.alerts import ALERT, DRILL
+from prober.drills.chain import ALERT, DRILL, PAGES
 from prober.drills.following import EARLIER_S
-from prober.drills.receiver import PAGES
 from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
 from tests.commands import ROOT
 

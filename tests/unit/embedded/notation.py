@@ -20,12 +20,12 @@ from prober.embedded.messages import (
     AnswerPull,
     CancelPush,
     Confirm,
-    DeadLettered,
     Delivery,
-    Draft,
     Effect,
     EndStream,
+    ForwardedToDeadLetter,
     Message,
+    PublishDraft,
     Push,
     Send,
 )
@@ -41,12 +41,12 @@ def name_of(message: Message) -> str:
     return message.ordering_key + message.data.decode()
 
 
-def drafts(text: str) -> list[Draft]:
+def drafts(text: str) -> list[PublishDraft]:
     """`k:1,2` or `k:1,2?color=red` with attributes."""
     head, _, query = text.partition("?")
     key, _, names = head.partition(":")
     attributes = dict(pair.split("=") for pair in query.split("&") if pair)
-    return [Draft(name.encode(), attributes, key) for name in names.split(",")]
+    return [PublishDraft(name.encode(), attributes, key) for name in names.split(",")]
 
 
 class Play:
@@ -132,7 +132,7 @@ class Play:
                 return f"cancel {self.names[push]}"
             case EndStream(stream, error):
                 return f"{stream}!{error.code}"
-            case DeadLettered(message=message):
+            case ForwardedToDeadLetter(message=message):
                 return f"dead {name_of(message)}"
             case Confirm():
                 self.confirms.append(effect)

@@ -9,7 +9,7 @@ import pytest
 from prober.embedded import errors, resources
 from prober.embedded.behaviour import FaultyBehaviour
 from prober.embedded.faults import CATALOGUE, Fault, FaultError, Faults, parse_fault
-from prober.embedded.messages import Draft, Lost, Send
+from prober.embedded.messages import LostDeliveries, PublishDraft, Send
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, name_of, ordered, pushed
 
 
@@ -100,7 +100,7 @@ def test_one_message_is_no_partial_batch() -> None:
 
 def test_a_lost_write_is_confirmed() -> None:
     play, faults = faulty("lose_write:count=1")
-    (message_id,) = play.state.publish(TOPIC, [Draft(b"1", {}, "k")], 0.0)
+    (message_id,) = play.state.publish(TOPIC, [PublishDraft(b"1", {}, "k")], 0.0)
     assert faults.ledger.latest[0].message_id == message_id
     assert play("open:A +k:2") == "A<k2"
 
@@ -136,7 +136,7 @@ def test_a_message_that_is_stored_twice_has_one_id_and_two_publish_times() -> No
 
 def test_a_publisher_of_a_message_that_is_stored_twice_gets_one_id() -> None:
     play, _ = faulty("duplicate_publish_same_id")
-    assert len(play.state.publish(TOPIC, [Draft(b"1", {}, "k"), Draft(b"2", {}, "k")], 0.0)) == 2
+    assert len(play.state.publish(TOPIC, [PublishDraft(b"1", {}, "k"), PublishDraft(b"2", {}, "k")], 0.0)) == 2
 
 
 @pytest.mark.parametrize("fault", ["early_redelivery", "slow_ack_extension", "lost_tail"])
@@ -172,7 +172,7 @@ def test_what_is_lost_on_a_stream_that_breaks_is_told_for_those_who_watch() -> N
     sent, lost = play.state.advance(0.0)
     assert isinstance(sent, Send)
     assert [name_of(delivery.message) for delivery in sent.deliveries] == ["k2"]
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, LostDeliveries)
     assert (lost.holder, [name_of(message) for message in lost.messages]) == ("A", ["k3", "k4"])
     play.ack_ids["k2"] = sent.deliveries[0].ack_id
     play("ack:k2 @1")

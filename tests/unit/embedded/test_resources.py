@@ -5,46 +5,46 @@ from __future__ import annotations
 import pytest
 
 from prober.embedded import errors, resources
-from prober.embedded.messages import Draft, check_drafts
+from prober.embedded.messages import PublishDraft, check_drafts
 from prober.embedded.state import State
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, ordered
 
 SNAPSHOT = "projects/p/snapshots/snap"
 
 
-def refused(draft: Draft) -> str:
+def refused(draft: PublishDraft) -> str:
     with pytest.raises(errors.ServiceError) as caught:
         check_drafts([draft])
     return str(caught.value)
 
 
 def test_the_limits_of_a_message() -> None:
-    fits = Draft(b"x", {"k" * 256: "v" * 1024, **{f"a{n}": "" for n in range(99)}}, "k" * 1024)
+    fits = PublishDraft(b"x", {"k" * 256: "v" * 1024, **{f"a{n}": "" for n in range(99)}}, "k" * 1024)
     check_drafts([fits])
-    assert "ordering_key_size" in refused(Draft(b"x", {}, "k" * 1025))
-    assert "ordering_key_size" in refused(Draft(b"x", {}, "é" * 513))
-    assert "num_attributes" in refused(Draft(b"x", {f"a{n}": "" for n in range(101)}))
-    assert "attribute_key_size" in refused(Draft(b"x", {"k" * 257: ""}))
-    assert "attribute_value_size" in refused(Draft(b"x", {"k": "v" * 1025}))
-    assert "must not begin with 'goog'" in refused(Draft(b"x", {"googclient": ""}))
-    assert "must be non-empty" in refused(Draft(b"x", {"": "v"}))
-    assert "message_size" in refused(Draft(b"x" * 10_000_001))
-    assert "is empty" in refused(Draft(b"", {}, "k"))
-    check_drafts([Draft(b"", {"a": ""})])
+    assert "ordering_key_size" in refused(PublishDraft(b"x", {}, "k" * 1025))
+    assert "ordering_key_size" in refused(PublishDraft(b"x", {}, "é" * 513))
+    assert "num_attributes" in refused(PublishDraft(b"x", {f"a{n}": "" for n in range(101)}))
+    assert "attribute_key_size" in refused(PublishDraft(b"x", {"k" * 257: ""}))
+    assert "attribute_value_size" in refused(PublishDraft(b"x", {"k": "v" * 1025}))
+    assert "must not begin with 'goog'" in refused(PublishDraft(b"x", {"googclient": ""}))
+    assert "must be non-empty" in refused(PublishDraft(b"x", {"": "v"}))
+    assert "message_size" in refused(PublishDraft(b"x" * 10_000_001))
+    assert "is empty" in refused(PublishDraft(b"", {}, "k"))
+    check_drafts([PublishDraft(b"", {"a": ""})])
 
 
 def test_the_limits_of_a_request() -> None:
-    check_drafts([Draft(b"x")] * 1000)
+    check_drafts([PublishDraft(b"x")] * 1000)
     with pytest.raises(errors.ServiceError, match="You passed 1001 in the request, but the maximum value is 1000"):
-        check_drafts([Draft(b"x")] * 1001)
+        check_drafts([PublishDraft(b"x")] * 1001)
     with pytest.raises(errors.ServiceError, match="You passed 0 in the request, but the minimum value is 1"):
         check_drafts([])
     with pytest.raises(errors.ServiceError, match="request_size"):
-        check_drafts([Draft(b"x" * 6_000_000)] * 2)
+        check_drafts([PublishDraft(b"x" * 6_000_000)] * 2)
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION: In a single publish request"):
-        check_drafts([Draft(b"x", {}, "a"), Draft(b"x", {}, "b")])
+        check_drafts([PublishDraft(b"x", {}, "a"), PublishDraft(b"x", {}, "b")])
     with pytest.raises(errors.ServiceError, match="FAILED_PRECONDITION"):
-        check_drafts([Draft(b"x", {}, "a"), Draft(b"x")])
+        check_drafts([PublishDraft(b"x", {}, "a"), PublishDraft(b"x")])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_exists_and_what_does_not() -> None:
     with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
         registry.create_subscription(resources.Subscription("projects/p/subscriptions/new", "projects/p/topics/other"), 0.0)
     with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
-        Play().state.publish("projects/p/topics/other", [Draft(b"x")], 0.0)
+        Play().state.publish("projects/p/topics/other", [PublishDraft(b"x")], 0.0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_deleted_topic_leaves_its_subscriptions_with_what_they_have() -> None:
 def test_ids_are_unique_and_ascending_and_start_where_told() -> None:
     state = State(first_serial=1000)
     state.registry.create_topic(resources.Topic(TOPIC))
-    ids = state.publish(TOPIC, [Draft(b"x")] * 3, 0.0) + state.publish(TOPIC, [Draft(b"x")], 0.0)
+    ids = state.publish(TOPIC, [PublishDraft(b"x")] * 3, 0.0) + state.publish(TOPIC, [PublishDraft(b"x")], 0.0)
     assert ids == sorted(set(ids))
     assert int(ids[0]) > 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prober.brokers.base import Confirmed, Flow, Outgoing, Received
+from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Received
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.probes.context import Decide, ProbeContext, Resources
@@ -38,7 +38,7 @@ class Channel:
     """A session that takes every answer."""
 
     name: str
-    flow: Flow | None
+    flow: FlowControlSettings | None
     subscriber: str = "one"
 
     def ack(self, received: Received) -> None:
@@ -90,14 +90,14 @@ def test_a_publish_says_its_region_as_far_as_it_is_known(region: str) -> None:
 
 
 def test_a_delivery_says_when_the_message_was_stored() -> None:
-    _, delivered, acked, closed = told(Channel("A", Flow()))
+    _, delivered, acked, closed = told(Channel("A", FlowControlSettings()))
     assert delivered == Delivered(1.0, SUBSCRIPTION, "k", "A", "e", 1, "m1", publish_time=PUBLISHED_AT)
     assert acked == Acked(1.0, SUBSCRIPTION, "k", "A", "m1")
     assert closed == Closed(1.0, SUBSCRIPTION, "A", lost=False)
 
 
 def test_a_stream_says_how_much_may_be_outstanding_and_a_pull_does_not() -> None:
-    opened = [event for event in told(Channel("A", Flow(7, 800)), Channel("b", None)) if isinstance(event, Opened)]
+    opened = [event for event in told(Channel("A", FlowControlSettings(7, 800)), Channel("b", None)) if isinstance(event, Opened)]
     assert opened == [
         Opened(1.0, SUBSCRIPTION, "A", "one", max_outstanding_messages=7, max_outstanding_bytes=800),
         Opened(1.0, SUBSCRIPTION, "b", "one"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from prober.brokers.base import Operation, SubscriptionSettings, TopicSettings
+from prober.brokers.base import AdminOperation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable, NotOurs
 from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Provisioner, sweep
@@ -62,7 +62,7 @@ class World:
     def __init__(self, *, lasting: bool = True) -> None:
         self.now = 1_700_000_000.0
         self.service = Service()
-        self.timed: list[Operation] = []
+        self.timed: list[AdminOperation] = []
         self.provisioner = Provisioner(
             TARGET, "me-here", lasting=lasting, administered=lambda operation, _: self.timed.append(operation), now=lambda: self.now
         )
@@ -88,7 +88,7 @@ def test_a_place_is_made_once_and_used_again() -> None:
     assert world.run() == []
     assert world.provisioner.resources == resources
     assert world.service.there == {resources.topic: OURS, resources.subscription: OURS}
-    assert world.timed == [Operation.CREATE_TOPIC, Operation.CREATE_SUBSCRIPTION]
+    assert world.timed == [AdminOperation.CREATE_TOPIC, AdminOperation.CREATE_SUBSCRIPTION]
 
 
 def test_a_subscription_is_made_as_the_bounds_say() -> None:

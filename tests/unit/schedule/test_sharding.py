@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import ColumnElement, Double, literal
 
-from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, Sharding, shares
+from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, ShardingMember, shares
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.leases import Leases
 from prober.sinks.status.store import StatusStore
@@ -76,7 +76,7 @@ class Member:
     def __post_init__(self) -> None:
         self.busy.set()
         self.leases = Cut(self.database, "group", self.name, LEASE_S, self.time.now)
-        self.sharding = Sharding(
+        self.sharding = ShardingMember(
             SITES, self.leases, self.name, self.working.add, self.give, self.faults.append, clock=lambda: self.time.at
         )
 

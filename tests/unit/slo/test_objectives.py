@@ -17,11 +17,11 @@ from prober.slo.objectives import (
     HOUR_S,
     MINUTE_S,
     POLICY,
+    AlertState,
     BurnAlert,
     Objective,
-    Severity,
-    State,
-    Tally,
+    SliCounts,
+    Urgency,
     bucket_bounds,
     count_to_see_budget,
     exact,
@@ -35,7 +35,7 @@ def objective(target: float = 0.999, days: float = 30) -> Objective:
 
 
 counts = st.integers(0, 10**9)
-tallies = st.builds(Tally, counts, counts, counts)
+tallies = st.builds(SliCounts, counts, counts, counts)
 targets = st.integers(1, 99_999).map(lambda part: part / 100_000)
 objectives = st.builds(objective, targets, st.sampled_from([7, 28, 30, 90]))
 alerts = st.sampled_from(POLICY)
@@ -54,7 +54,7 @@ alerts = st.sampled_from(POLICY)
     ],
 )
 def test_burn_rates_and_time_to_exhaustion(burn: float, errors_per_100_000: int, lasts_s: float) -> None:
-    promise, tally = objective(), Tally(100_000 - errors_per_100_000, errors_per_100_000)
+    promise, tally = objective(), SliCounts(100_000 - errors_per_100_000, errors_per_100_000)
     assert promise.burn_rate(tally) == burn
     assert promise.exhaustion_s(1.0, promise.burn_rate(tally)) == pytest.approx(lasts_s)
 
@@ -62,13 +62,13 @@ def test_burn_rates_and_time_to_exhaustion(burn: float, errors_per_100_000: int,
 @pytest.mark.parametrize(
     ("severity", "budget_part", "long_s", "short_s", "factor"),
     [  # the recommended parameters at 99.9 %; the ticket of a day as in Sloth's 30-day windows
-        (Severity.PAGE, 0.02, HOUR_S, 5 * MINUTE_S, 14.4),
-        (Severity.PAGE, 0.05, 6 * HOUR_S, 30 * MINUTE_S, 6),
-        (Severity.TICKET, 0.10, DAY_S, 2 * HOUR_S, 3),
-        (Severity.TICKET, 0.10, 3 * DAY_S, 6 * HOUR_S, 1),
+        (Urgency.PAGE, 0.02, HOUR_S, 5 * MINUTE_S, 14.4),
+        (Urgency.PAGE, 0.05, 6 * HOUR_S, 30 * MINUTE_S, 6),
+        (Urgency.TICKET, 0.10, DAY_S, 2 * HOUR_S, 3),
+        (Urgency.TICKET, 0.10, 3 * DAY_S, 6 * HOUR_S, 1),
     ],
 )
-def test_the_recommended_alerts(severity: Severity, budget_part: float, long_s: float, short_s: float, factor: float) -> None:
+def test_the_recommended_alerts(severity: Urgency, budget_part: float, long_s: float, short_s: float, factor: float) -> None:
     (alert,) = [alert for alert in POLICY if alert.long_s == long_s]
     assert (alert.severity, alert.budget_part, alert.short_s) == (severity, budget_part, short_s)
     assert alert.factor(objective()) == factor
@@ -82,8 +82,8 @@ def test_a_single_failure_at_ten_requests_an_hour() -> None:
     # "A single failed request results in an hourly error rate of 10 % and consumes 13.9 % of the budget". The text calls that a
     # burn rate of 1,000; by its own definition it is 10 % / 0.1 % = 100.
     promise = objective()
-    assert promise.burn_rate(Tally(9, 1)) == 100
-    assert promise.remaining(Tally(10 * 24 * 30 - 1, 1)) == pytest.approx(1 - 0.139, abs=5e-4)
+    assert promise.burn_rate(SliCounts(9, 1)) == 100
+    assert promise.remaining(SliCounts(10 * 24 * 30 - 1, 1)) == pytest.approx(1 - 0.139, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_how_many_probes_make_one_bad_one_bearable(  # the table of operations f
 
 
 def test_what_is_undecided_is_neither_good_nor_bad() -> None:
-    tally = Tally(good=6, bad=2, undecided=2)
+    tally = SliCounts(good=6, bad=2, undecided=2)
     assert tally.error_ratio == 0.25
     assert tally.error_ratio_bounds == (0.2, 0.4)
     assert objective(0.75).burn_rate(tally) == 1.0
 
 
 def test_of_nothing_decided_nothing_is_said() -> None:
-    promise, nothing = objective(), Tally(undecided=5)
+    promise, nothing = objective(), SliCounts(undecided=5)
     assert nothing.error_ratio is None
     assert nothing.error_ratio_bounds == (0.0, 1.0)
     assert nothing.error_ratio_confidence() == (0.0, 1.0)
@@ -124,24 +124,24 @@ def test_of_nothing_decided_nothing_is_said() -> None:
     assert promise.remaining(nothing) is None
     assert promise.exhaustion_s(None, 1.0) is None
     assert promise.exhaustion_s(1.0, None) is None
-    assert Tally().error_ratio_bounds == (0.0, 1.0)
+    assert SliCounts().error_ratio_bounds == (0.0, 1.0)
 
 
 @given(tallies, tallies)
-def test_the_tally_of_a_window_is_the_difference_of_cumulative_ones(before: Tally, window: Tally) -> None:
+def test_the_tally_of_a_window_is_the_difference_of_cumulative_ones(before: SliCounts, window: SliCounts) -> None:
     assert (before + window) - before == window
 
 
 @given(tallies)
-def test_the_error_ratio_lies_between_its_bounds(tally: Tally) -> None:
+def test_the_error_ratio_lies_between_its_bounds(tally: SliCounts) -> None:
     low, high = tally.error_ratio_bounds
     assert 0.0 <= low <= high <= 1.0
     assert tally.error_ratio is None or low <= tally.error_ratio <= high
 
 
 def test_a_tally_does_not_run_backwards() -> None:
-    with pytest.raises(ValueError, match="counts from 0"):
-        Tally(1) - Tally(2)
+    with pytest.raises(ValueError, match="counts start at 0"):
+        SliCounts(1) - SliCounts(2)
 
 
 # ------------------------------------------------------------------------------------------------------------- budgets
@@ -154,7 +154,7 @@ def test_a_target_is_the_decimal_it_is_written_as(target: float) -> None:
 
 
 @given(objectives, tallies)
-def test_the_budget_that_is_left_is_what_was_not_burned(promise: Objective, tally: Tally) -> None:
+def test_the_budget_that_is_left_is_what_was_not_burned(promise: Objective, tally: SliCounts) -> None:
     remaining, rate = promise.remaining(tally), promise.burn_rate(tally)
     assert (remaining is None) == (rate is None) == (tally.decided == 0)
     if remaining is not None and rate is not None:
@@ -172,7 +172,7 @@ def test_time_to_exhaustion() -> None:
 
 @given(objectives, st.integers(1, 10**6), st.data())
 def test_the_confidence_in_a_burn_rate_contains_it(promise: Objective, count: int, data: st.DataObject) -> None:
-    tally = Tally(count, data.draw(st.integers(0, min(count, 300))))
+    tally = SliCounts(count, data.draw(st.integers(0, min(count, 300))))
     low, high = promise.burn_rate_confidence(tally)
     rate = promise.burn_rate(tally)
     assert rate is not None
@@ -185,12 +185,12 @@ def test_the_confidence_in_a_burn_rate_contains_it(promise: Objective, count: in
 
 def test_an_alert_needs_both_windows_strictly_above_its_rate() -> None:
     alert, promise = POLICY[0], objective()
-    at, above = Tally(100_000 - 1_440, 1_440), Tally(100_000 - 1_441, 1_441)  # exactly 14.4, and just above
-    assert alert.state(promise, above, above) is State.FIRING
-    assert alert.state(promise, at, above) is State.QUIET
-    assert alert.state(promise, above, at) is State.QUIET
-    assert alert.state(promise, above, Tally(undecided=1)) is State.UNKNOWN
-    assert alert.state(promise, Tally(), above) is State.UNKNOWN
+    at, above = SliCounts(100_000 - 1_440, 1_440), SliCounts(100_000 - 1_441, 1_441)  # exactly 14.4, and just above
+    assert alert.state(promise, above, above) is AlertState.FIRING
+    assert alert.state(promise, at, above) is AlertState.QUIET
+    assert alert.state(promise, above, at) is AlertState.QUIET
+    assert alert.state(promise, above, SliCounts(undecided=1)) is AlertState.UNKNOWN
+    assert alert.state(promise, SliCounts(), above) is AlertState.UNKNOWN
 
 
 @given(objectives, alerts, st.integers(1, 5))
@@ -220,11 +220,11 @@ def test_at_the_smallest_rate_no_alert_fires_for_a_bad_one(promise: Objective, b
 @given(objectives)
 def test_with_fewer_things_than_that_one_bad_one_overspends_the_budget(promise: Objective) -> None:
     enough = count_to_see_budget(promise)
-    remaining = promise.remaining(Tally(enough - 1, 1))
+    remaining = promise.remaining(SliCounts(enough - 1, 1))
     assert remaining is not None
     assert remaining >= 0.0
     if enough > 2:
-        remaining = promise.remaining(Tally(enough - 2, 1))
+        remaining = promise.remaining(SliCounts(enough - 2, 1))
         assert remaining is not None
         assert remaining < 0.0
 

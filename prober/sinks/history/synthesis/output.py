@@ -30,7 +30,7 @@ from prober.sinks.history.segment import divided, wall_time
 from prober.sinks.history.store import Store
 from prober.sinks.history.synthesis.plan import SyntheticTarget
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Outcome:
     findings: tuple[RecordedFinding, ...] = ()
     finding_counts: Mapping[tuple[Kind, Status], int] | None = None
     counters: Mapping[str, int] | None = None
-    checks: Mapping[Indicator, Tally] | None = None
+    checks: Mapping[Indicator, SliCounts] | None = None
     reason: str = ""
 
 

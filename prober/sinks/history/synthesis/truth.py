@@ -19,7 +19,7 @@ from prober.sinks.history.synthesis.plan import (
     targets,
 )
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Tally
+from prober.slo.objectives import DAY_S, SliCounts
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Truth:
     hot_keys: list[dict[str, object]] = field(default_factory=list)
     windows: list[dict[str, object]] = field(default_factory=list)
     violations: list[dict[str, object]] = field(default_factory=list)
-    tallies: dict[tuple[str, str, Indicator], Tally] = field(default_factory=dict)
+    tallies: dict[tuple[str, str, Indicator], SliCounts] = field(default_factory=dict)
 
     def add_hot_key(self, target: SyntheticTarget, day: int, key: KeyTraffic, messages: int) -> None:
         """A key of the traffic that is hot on that day, and how many messages it had."""
@@ -74,11 +74,11 @@ class Truth:
         about = {"target": target.name, "run_id": run_id, "subscription": subscription, "key": key, "run_began": _moment(at)}
         self.violations.append({**about, "findings": findings})
 
-    def count(self, target: SyntheticTarget, day: int, checks: Mapping[Indicator, Tally]) -> None:
+    def count(self, target: SyntheticTarget, day: int, checks: Mapping[Indicator, SliCounts]) -> None:
         """Adds the checks of a run that ended on that day."""
         for indicator, tally in checks.items():
             name = target.name, self.recipe.date(day), indicator
-            self.tallies[name] = self.tallies.get(name, Tally()) + tally
+            self.tallies[name] = self.tallies.get(name, SliCounts()) + tally
 
     def as_json(self) -> bytes:
         """The file."""

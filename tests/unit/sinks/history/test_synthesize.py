@@ -25,7 +25,7 @@ from prober.sinks.history.store import HistoryError
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import synthesize
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.sinks.history.recording import event_of
 
 MIDNIGHT = 1_767_571_200.0  # 2026-01-05
@@ -166,15 +166,16 @@ def test_the_backlog_of_a_consumer_bound_key_keeps_growing(rows: list[dict[str, 
 
 
 def test_the_tallies_are_those_of_the_runs(truth: dict[str, Any], runs: Mapping[str, StoredRun]) -> None:
-    counted: dict[tuple[str, str, str], Tally] = {}
+    counted: dict[tuple[str, str, str], SliCounts] = {}
     for run in runs.values():
         assert run.result is not None
         date = f"2026-01-0{5 + int((run.at - MIDNIGHT) // 86400)}"
         for indicator, tally in run.result.checks.items():
             name = run.context.target, date, indicator.value
-            counted[name] = counted.get(name, Tally()) + tally
+            counted[name] = counted.get(name, SliCounts()) + tally
     stated = {
-        (one["target"], one["date"], one["indicator"]): Tally(one["good"], one["bad"], one["undecided"]) for one in truth["tallies"]
+        (one["target"], one["date"], one["indicator"]): SliCounts(one["good"], one["bad"], one["undecided"])
+        for one in truth["tallies"]
     }
     assert counted == stated
     assert stated["target-0", "2026-01-05", Indicator.ORDER].bad == 0

@@ -23,7 +23,7 @@ from prober.sinks.history.spool import Spool
 from prober.sinks.history.store import HistoryError, Store
 from prober.sinks.history.writer import HistoryWriter, spool_root
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from prober.traces.trace import read_trace
 from tests.commands import VECTORS
 from tests.notation import history
@@ -136,7 +136,7 @@ def test_the_rest_of_a_result_comes_back(recorder: Recorder) -> None:
     outcome = result(
         verdict=Verdict.UNKNOWN,
         counters={"acks": 3},
-        checks={Indicator.ORDER: Tally(5, 1, 2), Indicator.AFFINITY: Tally()},
+        checks={Indicator.ORDER: SliCounts(5, 1, 2), Indicator.AFFINITY: SliCounts()},
         internal_error=True,
     )
     recorder.begin().ended(replace(outcome, reason="why"), judged_events=17)

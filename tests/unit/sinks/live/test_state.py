@@ -14,8 +14,8 @@ from prober.sinks.live.snapshot import FindingCount, SiteSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, Tally
-from prober.slo.proportions import Bounds, interval
+from prober.slo.objectives import DAY_S, Objective, SliCounts
+from prober.slo.proportions import ProportionBounds, interval
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 START = 1000.0
@@ -254,9 +254,9 @@ class TestMemory:
         with pytest.raises(KeyError):
             told.started(OTHER, START)
         with pytest.raises(KeyError):
-            told.counted("mars", "fast", Tally())
+            told.counted("mars", "fast", SliCounts())
         with pytest.raises(KeyError):
-            told.counted("europe", "slow", Tally())
+            told.counted("europe", "slow", SliCounts())
 
     def test_the_snapshot_says_whose_it_is(self) -> None:
         snapshot = live().snapshot(START + 9)
@@ -266,45 +266,45 @@ class TestMemory:
 class TestObjectives:
     def test_no_data_is_unknown(self) -> None:
         found = slo(live(objectives=(ORDER,)))
-        assert (found.target, found.objective, found.total) == ("europe", ORDER, Tally())
+        assert (found.target, found.objective, found.total) == ("europe", ORDER, SliCounts())
         assert (found.error_ratio, found.budget_left, found.verdict) == (None, None, UNKNOWN)
-        assert found.bounds == Bounds(0.0, 1.0)
+        assert found.bounds == ProportionBounds(0.0, 1.0)
 
     def test_checks_of_all_runs_on_a_target_are_added(self) -> None:
         told = live(WIRE, LIBRARY, objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(90, 0, 3), Indicator.AFFINITY: Tally(0, 7, 0)})
-        end(told, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: Tally(9, 1, 0)})
+        end(told, PASS, START + 5, checks={Indicator.ORDER: SliCounts(90, 0, 3), Indicator.AFFINITY: SliCounts(0, 7, 0)})
+        end(told, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: SliCounts(9, 1, 0)})
         found = slo(told)
-        assert found.total == Tally(99, 1, 3)
+        assert found.total == SliCounts(99, 1, 3)
         assert found.error_ratio == 0.01
-        assert found.budget_left == ORDER.remaining(Tally(99, 1, 3)) == pytest.approx(0.0)
+        assert found.budget_left == ORDER.remaining(SliCounts(99, 1, 3)) == pytest.approx(0.0)
 
     def test_the_bounds_hold_whatever_becomes_of_the_undecided(self) -> None:
         told = live(objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: Tally(900, 2, 5)})
-        assert slo(told).bounds == Bounds(interval(2, 907).low, interval(7, 907).high)
+        end(told, PASS, START + 5, checks={Indicator.ORDER: SliCounts(900, 2, 5)})
+        assert slo(told).bounds == ProportionBounds(interval(2, 907).low, interval(7, 907).high)
 
     @pytest.mark.parametrize(
         ("tally", "verdict"),
         [
-            (Tally(100, 0, 0), UNKNOWN),  # up to 3.6 % may be bad
-            (Tally(1000, 0, 0), PASS),
-            (Tally(1000, 0, 100), UNKNOWN),  # the undecided may all be bad
-            (Tally(900, 100, 0), FAIL),
-            (Tally(985, 15, 0), UNKNOWN),  # 1.5 %, but it may be 0.8 % in truth
-            (Tally(9, 1, 0), UNKNOWN),  # 10 %, but one bad one of ten proves 0.25 % only
+            (SliCounts(100, 0, 0), UNKNOWN),  # up to 3.6 % may be bad
+            (SliCounts(1000, 0, 0), PASS),
+            (SliCounts(1000, 0, 100), UNKNOWN),  # the undecided may all be bad
+            (SliCounts(900, 100, 0), FAIL),
+            (SliCounts(985, 15, 0), UNKNOWN),  # 1.5 %, but it may be 0.8 % in truth
+            (SliCounts(9, 1, 0), UNKNOWN),  # 10 %, but one bad one of ten proves 0.25 % only
         ],
     )
-    def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, tally: Tally, verdict: Verdict) -> None:
+    def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, tally: SliCounts, verdict: Verdict) -> None:
         told = live(objectives=(ORDER,))
         end(told, PASS, START + 5, checks={Indicator.ORDER: tally})
         assert slo(told).verdict is verdict
 
     def test_what_is_counted_elsewhere_is_a_total(self) -> None:
         told = live(objectives=(FAST,))
-        told.counted("europe", "fast", Tally(10, 1))
-        told.counted("europe", "fast", Tally(30, 2))
-        assert slo(told).total == Tally(30, 2)
+        told.counted("europe", "fast", SliCounts(10, 1))
+        told.counted("europe", "fast", SliCounts(30, 2))
+        assert slo(told).total == SliCounts(30, 2)
 
     def test_targets_are_judged_apart_and_only_for_what_they_feed(self) -> None:
         told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
@@ -316,5 +316,5 @@ class TestObjectives:
     def test_what_was_counted_is_shown_whoever_feeds_it(self) -> None:
         told = live(OTHER, objectives=(ORDER,))
         assert told.snapshot(START).slos == ()
-        end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: Tally(5)})
-        assert slo(told).total == Tally(5)
+        end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: SliCounts(5)})
+        assert slo(told).total == SliCounts(5)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.brokers.base import Confirmed, Operation
+from prober.brokers.base import AdminOperation, Confirmed
 from prober.config import load
 from prober.core.findings import Kind, Status
 from prober.probes.context import DeliveryKind
@@ -21,7 +21,7 @@ from prober.sinks.metrics.families import FAMILIES, HOT_KEYS
 from prober.sinks.metrics.families import Kind as FamilyKind
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, embedded, page, samples
 
 TARGET = {"target", "environment", "region"}
@@ -43,7 +43,7 @@ PROMISED: dict[
     "publish_latency_seconds_bucket": {"topic": None, "le": None},
     "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
     "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},
-    "control_plane_latency_seconds_bucket": {"operation": set(Operation), "le": None},
+    "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
     "probe_runs_total": {"probe": {"ordering", "redelivery", "affinity"}, "verdict": {"pass", "fail", "unknown"}},
     "probe_runs_expected_total": {"probe": {"ordering", "redelivery", "affinity"}},
     "probe_last_success_timestamp_seconds": {"probe": {"ordering", "redelivery", "affinity"}},
@@ -153,7 +153,7 @@ def series_after(keys: int) -> int:
         exemplar = exemplar_of(f"run-{number}")
         topic.published(Confirmed(str(number)), number / 1000, exemplar)
         subscription.delivered(DeliveryKind.FIRST, number / 1000, exemplar)
-        subscription.checked(Indicator.ORDER, Tally(1))
+        subscription.checked(Indicator.ORDER, SliCounts(1))
     return len(samples(metrics, OPENMETRICS))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from prober.brokers.base import Confirmed, Operation, Rejected, Unknown
+from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown
 from prober.config import ProbeName, load
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -14,7 +14,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Job, Metrics, Outstanding, Skip, TargetMetrics, exemplar_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
 
 PROMETHEUS = ",".join(
@@ -68,8 +68,8 @@ def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
 def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
     subscription = target.subscription("s")
     subscription.finding(Kind.ORDER_GAP, Status.VIOLATION)
-    subscription.checked(Indicator.ORDER, Tally(40))
-    subscription.checked(Indicator.COMPLETENESS, Tally(undecided=1))
+    subscription.checked(Indicator.ORDER, SliCounts(40))
+    subscription.checked(Indicator.COMPLETENESS, SliCounts(undecided=1))
     subscription.moved(Outstanding.YES)
     assert value(metrics, "findings_total", **ON_S, kind="ORDER_GAP", status="violation") == 1
     assert value(metrics, "order_checks_total", **ON_S, result="good") == 40
@@ -93,7 +93,7 @@ def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
 
 
 def test_administration(metrics: Metrics, target: TargetMetrics) -> None:
-    target.administered(Operation.CREATE_TOPIC, 0.3)
+    target.administered(AdminOperation.CREATE_TOPIC, 0.3)
     assert value(metrics, "control_plane_latency_seconds_count", **HERE, operation="create_topic") == 1
 
 
@@ -115,7 +115,7 @@ def test_a_negative_duration_is_counted_and_not_dropped(metrics: Metrics, target
     target.topic("t").published(Confirmed("m1"), -0.5)
     target.subscription("s").delivered(DeliveryKind.FIRST, -2.0)
     target.subscription("s").delivered(DeliveryKind.REDELIVERY, -1e-9)
-    target.administered(Operation.DELETE, -1.0)
+    target.administered(AdminOperation.DELETE, -1.0)
     for duration in ("publish_latency", "end_to_end_latency", "redelivery_latency", "control_plane_latency"):
         assert value(metrics, "negative_durations_total", **HERE, duration=duration) == 1
     assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1

@@ -19,9 +19,9 @@ from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements
-from prober.slo.counts import Tallies
+from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.notation import history
 from tests.unit.sinks.metrics.scraping import page
 
@@ -38,7 +38,7 @@ class Scrape:
     ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
-        self.tallies = Tallies(CONFIG.objectives)
+        self.tallies = SloCounters(CONFIG.objectives)
         measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, {"run_id": "e1"}, probe)
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
@@ -84,8 +84,8 @@ def test_latencies_count_from_the_intended_time() -> None:
     scrape = Scrape("P1@5 ok1=m1@6 A<1@7", intended_t=2.0)
     assert scrape["publish_latency_seconds_sum"] == 4
     assert scrape["end_to_end_latency_seconds_sum"] == 5
-    assert scrape.tallies.totals["end_to_end_latency"] == Tally(0, 1)
-    assert scrape.tallies.totals["publish_availability"] == Tally(1, 0)
+    assert scrape.tallies.totals["end_to_end_latency"] == SliCounts(0, 1)
+    assert scrape.tallies.totals["publish_availability"] == SliCounts(1, 0)
 
 
 def test_a_republished_message_is_as_late_as_it_was_first_intended() -> None:
@@ -97,7 +97,7 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
         RESULT,
         counts={(Kind.ORDER_GAP, Status.VIOLATION): 1, (Kind.STUCK, Status.LIVENESS): 2},
         counters={"affinity_moves_outstanding_no": 3, "deliveries_unreadable": 4, "early_redeliveries": 2},
-        checks={Indicator.ORDER: Tally(5, 1, 2), Indicator.COMPLETENESS: Tally(7, 2, 0)},
+        checks={Indicator.ORDER: SliCounts(5, 1, 2), Indicator.COMPLETENESS: SliCounts(7, 2, 0)},
     )
     scrape = Scrape("P1,2,3 A<1@1 A<3@2", result=result, late=2)
     assert scrape['findings_total kind="ORDER_GAP" status="violation"'] == 1
@@ -115,16 +115,16 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(probe: st
     assert scrape["end_to_end_latency_seconds_count"] == counted
     assert scrape["publish_latency_seconds_count"] == 1
     assert scrape['deliveries_total kind="first"'] == 1
-    assert scrape.tallies.totals.get("end_to_end_latency", Tally()) == Tally(0, counted)
+    assert scrape.tallies.totals.get("end_to_end_latency", SliCounts()) == SliCounts(0, counted)
 
 
 def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
     """Of four messages the first has everything, the second no receipt, the third no answer; the fourth was refused."""
     line = "P1@0 ok1=m1@0.1 A<1@0.2 P2@1 ok2=m2@1.1 P3@2 P4@3 fail4@3.1"
     tallies = Scrape(line, result=RESULT).tallies.totals
-    assert tallies["publish_availability"] == Tally(2, 1, 1)
-    assert tallies["publish_latency"] == Tally(2, 0, 1)
-    assert tallies["end_to_end_latency"] == Tally(1, 0, 1)
+    assert tallies["publish_availability"] == SliCounts(2, 1, 1)
+    assert tallies["publish_latency"] == SliCounts(2, 0, 1)
+    assert tallies["end_to_end_latency"] == SliCounts(1, 0, 1)
     disturbed = Scrape(line, result=RESULT, probe="affinity").tallies.totals
     assert "end_to_end_latency" not in disturbed
 
@@ -134,7 +134,7 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     metrics = Metrics(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
-    measurements = Measurements(target.topic("t"), target.subscription("s"), Tallies(CONFIG.objectives), {"run_id": "e1"})
+    measurements = Measurements(target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives), {"run_id": "e1"})
     classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):

@@ -23,7 +23,7 @@ from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, Tally
+from prober.slo.objectives import DAY_S, Objective, SliCounts
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from tests.notation import history
@@ -36,7 +36,7 @@ PROBER = ProberIdentity("prober-0", "1.2.3", START)
 KEEPING = RetentionPolicy(retention_s=30 * DAY_S)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
-NOTHING = Tally()
+NOTHING = SliCounts()
 SKIPPED = "P1,2,3,4 A<1@1 A<2@1.1 A<3@1.2 A ack 3@1.3 A<2@2 A<4@2.1 stop @5"
 """Message 3 is passed over when 2 and 4 come again."""
 
@@ -136,7 +136,7 @@ def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> 
     )
 
 
-def snapshot(total: Tally = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
+def snapshot(total: SliCounts = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
     """How everything stands on one site, where so much was counted."""
     live = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
     for run in runs:

@@ -17,7 +17,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import Severity, State, Tally
+from prober.slo.objectives import AlertState, SliCounts, Urgency
 from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, entry, result, snapshot
 
 NOW = START + 50.0
@@ -38,7 +38,7 @@ def tell(store: StatusStore, instance: str, at: float, *sites: SiteSnapshot, tro
 
 
 def seen(verdict: Verdict = Verdict.PASS, run_id: str = "run-1") -> SiteSnapshot:
-    return snapshot(Tally(), START + 5.0, result(run_id, verdict)).sites[0]
+    return snapshot(SliCounts(), START + 5.0, result(run_id, verdict)).sites[0]
 
 
 class TestSites:
@@ -68,7 +68,7 @@ class TestSites:
         assert (site.status, site.maintenance) == (Verdict.FAIL, None)
 
     def test_what_this_process_alone_knows_does_not_count(self, store: StatusStore, overview: Overview) -> None:
-        live = snapshot(Tally(50), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
+        live = snapshot(SliCounts(50), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
         store.record([entry("run-1", at=START)])
         tell(store, "prober-0", START + 5.0, seen())
         shown = overview.snapshot(live)
@@ -76,12 +76,12 @@ class TestSites:
             (Verdict.PASS, Verdict.PASS, ["run-1"])
         ]
         assert [(prober.instance, prober.last_heartbeat_at) for prober in shown.probers] == [("prober-0", START + 5.0)]
-        assert [slo.total for slo in shown.slos] == [Tally()]
+        assert [slo.total for slo in shown.slos] == [SliCounts()]
 
     def test_the_history_goes_on_over_a_restart_and_over_probers(self, store: StatusStore, overview: Overview) -> None:
         kinds = (Kind.GHOST,)
         store.record([entry("run-0", *kinds, at=START), entry("run-1", at=START + 10.0), entry("run-2", at=START + 20.0)])
-        tell(store, "prober-0", NOW, *snapshot(Tally(), NOW, result("run-2", at=START + 20.0)).sites)
+        tell(store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result("run-2", at=START + 20.0)).sites)
         (site,) = overview.snapshot(onlooker()).sites
         assert [run.run_id for run in site.history] == ["run-0", "run-1", "run-2"]
         assert site.last_run is not None
@@ -125,37 +125,37 @@ class TestSites:
 
 
 class TestObjectives:
-    def count(self, store: StatusStore, at: float, tally: Tally, process: str = "p") -> None:
+    def count(self, store: StatusStore, at: float, tally: SliCounts, process: str = "p") -> None:
         slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), tally) for length_s in (SHORT_S, LONG_S)]
         store.heartbeat(ProberRecord("p", "1", START, at), slices=slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
-        self.count(store, NOW - 20 * 86_400.0, Tally(1_000, 5))
-        self.count(store, NOW, Tally(1_000, 5), "q")
+        self.count(store, NOW - 20 * 86_400.0, SliCounts(1_000, 5))
+        self.count(store, NOW, SliCounts(1_000, 5), "q")
         (slo,) = overview.snapshot(onlooker()).slos
-        assert (slo.total, slo.error_ratio) == (Tally(2_000, 10), 10 / 2_010)
+        assert (slo.total, slo.error_ratio) == (SliCounts(2_000, 10), 10 / 2_010)
         assert slo.counted_since <= NOW - ORDER.window_s
 
     def test_burn_is_told_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
-        self.count(store, NOW, Tally(0, 1_000))
+        self.count(store, NOW, SliCounts(0, 1_000))
         (slo,) = overview.snapshot(onlooker()).slos
         assert [(burn.severity, burn.window_s) for burn in slo.burn] == [
-            (Severity.PAGE, 3_600.0),
-            (Severity.PAGE, 21_600.0),
-            (Severity.TICKET, 86_400.0),
-            (Severity.TICKET, 259_200.0),
+            (Urgency.PAGE, 3_600.0),
+            (Urgency.PAGE, 21_600.0),
+            (Urgency.TICKET, 86_400.0),
+            (Urgency.TICKET, 259_200.0),
         ]
         assert all(burn.burn_rate is not None and burn.burn_rate >= 99.9 for burn in slo.burn)
-        assert slo.burn[0].state is State.FIRING
+        assert slo.burn[0].state is AlertState.FIRING
 
     def test_an_objective_counts_nothing_yet_where_a_probe_feeds_it(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "p", NOW, seen())
         assert [(slo.target, slo.objective.name, slo.total) for slo in overview.snapshot(onlooker()).slos] == [
-            ("europe", "order", Tally())
+            ("europe", "order", SliCounts())
         ]
         tell(store, "p", NOW + 1.0, replace(seen(), site=replace(SITE, probe="affinity")))
         assert overview.snapshot(onlooker()).slos == ()
 
     def test_an_objective_that_is_not_configured_any_more_is_left_out(self, store: StatusStore, queries: StatusQueries) -> None:
-        self.count(store, NOW, Tally(80))
+        self.count(store, NOW, SliCounts(80))
         assert Overview(queries, []).snapshot(onlooker()).slos == ()

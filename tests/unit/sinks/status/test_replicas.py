@@ -14,7 +14,7 @@ from prober.sinks.status.records import (
 )
 from prober.sinks.status.slices import SHORT_S, Series
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import HOUR_S, Tally
+from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import KEEPING, START, US, entry, result, snapshot
 
 
@@ -31,8 +31,8 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             runs = [entry(f"{name}-{turn:02}", *kinds, at=START + turn, instance=name), entry(f"{name}-us-{turn:02}", site=US)]
             store.record(runs)
             store.record(runs)
-            told = snapshot(Tally(), START + turn, result(at=START + turn))
-            counted = [Slice(name, "europe", "order", "order", SHORT_S, START // 300 * 300, Tally(turn))]
+            told = snapshot(SliCounts(), START + turn, result(at=START + turn))
+            counted = [Slice(name, "europe", "order", "order", SHORT_S, START // 300 * 300, SliCounts(turn))]
             store.heartbeat(ProberRecord(name, "1", START, START + turn), told.sites, counted)
             store.tidy(KEEPING, START)
 
@@ -53,7 +53,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
     assert len({record.result.run_id for record in runs.items}) == len(runs.items) == 80
     assert len(findings.items) == 2 * 13
     assert [standing.instance for standing in standings] == ["prober-0", "prober-1"]
-    assert tallies == {Series("europe", "order", "order"): Tally(2 * 19)}
+    assert tallies == {Series("europe", "order", "order"): SliCounts(2 * 19)}
     assert [each.instance for each in told] == ["prober-0", "prober-1"]
     for each in databases:
         each.close()

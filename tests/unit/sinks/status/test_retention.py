@@ -18,7 +18,7 @@ from prober.sinks.status.records import (
 )
 from prober.sinks.status.slices import LONG_S, SHORT_S
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import KEEPING, START, US, entry, snapshot
 
 
@@ -58,7 +58,9 @@ class TestRetention:
 
     def test_slices_that_no_window_reaches_go(self, store: StatusStore, database: Database) -> None:
         begins = [START - 100 * DAY_S, START - 3 * DAY_S, START - HOUR_S]
-        told = [Slice("p", "europe", "order", "order", length_s, at, Tally(1)) for at in begins for length_s in (SHORT_S, LONG_S)]
+        told = [
+            Slice("p", "europe", "order", "order", length_s, at, SliCounts(1)) for at in begins for length_s in (SHORT_S, LONG_S)
+        ]
         store.heartbeat(ProberRecord("p", "1", START, START), slices=told)
         store.tidy(KEEPING, START)
         with database.reading() as connection:

@@ -21,7 +21,7 @@ from prober.sinks.status.records import (
 )
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Tally
+from prober.slo.objectives import SliCounts
 from tests.unit.sinks.status.examples import KEEPING, LIBRARY, SITE, START, US, entry, result, walk, watched
 
 
@@ -36,7 +36,7 @@ class TestRuns:
             reason="it was \0 late",
             counters={"deliveries_first": 2**40, "rewinds": 3},
             counts={(Kind.AFFINITY_MOVE, Status.INFO): 7},
-            checks={Indicator.ORDER: Tally(5, 1, 2)},
+            checks={Indicator.ORDER: SliCounts(5, 1, 2)},
             internal_error=True,
         )
         kept = replace(entry().run, result=outcome, findings_omitted=3)

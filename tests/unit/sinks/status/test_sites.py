@@ -10,7 +10,7 @@ from prober.sinks.status.records import (
 )
 from prober.sinks.status.slices import LONG_S, SHORT_S, Series
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import DAY_S, HOUR_S, Tally
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, SITE, START, result, snapshot
 
 REDELIVERY = Series("europe", "order", "redelivery")
@@ -18,7 +18,7 @@ REDELIVERY = Series("europe", "order", "redelivery")
 
 class TestStanding:
     def test_a_site_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
-        shown = snapshot(Tally(), START + 5.0, result(at=START))
+        shown = snapshot(SliCounts(), START + 5.0, result(at=START))
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
         (told,) = queries.sites()
@@ -29,7 +29,7 @@ class TestStanding:
     def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
         def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
             return [
-                Slice(process, "europe", "order", definition, length_s, at // length_s * length_s, Tally(good, bad))
+                Slice(process, "europe", "order", definition, length_s, at // length_s * length_s, SliCounts(good, bad))
                 for length_s in (SHORT_S, LONG_S)
             ]
 
@@ -43,6 +43,6 @@ class TestStanding:
         ]
         for _ in range(2):
             store.heartbeat(ProberRecord("p", "1", START, now), slices=told)
-        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: Tally(30, 1), REDELIVERY: Tally(7, 7)}
-        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == Tally(130, 1)
-        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == Tally(1130, 1)
+        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: SliCounts(30, 1), REDELIVERY: SliCounts(7, 7)}
+        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == SliCounts(130, 1)
+        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == SliCounts(1130, 1)

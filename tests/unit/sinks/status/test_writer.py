@@ -18,7 +18,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, WriterState
-from prober.slo.objectives import HOUR_S, Tally
+from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.history.recording import Clock, Losses
 from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
 
@@ -176,16 +176,16 @@ def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
 
 
 def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
-    bench.writer.heartbeat(snapshot(Tally(5), START + 1.0, result(verdict=Verdict.FAIL)))
-    bench.writer.heartbeat(snapshot(Tally(8, 1), START + 3.0, result()))
+    bench.writer.heartbeat(snapshot(SliCounts(5), START + 1.0, result(verdict=Verdict.FAIL)))
+    bench.writer.heartbeat(snapshot(SliCounts(8, 1), START + 3.0, result()))
     assert bench.writer.write()
     (told,) = bench.queries.sites()
     assert (told.status, told.last_heartbeat_at) == (Verdict.PASS, START + 3.0)
-    assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: Tally(8, 1)}
+    assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
 
 
 def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
-    shown = snapshot(Tally(), START + 1.0, result())
+    shown = snapshot(SliCounts(), START + 1.0, result())
     bench.writer.heartbeat(shown)
     assert bench.writer.write()
     bench.writer.heartbeat(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
@@ -200,15 +200,15 @@ def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_
 
 def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None:
     bench.store.down = True
-    bench.writer.heartbeat(snapshot(Tally(5), START + 1.0))
+    bench.writer.heartbeat(snapshot(SliCounts(5), START + 1.0))
     assert not bench.writer.write()
-    bench.writer.heartbeat(snapshot(Tally(9), START + 400.0))
+    bench.writer.heartbeat(snapshot(SliCounts(9), START + 400.0))
     bench.store.down = False
     assert bench.writer.write()
     restarted = Bench(bench.database)
-    restarted.writer.heartbeat(snapshot(Tally(3, 1), START + 405.0))
+    restarted.writer.heartbeat(snapshot(SliCounts(3, 1), START + 405.0))
     assert restarted.writer.write()
-    assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: Tally(12, 1)}
+    assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: SliCounts(12, 1)}
 
 
 def test_retention_is_seen_to_from_time_to_time(bench: Bench) -> None:

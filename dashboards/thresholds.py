@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import POLICY, Objective, Severity
+from prober.slo.objectives import POLICY, Objective, Urgency
 
 GOOD: Final = "green"
 WARNING: Final = "orange"
@@ -25,13 +25,13 @@ BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, WARNING), (0.25, GOOD))
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Thresholds:
     """What the objectives allow. Of several about one indicator the strictest counts."""
 
     objectives: tuple[Objective, ...]
 
     @classmethod
-    def of(cls, objectives: Iterable[Objective]) -> Limits:
+    def of(cls, objectives: Iterable[Objective]) -> Thresholds:
         """Those of a configuration."""
         return cls(tuple(objectives))
 
@@ -57,5 +57,5 @@ class Limits:
 
     def burn(self) -> Steps:
         """Orange where a budget does not last its period, red from the burn rate on that pages somebody."""
-        pages = [alert.factor(one) for alert in POLICY if alert.severity is Severity.PAGE for one in self.objectives]
+        pages = [alert.factor(one) for alert in POLICY if alert.severity is Urgency.PAGE for one in self.objectives]
         return ((None, GOOD), (1.0, WARNING), *([(max(pages), BAD)] if pages else []))

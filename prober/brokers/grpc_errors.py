@@ -1,9 +1,14 @@
-"""What a gRPC status means for us: which error it is, and whether a publish that ends with it can have stored anything."""
+"""What a gRPC error means for us: which error of ours it is, and whether a publish that ends with it can have stored anything.
+
+Nothing else of the wire adapter reads a gRPC status.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
+import grpc.aio
 from grpc import StatusCode
 
 from prober.brokers.base import Rejected, Unknown
@@ -43,7 +48,9 @@ but gRPC says it too, for a reply that is too large and for a stream that the ot
 after the service has done its work.
 """
 
-_DETAILS_MAX = 200
+_DETAILS_MAX: Final = 200
+
+LET_GO: Final = "the prober closed the connection"
 
 
 def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
@@ -57,6 +64,31 @@ def outcome_of(code: StatusCode, details: str | None) -> Rejected | Unknown:
     """The outcome of a publish whose only attempt ended with a status."""
     kind = Rejected if code in CERTAINLY_NOT_STORED else Unknown
     return kind(_line(code, details))
+
+
+def translated(error: grpc.aio.AioRpcError, doing: str) -> BrokerError:
+    """The error that a caller can do something about; `doing` says what was asked."""
+    return error_of(error.code(), error.details(), doing)
+
+
+def publish_outcome(error: grpc.aio.AioRpcError) -> Rejected | Unknown:
+    """What became of a publish whose only attempt failed."""
+    return outcome_of(error.code(), error.details())
+
+
+def was_cancelled_by_caller() -> bool:
+    """Whether the running task was asked to end.
+
+    grpc.aio raises CancelledError in two cases: the task that waits was cancelled, which must go on, or the call was (by us, by
+    closing its channel), which is only the end of the call.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def let_go(doing: str) -> BrokerError:
+    """The error for a call that we ended ourselves."""
+    return BrokerUnavailable(f"{doing}: {LET_GO}")
 
 
 def _line(code: StatusCode, details: str | None) -> str:
