@@ -369,7 +369,7 @@ class HolderCheck:
             number, t, until_t, _ = track.held.get(position, NOT_HELD)
             if until_t > now and (t <= before_t or track is arrival.track):
                 held.append(Certain(position, number, track.session, True, self._overtook_t(t, arrival)))
-        if not held or self.acks.may_end(position, arrival.lo) or rules.dead_letter_max_attempts:
+        if not held or rules.dead_letter_max_attempts:
             return  # a run that restarts at a dead-lettered message begins with the next one
         if self._in_run_from_below(arrival):
             return

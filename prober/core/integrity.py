@@ -141,8 +141,7 @@ def judge_origin(
     attempts_observed = collector.rules.attempts_observed
     if publication is None:
         record = order.record
-        predates = not collector.rules.subscription_predates_first_publish and arrival.seq < record.first
-        if not record.was_invoked(arrival.seq) and not predates:
+        if not record.was_invoked(arrival.seq):
             collector.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
             return True
         if order.settled and record.first <= arrival.seq <= order.last_seq:

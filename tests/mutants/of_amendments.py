@@ -75,13 +75,12 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not scene", "return scene.late and not scene", "A key may go on elsewhere above what is held."),
     rule("early-redelivery-not-counted", "holder.py", "        self._collector.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
     rule("eod-while-outstanding-not-judged", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
-    excuse("outstanding-though-let-go", "holder.py", "if not held or self.acks.may_end(position, arrival.lo) or", "if not held or", "An acknowledgement under way ends no hold of a message that comes again."),
     excuse("outstanding-without-exactly-once", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
     rule("excuse-not-judged", "redelivery.py", "                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)\n", "", "A copy that explains a skip was held by nobody."),
     # regions
     excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),
     excuse("regions-ignored-in-real-time", "order.py", "real_time = next((known for known in self._real_times if known.region == region), None)", "real_time = next(iter(self._real_times), None)", "Real time orders records of several regions."),
-    excuse("regions-ignored-in-runs", "redelivery.py", "        if self._orders.is_anywhere(after) or not here:\n", "        if self._orders.is_anywhere(after):\n", "A run must include what was published in another region."),
+    excuse("regions-ignored-in-runs", "redelivery.py", "return [position for position in skipped if self._orders.share_region(after, position, arrival.position)]", "return skipped", "A run must include what was published in another region."),
     # excerpts
     excuse("excerpts-are-phantoms", "publications.py", "        if 0 < seq < self.first:\n            return True  # the history begins in the middle of the epoch\n", "", "What was published before the history began was never published."),
     excuse("default-close-detection-zero", "rules.py", "    close_detection_max_s: float = 30.0", "    close_detection_max_s: float = 0.0", "A dead stream is noticed at once unless the rules say otherwise."),

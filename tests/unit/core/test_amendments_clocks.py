@@ -16,6 +16,8 @@ from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, lega
 SKEWED = {"clock_error_s": 1.0}
 PROMPT = {"delivery_delay_max_s": 0.05}  # so that only the clocks can explain a late message
 TWO = "open A1 of client A open A2 of client A P1,2,3,4"
+RUN = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 D<1,2@20 D ack 2@20.2"
+LATER = "P1@0 ok1=m1@0.1 P2@33 ok2=m2@33.1"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,9 @@ TWO = "open A1 of client A open A2 of client A P1,2,3,4"
         legal("a stream that ended above, recorded late", "P1,2,3 A<1,2@11 A ack 1@11.3 close A@11.5 B<3@11.7 skew A 0.8", **SKEWED),
         legal("a shorter lease recorded after the move that it allowed", "P1,2,3 A<1,2@11 A ack 1@11.1 A modack 2 0s@11.5 B<3@11.7 skew A 0.8", **SKEWED),
         legal("a lease that may be over by the other clock", "P1,2,3 A<1,2@11 A ack 1@11.4 B<3@65.5", **SKEWED),
+        # D keeps 1 of its run for long; 3 goes to B as soon as it is acknowledged; then everything begins again at A
+        legal("what is held came after it, by the other clock", f"{RUN} D ack 1@39.75 B<3@39.8 A<1@39.9 A<2@39.95 A ack 1,2@44 skew D 0.25 skew B 0.9", **SKEWED),
+        legal("sent before the key moved, by the other clock", f"{LATER} B<1@1 B ack 1@1.1 A<1@34.5 A<2@34.6 B<2@40 A ack 1,2@44", **SKEWED),
         legal("a pull answered after the batch before was acknowledged", "P1,2,3 pull b@10 b<1,2@10.9 b ack 1,2@11.5 pull c@11.55 c<3@11.7 skew b 0.8", mode=PULL, **SKEWED),
         legal("a request after the answer to the one before", "P1,2 a<1@11 a ack 1@11.5 b<2@11.6 b ack 2@11.7 skew a 0.8", mode=PUSH, **SKEWED),
         legal("a request after the refusal of the one before", "P1,2 a<1@11 a nack 1@11.5 b<1@11.6 b ack 1@11.7 skew a 0.8", mode=PUSH, **SKEWED),
@@ -77,6 +82,8 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("a swap of two subscribers that no clock explains", "P1,2 B<2@1 A<1@20", "V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
         wrong("two publishers, one long after the other", "P1@0 ok1=m1@0.3 P1[e2]@10 ok1=n1@10.1 A<n1(1)@12 A<m1(1)@12.1", "V:REALTIME_INVERSION|V:ORDER_GAP", **SKEWED),
         wrong("held in the middle of its lease", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@20", "V:AFFINITY_SPLIT", **SKEWED),
+        wrong("what is held came long before it", f"{RUN} D ack 1@39.75 A<1@39.9 A<2@39.95 B<3@46.5 A ack 1,2@50", "V:AFFINITY_SPLIT", **SKEWED),
+        wrong("sent after the key moved, by any clock", f"{LATER} B<1@1 B ack 1@1.1 A<1@33.5 A<2@33.6 B<2@40 A ack 1,2@44", "V:AFFINITY_SPLIT", **SKEWED),
         wrong("acknowledged long after the move", "P1,2,3 A<1,2@1 B<3@20 A ack 1,2@25", "V:AFFINITY_SPLIT", **SKEWED),
         wrong("the stream broke long after the move", "P1,2,3 A<1,2@1 B<3@20 close A@25", "V:AFFINITY_SPLIT", **SKEWED),
         wrong("pull, held in the middle of its lease", "P1,2,3 pull b@0.9 b<1,2@1 pull c@19 c<3@20", "V:PULL_OVERLAP", mode=PULL, **SKEWED),

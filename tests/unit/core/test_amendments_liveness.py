@@ -161,6 +161,8 @@ UNTIL_310 = f"{kept('A', 1, EVERY_50)} A ack 1@310"
     [
         legal("another key was held before the message was published", f"{OTHER} {UNTIL_310} on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600"),
         legal("until shortly before the deadline", f"{OTHER} {kept('A', 1, (50, 100), 60)} A ack 1@119 on k P1@1 ok1=m1@1.1 A<1@130 A ack 1@131 end @600"),
+        # the service may turn to this key only when the other is free, and has its whole time from then on
+        legal("until well before the deadline", f"{OTHER} {kept('A', 1, (50,), 60)} A ack 1@100 on k P1@1 ok1=m1@1.1 A<1@200 A ack 1@201 end @600"),
         legal("its first message was on its way", f"on k2 P1@0 ok1=k2m1@0.1 A<1@2 {UNTIL_310} on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600"),
         legal("until before the deadline, in pulls, by another clock", "on k2 P1 pull b@0.1 b<1@0.2 b modack 1 60s@50 b modack 1 60s@100 b ack 1@119 on k P1@1 ok1=m1@1.1 pull c@2 c<1@130 c ack 1@131 end @600", mode=PULL, clock_error_s=5),
         legal("and still is at the end", f"{OTHER} {kept('A', 1, EVERY_50)} on k P1@1 ok1=m1@1.1 stop @320"),
@@ -178,6 +180,7 @@ def test_another_key_is_held(one: Definite) -> None:
     [
         wrong("it is held only since later", f"on k2 P1@49 ok1=k2m1@49.1 A<1@49.5 {kept('A', 1, range(100, 301, 50))} A ack 1@310 on k P1@1 ok1=m1@1.1 end @320", "L:STUCK"),
         wrong("it was held until shortly before the deadline, and another key after it", f"on k2 P1,2 A<1@0.2 {kept('A', 1, (50, 100), 60)} A ack 1@119 A<2@140 {kept('A', 2, (150, 200, 250, 300), 60)} on k P1@1 ok1=m1@1.1 stop @320", "L:STUCK"),
+        wrong("it was held until well before the deadline, and the whole time after it is over", f"{OTHER} {kept('A', 1, (50,), 60)} A ack 1@100 on k P1@1 ok1=m1@1.1 A<1@240 A ack 1@241 end @600", "L:STUCK"),
         wrong("it was held for a short time only", f"{OTHER} A ack 1@20 on k P1@1 ok1=m1@1.1 end @500", "L:STUCK"),
         # a doubt at 121 s, while the other is held, says nothing about the 190 s after it
         wrong("it was held for longer than the deadline, but not for ever", f"{OTHER} {UNTIL_310} on k P1@1 ok1=m1@1.1 end @700", "L:STUCK"),

@@ -13,7 +13,8 @@ from math import inf
 
 import pytest
 
-from tests.unit.core.cases import LIMIT, PULL, PUSH, Definite, across, definitely, findings, legal, limit, rules_of, wrong
+from prober.core.skips import ELSEWHERE
+from tests.unit.core.cases import LIMIT, PULL, PUSH, Definite, across, definitely, findings, legal, limit, only, rules_of, wrong
 
 # --- two sessions of one subscriber race ---------------------------------------------------------------------------------------
 
@@ -144,6 +145,11 @@ def test_regions_are_not_compared(one: Definite) -> None:
 )  # fmt: skip
 def test_within_a_region_order_holds(one: Definite) -> None:
     one.check()
+
+
+def test_why_a_skip_over_another_region_is_in_doubt() -> None:
+    finding = only(f"{FAILOVER} P5/a@20 ok5=m5@20.05 A<1,2@1 A<3,4@11 A<5@21 A<2@30 A<5@30.1 A<3,4@31", "REDELIVERY_SKIP")
+    assert (finding.facts["skipped"], finding.doubt) == ((3, 4), ELSEWHERE)
 
 
 def test_subscriptions_may_see_two_regions_differently() -> None:

@@ -57,6 +57,7 @@ def test_redelivery_after_confirmation(one: Case) -> None:
         case("its stream broke", "P1 A<1@1 close A@2 B<1@3", "I:AFFINITY_SPLIT", **EOD),
         case("its stream broke soon after", "P1 A<1@1 B<1@3 close A@20", "I:AFFINITY_SPLIT I:EOD_REDELIVERY_WHILE_OUTSTANDING", close_detection_max_s=30, **EOD),
         case("an earlier acknowledgement may be under way", "P1 A<1@1 A ack 1@1.1 A<1@3 A<1@12", **EOD),
+        case("an acknowledgement of an earlier delivery ends no later hold", "open A1 of client A open A2 of client A@21.5 P1 A1<1@1 A1 ack 1@10 A2<1@22 A1<1@24", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
         case("pull: in the next response", "P1 pull b1@0.9 b1<1@1 pull b2@19 b2<1@20", "I:PULL_OVERLAP V:EOD_REDELIVERY_WHILE_OUTSTANDING", mode=PULL, **EOD),
         case("after a seek", "P1 A<1@1 seek 5@2 A<1@20", **EOD),
         case("while a seek settles", "P1 A<1@1 seek 50@2 A<1@20 A<1@30", "I:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
