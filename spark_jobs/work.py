@@ -30,28 +30,14 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
+from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.objectives import DAY_S, MICROS, Objective
+from prober.slo.objectives import MICROS, Objective
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
 
 # --- objectives --------------------------------------------------------------------------------------------------------------
 
-
-PERIOD_S: Final = 30 * DAY_S
-
-DEFAULTS: Final = (
-    Objective("order", Indicator.ORDER, 0.9999, PERIOD_S),
-    Objective("redelivery", Indicator.REDELIVERY, 0.999, PERIOD_S),
-    Objective("affinity", Indicator.AFFINITY, 0.99, PERIOD_S),
-    Objective("completeness", Indicator.COMPLETENESS, 0.9999, PERIOD_S),
-    Objective("publish_availability", Indicator.PUBLISH_AVAILABILITY, 0.9995, PERIOD_S),
-    Objective("publish_latency", Indicator.PUBLISH_LATENCY, 0.99, PERIOD_S, 0.5),
-    Objective("end_to_end_latency", Indicator.END_TO_END_LATENCY, 0.99, PERIOD_S, 1.0),
-    Objective("oldest_unacked_message_age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, PERIOD_S, 60.0),
-    Objective("stalled_keys", Indicator.STALLED_KEYS, 0.999, PERIOD_S),
-)
-"""Those of the service when its configuration says nothing."""
 
 NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY})
 """What the history says nothing about."""

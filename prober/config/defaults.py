@@ -6,8 +6,13 @@ Written as a file would be, so that what a user writes is laid over it key by ke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
+
+from prober.config.values import write_duration
+from prober.slo.defaults import DEFAULTS
+from prober.slo.objectives import Objective
 
 Raw = dict[str, Any]
 
@@ -34,19 +39,16 @@ PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     }
 )
 
-SLOS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "order": {"indicator": "order", "objective": "99.99%"},
-        "redelivery": {"indicator": "redelivery", "objective": "99.9%"},
-        "affinity": {"indicator": "affinity", "objective": "99%"},
-        "completeness": {"indicator": "completeness", "objective": "99.99%"},
-        "publish_availability": {"indicator": "publish_availability", "objective": "99.95%"},
-        "publish_latency": {"indicator": "publish_latency", "objective": "99%", "threshold": "500ms"},
-        "end_to_end_latency": {"indicator": "end_to_end_latency", "objective": "99%", "threshold": "1s"},
-        "oldest_unacked_message_age": {"indicator": "oldest_unacked_message_age", "objective": "99%", "threshold": "60s"},
-        "stalled_keys": {"indicator": "stalled_keys", "objective": "99.9%"},
-    }
-)
+
+def _as_written(one: Objective) -> Mapping[str, str]:
+    """An objective as a file would have it; its period is the default one."""
+    written = {"indicator": one.indicator.value, "objective": f"{one.target * 100:.8g}%"}
+    if one.threshold_s is not None:
+        written["threshold"] = write_duration(timedelta(seconds=one.threshold_s))
+    return written
+
+
+SLOS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({one.name: _as_written(one) for one in DEFAULTS})
 
 # What is written as a whole and not key by key.
 WHOLE: Final = frozenset({"schedule", "labels"})

@@ -38,6 +38,7 @@ from prober.config.values import (
     Written,
     name_of_host,
 )
+from prober.slo.defaults import PERIOD_S
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import Objective
 
@@ -167,7 +168,7 @@ class Slo(Section):
     """What is counted."""
     objective: Share
     """The share of the counted things that is to be good."""
-    window: Positive = timedelta(days=30)
+    window: Positive = timedelta(seconds=PERIOD_S)
     """The period of the error budget; rolling."""
     threshold: Positive | None = None
     """From when on a duration is bad: for latencies and ages, and there always."""

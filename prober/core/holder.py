@@ -138,7 +138,9 @@ class HolderCheck:
         if self._collector.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
-            if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
+            if not arrival.new and (
+                arrival.position != arrival.own + 1 or not arrival.own or self._may_have_left_and_come_back(arrival)
+            ):
                 self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)
@@ -167,6 +169,11 @@ class HolderCheck:
         rules = self._collector.rules
         oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
         self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
+
+    def _may_have_left_and_come_back(self, arrival: Arrival) -> bool:
+        """Whether the key may have gone on elsewhere since the latest delivery on its session, on a stream that was lost."""
+        sent_t = arrival.track.last_t - self._collector.rules.delivery_delay_max_s
+        return self._subscription.may_have_lost(sent_t, arrival.t)
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival

@@ -602,6 +602,7 @@ class KeyChecker:
         self.collector.excuse(until_t, cause)
         self._unsettled = True
         self._start_over()
+        self.subscription.neighbours.forget(self.collector.key)  # but not what comes until it has settled, and is held on to
         self.due_t = min(self.due_t, self.collector.grace_until_t)
 
     def interrupted(self) -> None:
@@ -689,7 +690,6 @@ class KeyChecker:
         self._redelivery.reset(self.log.frontier)
         self._holder.reset()
         self._liveness.reset()
-        self.subscription.neighbours.forget(self.collector.key)
         self._tracks.distrust()
         self._last_position = ANCIENT
 

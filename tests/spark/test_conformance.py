@@ -53,11 +53,12 @@ from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.counts import BREACHES, SloCounters
+from prober.slo.defaults import DEFAULTS, PERIOD_S
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
 from spark_jobs import slo_burn
 from spark_jobs.history import History
-from spark_jobs.work import DEFAULTS, PERIOD_S, Reports, Settings, Work
+from spark_jobs.work import Reports, Settings, Work
 from tests.alerts.tools import said
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
 from tests.unit.sinks.metrics.scraping import page

@@ -19,11 +19,12 @@ from prober.core.verdict import Verdict
 from prober.reports.reader import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SLO_BURN, ReportReader
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import synthesize
+from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
-from spark_jobs.work import DEFAULTS, Reports, Settings, Work
+from spark_jobs.work import Reports, Settings, Work
 from tests.spark.taped import MIDNIGHT, S, Taped, write
 
 QUIET: Final = date(2026, 11, 20)

@@ -189,7 +189,7 @@ class _RunTrace:
         return {
             "prober.run_id": result.run_id,
             "prober.probe": result.probe,
-            "prober.runs.target": result.target,
+            "prober.target": result.target,
             "prober.vantage": result.vantage,
             "prober.verdict": result.verdict,
             "prober.reason": result.reason,
@@ -206,7 +206,7 @@ class _RunTrace:
         shown = sorted(self._result.findings, key=lambda made: made.finding.status not in FAILING)[:FINDINGS_MAX]
         for finding in (made.finding for made in shown):
             attributes: Attributes = {
-                "prober.sinks.status": finding.status,
+                "prober.status": finding.status,
                 "prober.explanation": explain(finding, self._offset_s),
                 "messaging.destination.subscription.name": finding.subscription,
                 "messaging.gcp_pubsub.message.ordering_key": finding.key,

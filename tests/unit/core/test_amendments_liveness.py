@@ -165,6 +165,7 @@ UNTIL_310 = f"{kept('A', 1, EVERY_50)} A ack 1@310"
         legal("until well before the deadline", f"{OTHER} {kept('A', 1, (50,), 60)} A ack 1@100 on k P1@1 ok1=m1@1.1 A<1@200 A ack 1@201 end @600"),
         legal("its first message was on its way", f"on k2 P1@0 ok1=k2m1@0.1 A<1@2 {UNTIL_310} on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600"),
         legal("until before the deadline, in pulls, by another clock", "on k2 P1 pull b@0.1 b<1@0.2 b modack 1 60s@50 b modack 1 60s@100 b ack 1@119 on k P1@1 ok1=m1@1.1 pull c@2 c<1@130 c ack 1@131 end @600", mode=PULL, clock_error_s=5),
+        legal("what came while a seek settled is held on to", f"on k2 P1@0 ok1=k2m1@0.1 seek 5@0.2 A<1@1 {UNTIL_310} on k P1@6 ok1=m1@6.1 A<1@330 A ack 1@331 end @600"),
         legal("and still is at the end", f"{OTHER} {kept('A', 1, EVERY_50)} on k P1@1 ok1=m1@1.1 stop @320"),
         legal("a refused message as well", f"on k2 P1 A<1@0.2 {UNTIL_310} on k P1@0.1 ok1=m1@0.15 A<1@1 A nack 1@2 A<1@330 A ack 1@331 end @600"),
         legal("in pulls", f"on k2 P1 pull b@0.1 b<1@0.2 {kept('b', 1, EVERY_50)} b ack 1@310 on k P1@1 ok1=m1@1.1 pull c@2 c<1@330 c ack 1@331 end @600", mode=PULL),

@@ -102,7 +102,7 @@ def test_the_root_is_the_run() -> None:
         >= {
             "prober.run_id": RUN,
             "prober.probe": "ordering",
-            "prober.runs.target": "production",
+            "prober.target": "production",
             "prober.vantage": "wire",
             "prober.verdict": "FAIL",
             "prober.reason": "because",
@@ -149,7 +149,7 @@ def test_findings_are_events_of_the_root() -> None:
     (finding,) = [event for event in spans_of(result, events)[0].events if event.name == "ORDER_GAP"]
     assert seconds(finding.timestamp) == 60.2
     assert dict(finding.attributes or {}) == {
-        "prober.sinks.status": "violation",
+        "prober.status": "violation",
         "prober.explanation": explain(result.findings[0].finding, STARTED_AT - WAKING_T),
         "messaging.destination.subscription.name": "s",
         "messaging.gcp_pubsub.message.ordering_key": "k",
@@ -305,7 +305,7 @@ def test_of_many_findings_those_that_broke_a_promise_stay_and_the_rest_is_counte
     result = judged([], findings=(*[info] * FINDINGS_MAX, made), counts={made.sort: 1, info.sort: 250}, verdict=Verdict.FAIL)
     root = spans_of(result, [])[0]
     assert len(root.events) == FINDINGS_MAX
-    assert [dict(event.attributes or {})["prober.sinks.status"] for event in root.events].count("violation") == 1
+    assert [dict(event.attributes or {})["prober.status"] for event in root.events].count("violation") == 1
     assert attributes(root)["prober.findings_omitted"] == 251 - FINDINGS_MAX
 
 
