@@ -9,6 +9,7 @@ from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, h
 from dashboards.promql import BY, RANGE, Query, increase, quantile, ratio, select, slower_share, total
 from dashboards.thresholds import Thresholds
 from prober.core.findings import Kind
+from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
 from prober.sinks.metrics.labels import Skip
@@ -154,7 +155,7 @@ ORDER: Final = CheckKind(
     families.ORDER_CHECKS,
     Indicator.ORDER,
     "Messages of a key are first received in the order in which the service received them.",
-    (Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.ORDER_DIVERGENCE),
+    breaking(Promise.ORDER),
     ("PubsubOrderViolated",),
 )
 REDELIVERED: Final = CheckKind(
@@ -162,7 +163,7 @@ REDELIVERED: Final = CheckKind(
     families.REDELIVERY_CHECKS,
     Indicator.REDELIVERY,
     "A message that comes again brings all later ones of its key along, acknowledged or not.",
-    (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL),
+    breaking(Promise.REDELIVERY),
     ("PubsubRedeliveryViolated",),
 )
 AFFINITY: Final = CheckKind(
@@ -170,7 +171,7 @@ AFFINITY: Final = CheckKind(
     families.AFFINITY_CHECKS,
     Indicator.AFFINITY,
     "While messages of a key are outstanding, the key stays at one subscriber.",
-    (Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP),
+    breaking(Promise.ONE_HOLDER),
     ("PubsubAffinityViolated",),
 )
 COMPLETENESS: Final = CheckKind(
@@ -178,18 +179,11 @@ COMPLETENESS: Final = CheckKind(
     families.DELIVERY_CHECKS,
     Indicator.COMPLETENESS,
     "What was confirmed is delivered by the deadline.",
-    (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.UNACKED_STALL),
+    breaking(Promise.LIVENESS),
     ("PubsubDeliveryOverdue",),
 )
 CHECKS: Final = (ORDER, REDELIVERED, AFFINITY, COMPLETENESS)
-INTEGRITY_KINDS: Final = (
-    Kind.PHANTOM,
-    Kind.GHOST,
-    Kind.ID_CONFLICT,
-    Kind.FILTER_LEAK,
-    Kind.EOD_REDELIVERY_AFTER_ACK,
-    Kind.EOD_REDELIVERY_WHILE_OUTSTANDING,
-)
+INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
 
 
 # --- coverage ----------------------------------------------------------------------------------------------------------------

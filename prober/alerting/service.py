@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from prober.alerting.promql import (
@@ -32,11 +33,11 @@ from prober.alerting.rules import (
     Severity,
     value_of,
 )
-from prober.core.findings import Kind, Status
+from prober.core.findings import Status
+from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
 from prober.sinks.metrics.labels import Heat, PublishOutcome
-from prober.slo.counts import BREACHES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
@@ -60,44 +61,36 @@ PUBLISHES_FOR_S: Final = 5 * MINUTE_S
 ON_SUBSCRIPTION: Final = (
     "on subscription {{ $labels.subscription }} of {{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
 )
-_ORDER_KINDS: Final = BREACHES[Indicator.ORDER]
-_REDELIVERY_KINDS: Final = BREACHES[Indicator.REDELIVERY]
-_AFFINITY_KINDS: Final = BREACHES[Indicator.AFFINITY]
-_INTEGRITY_KINDS: Final = frozenset(
+VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
     {
-        Kind.PHANTOM,
-        Kind.GHOST,
-        Kind.ID_CONFLICT,
-        Kind.FILTER_LEAK,
-        Kind.EOD_REDELIVERY_AFTER_ACK,
-        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING,
-        Kind.PUBLISHER_DUP,
-        Kind.LATE_DUP,
+        Promise.ORDER: ("PubsubOrderViolated", Severity.CRITICAL, "Messages of a key were received out of order."),
+        Promise.REDELIVERY: (
+            "PubsubRedeliveryViolated",
+            Severity.CRITICAL,
+            "A redelivery left out messages that should have come again.",
+        ),
+        Promise.INTEGRITY: (
+            "PubsubIntegrityViolated",
+            Severity.CRITICAL,
+            "A message was delivered that was never published, was changed, or should not have been delivered.",
+        ),
+        Promise.ONE_HOLDER: (
+            "PubsubAffinityViolated",
+            Severity.INFO,
+            "A key went to another subscriber while messages of it were outstanding.",
+        ),
     }
 )
+"""What fires when a violation of a promise is proven: the name of the alert and of its runbook, how severe it is, and what it says."""
+OVERDUE: Final = "PubsubDeliveryOverdue"
+"""What fires when something did not come by its deadline, whatever promise it is about."""
 
 
 def service_groups(objectives: Iterable[Objective], options: Options) -> tuple[RuleGroup, ...]:
     """Two groups: what was proven, which is looked at often, and the rest."""
-    findings = (
+    findings: tuple[RecordingRule | AlertingRule, ...] = (
         _new_findings(options),
-        _violated(options, "PubsubOrderViolated", _ORDER_KINDS, "Messages of a key were received out of order."),
-        _violated(
-            options, "PubsubRedeliveryViolated", _REDELIVERY_KINDS, "A redelivery left out messages that should have come again."
-        ),
-        _violated(
-            options,
-            "PubsubIntegrityViolated",
-            _INTEGRITY_KINDS,
-            "A message was delivered that was never published, was changed, or should not have been delivered.",
-        ),
-        _violated(
-            options,
-            "PubsubAffinityViolated",
-            _AFFINITY_KINDS,
-            "A key went to another subscriber while messages of it were outstanding.",
-            Severity.INFO,
-        ),
+        *(_violated(options, promise) for promise in VIOLATED),
         _overdue(options),
     )
     levels = (_stalled(), _rising(objectives), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
@@ -117,9 +110,9 @@ def _new_findings(options: Options) -> RecordingRule:
     return RecordingRule(new_findings(options), news(FINDING_LABELS, selected, options.news_s))
 
 
-def _violated(
-    options: Options, name: str, kinds: Iterable[Kind], summary: str, severity: Severity = Severity.CRITICAL
-) -> AlertingRule:
+def _violated(options: Options, promise: Promise) -> AlertingRule:
+    name, severity, summary = VIOLATED[promise]
+    kinds = breaking(promise, Status.VIOLATION)
     found = selector(new_findings(options), FINDING_LABELS, kind=kinds, status=Status.VIOLATION)
     return _proven(
         name,
@@ -135,7 +128,7 @@ def _violated(
 def _overdue(options: Options) -> AlertingRule:
     found = selector(new_findings(options), FINDING_LABELS, status=Status.LIVENESS)
     return _proven(
-        "PubsubDeliveryOverdue",
+        OVERDUE,
         f"{_sum(found)} > 0",
         Severity.CRITICAL,
         "A message was not delivered by its deadline.",

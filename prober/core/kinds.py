@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from prober.core.findings import Kind, Status
+from prober.core.findings import FAILING, Kind, Status
 
 
 class Promise(StrEnum):
@@ -233,3 +233,9 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
 def kinds_about(indicator: str) -> frozenset[Kind]:
     """The kinds that make a counted thing bad, by the name of the indicator."""
     return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)
+
+
+def breaking(promise: Promise, *statuses: Status) -> tuple[Kind, ...]:
+    """The kinds about a promise that can have one of these statuses; without any, those that can fail a run."""
+    wanted = FAILING.intersection(statuses) if statuses else FAILING
+    return tuple(kind for kind, one in KINDS.items() if one.promise is promise and not wanted.isdisjoint(one.statuses))

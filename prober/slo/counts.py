@@ -15,31 +15,20 @@ from types import MappingProxyType
 from typing import Final
 
 from prober.core.findings import FAILING, Kind, Status
+from prober.core.kinds import kinds_about
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 
-OVERDUE: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN})
-"""The findings that say of a key: what is missing there was not delivered by its deadline."""
-
 BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
     {
-        Indicator.ORDER: frozenset(
-            {Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.ORDER_DIVERGENCE},
-        ),
-        Indicator.REDELIVERY: frozenset(
-            {
-                Kind.REDELIVERY_SKIP,
-                Kind.PULL_BATCH_ORDER,
-                Kind.PUSH_ADVANCE_PAST_NACK,
-                Kind.REDELIVERY_STALL,
-                Kind.UNACKED_STALL,
-            }
-        ),
-        Indicator.AFFINITY: frozenset({Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}),
-        Indicator.COMPLETENESS: OVERDUE,
+        indicator: kinds_about(indicator)
+        for indicator in (Indicator.ORDER, Indicator.REDELIVERY, Indicator.AFFINITY, Indicator.COMPLETENESS)
     }
 )
 """Which findings make a counted thing bad, by the indicators that runs judge."""
+
+OVERDUE: Final = BREACHES[Indicator.COMPLETENESS]
+"""The findings that say of a key: what is missing there was not delivered by its deadline."""
 
 _SEEN: Final = MappingProxyType(
     {

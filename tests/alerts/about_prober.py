@@ -223,7 +223,7 @@ JUDGEMENT = (
         reads=(
             "24m",
             {**PROCESS, **HERE},
-            "Prober i wakes up 2.47s late in one of a hundred cases. Latencies that it measures at t (e, r) hold its own delays.",
+            "Prober i wakes up 2.47s late in one of a hundred cases. The latencies that it measures at t (e, r) include that delay.",
         ),
     ),
     Story("PubsubProberLagging", "no data", {PASSED: "0+1x80"}, {"15m": 0}),

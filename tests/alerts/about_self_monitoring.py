@@ -17,8 +17,8 @@ def _writing(alert: str, family: Family, so: str) -> tuple[Story, ...]:
             reads=(
                 "18m",
                 PROCESS,
-                f"Prober i has failed to write again and again for 10m, {so}. What waits is tried again; what does not fit is dropped and "
-                "counted.",
+                f"Prober i has failed to write again and again for 10m, {so}. What waits is written later; what exceeds "
+                "the limit is dropped and counted.",
             ),
         ),
         Story(alert, "not when nothing fails", {of(family): "0x80"}, {"5m": 0, "20m": 0}),
@@ -54,7 +54,7 @@ PARTS = (
         "PubsubProberEventsDropped",
         families.EVENTS_DROPPED,
         "history",
-        "Prober i dropped records in history within the last 15m: what it keeps has holes.",
+        "Prober i dropped records in history within the last 15m: what it stores is incomplete.",
     ),
 )
 

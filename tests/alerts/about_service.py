@@ -36,8 +36,8 @@ def _about_violations() -> tuple[Story, ...]:
                 reads=(
                     "20m15s",
                     {**ON_S, "kind": str(kind)},
-                    f"{kind} {WHERE}: proven by events of the last 10m; no legal behaviour explains them. The finding says which and "
-                    "shows the smallest history.",
+                    f"{kind} {WHERE}: proven by events of the last 10m, which no legal behaviour explains. The finding shows "
+                    "the smallest history that proves it.",
                 ),
             ),
             Story(

@@ -1,0 +1,55 @@
+"""The tables of docs/findings.md, made from what is known of each kind of finding.
+
+python -m prober.alerting.findings_page docs/findings.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from prober.alerting.service import OVERDUE, VIOLATED
+from prober.core.findings import Kind, Status
+from prober.core.kinds import KINDS, Promise
+from prober.evidence.advice import ADVICE
+
+BEGINNING: Final = "<!-- what follows is made by `python -m prober.alerting.findings_page`; do not change it by hand -->\n"
+END: Final = "<!-- end of what is made -->\n"
+
+
+def with_tables(page: str) -> str:
+    """The page with its tables as they should be. Raises ValueError if it has not the place for them, which is marked."""
+    before, _, rest = page.partition(BEGINNING)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise ValueError("the page does not say where the tables belong")
+    return before + BEGINNING + "".join(f"\n{line}\n" for line in _sections()) + "\n" + END + after
+
+
+def alerts_of(kind: Kind) -> tuple[str, ...]:
+    """The names of the alerts that findings of a kind can fire."""
+    meaning = KINDS[kind]
+    violated = (VIOLATED[meaning.promise][0],) if Status.VIOLATION in meaning.statuses else ()
+    return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
+
+
+def _sections() -> Iterator[str]:
+    for promise in Promise:
+        kinds = [kind for kind, meaning in KINDS.items() if meaning.promise is promise]
+        rows = ["| kind | what happened | look at first | alert |", "|---|---|---|---|", *map(_row, kinds)]
+        yield f"## {promise.capitalize()}: {promise.sentence}"
+        yield "\n".join(rows)
+
+
+def _row(kind: Kind) -> str:
+    meaning = KINDS[kind]
+    info = "info: " if meaning.statuses[0] is Status.INFO else ""
+    alerts = ", ".join(f"[{name}](runbooks/{name}.md)" for name in alerts_of(kind))
+    return f"| `{kind}` | {info}{meaning.happened} | {ADVICE[kind]} | {alerts} |"
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
