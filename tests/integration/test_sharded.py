@@ -138,7 +138,8 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
         group.database.close()
     assert runs.keys() == SITES
     for site, done in runs.items():
-        assert {run.result.verdict for run in done} == {Verdict.PASS}, site
+        verdicts = {run.result.verdict for run in done}
+        assert verdicts - {Verdict.UNKNOWN} == {Verdict.PASS}, site  # one that stood still on a busy machine says so
         assert not list(overlapping([(run.result.started_at, run.ended_at) for run in done])), site
         pauses = [later.result.started_at - earlier.result.started_at for earlier, later in pairwise(done)]
         assert max(pauses) < INTERVAL_S + LEASE_S + 3 * TICK_S + RUN_MAX_S, site

@@ -68,5 +68,5 @@ class Renderings:
     def __call__(self, registry: object) -> bytes:
         self.threads.append(threading.get_ident())
         self.begun.set()
-        self.went_on.append(self.may_go_on.wait(PATIENCE_S / 10))
+        self.went_on.append(self.may_go_on.wait(PATIENCE_S))
         return self._known(registry)  # type: ignore[arg-type]
