@@ -131,7 +131,7 @@ class AlertDay(Answer):
 
 
 class Spender(Answer):
-    """Who spent the budget on the day of the report."""
+    """What spent the budget on the day of the report."""
 
     by: Annotated[str, Field(examples=["key"])]
     """Key, subscription, probe, vantage or region."""
@@ -153,7 +153,7 @@ class SloTarget(Slo):
     alerts: tuple[AlertDay, ...]
     """What its alerts said over the day of the newest `slo-burn` report."""
     spenders: tuple[Spender, ...]
-    """Who spent the budget on that day, the largest first."""
+    """What spent the budget on that day, the largest first."""
 
 
 class SloDetail(Answer):

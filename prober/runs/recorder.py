@@ -183,7 +183,7 @@ class Recording:
         if self.judge.stopped_because or now <= min(self._silence_ends_t, self._answer_due_t):
             return
         if now > self._silence_ends_t:
-            why = f"the prober itself stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
+            why = f"the prober's process stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"

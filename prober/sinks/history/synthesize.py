@@ -41,7 +41,7 @@ from prober.slo.objectives import DAY_S, SliCounts
 TRUTH: Final = "truth.json"
 ORDERING: Final = "ordering"
 HOT_KEY: Final = "hot_key"
-_STOOD_STILL: Final = "the prober itself stood still for 3.0 s"
+_STOOD_STILL: Final = "the prober's process stood still for 3.0 s"
 
 
 def synthesize(location: str, recipe: Recipe, progress: Callable[[int], None] = lambda _events: None) -> Truth:

@@ -72,7 +72,7 @@ class TestStates:
         asked.troubles = ("the history cannot be written: no space left",)
         said = page(asked).said()
         assert "PASS All probes pass" in said
-        assert "Trouble of the prober itself the history cannot be written: no space left" in said
+        assert "Problems of the prober the history cannot be written: no space left" in said
 
     def test_nothing_is_known_yet(self) -> None:
         found = page(view(EUROPE))

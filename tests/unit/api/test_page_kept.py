@@ -208,7 +208,7 @@ class TestOutages:
         try:
             assert "There is no report yet." in page(world, "/").said()
             assert "There is no report yet." in page(world, "/hot-keys").said()
-            assert "there is no report of it" in page(world, PAGES["objective"]).said()
+            assert "There is no report of the nightly job slo-burn" in page(world, PAGES["objective"]).said()
         finally:
             world.view.archive = archive
 
@@ -219,7 +219,7 @@ class TestOutages:
         for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "sites", "probers"):
             monkeypatch.setattr(StatusQueries, name, fail)
         said = page(world, "/").said()
-        assert "Trouble of the prober itself" in said
+        assert "Problems of the prober" in said
         assert "Unknown: the status store cannot be asked at the moment." in said
         for path in (VIOLATION, "/findings", "/runs", PAGES["run"], PAGES["key"], PAGES["objective"]):
             response = get(world, path)

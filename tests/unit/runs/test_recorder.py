@@ -110,7 +110,7 @@ def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Rec
     recording.beat()
     clock.t = 1000.0
     recording.heard()
-    assert "the prober itself stood still" in recording.judge.stopped_because
+    assert "the prober's process stood still" in recording.judge.stopped_because
 
 
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
