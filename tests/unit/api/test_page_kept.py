@@ -59,7 +59,7 @@ class TestFinding:
             "Message 3 should have come again between message 2 and message 4; it did not.",
             "10 events, taken from 17. Judged again, they alone give the same finding.",
             "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
-            "Is a dead-letter policy in play?",
+            "Does the subscription have a dead-letter policy?",
             "all of its 17 events",
             "prober-0, version 1.4.0, started 2026-03-01 03:00:00 UTC",
             "delivery_delay_max_s 5, clock_error_s 0, one record per message id (no publish times were recorded)",
