@@ -8,7 +8,7 @@ from typing import Final
 
 from api.view import Archive, View
 from prober.clock import monotonic_s
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.overview import Overview
 
@@ -25,11 +25,11 @@ class CurrentStatus:
     def __init__(self, view: View, archive: Archive) -> None:
         self._view = view
         self._overview = Overview(archive.queries, archive.objectives)
-        self._asking: asyncio.Task[Snapshot] | None = None
-        self._answer: Snapshot | None = None
+        self._asking: asyncio.Task[StatusSnapshot] | None = None
+        self._answer: StatusSnapshot | None = None
         self._answered_t = 0.0
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> StatusSnapshot:
         """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
         age_s = monotonic_s() - self._answered_t
         if self._answer is not None and age_s < FRESH_S:
@@ -40,7 +40,7 @@ class CurrentStatus:
             return self._answer
         return await asyncio.shield(self._asking)
 
-    async def _renew(self) -> Snapshot:
+    async def _renew(self) -> StatusSnapshot:
         try:
             self._answer = await self._ask()
             self._answered_t = monotonic_s()
@@ -48,7 +48,7 @@ class CurrentStatus:
         finally:
             self._asking = None
 
-    async def _ask(self) -> Snapshot:
+    async def _ask(self) -> StatusSnapshot:
         live = self._view.snapshot()
         try:
             return await asyncio.to_thread(self._overview.snapshot, live)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from api.models.findings import file_name
+from api.models.findings import trace_file_name
 from api.swim_lanes import NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
 from prober.core.rules import ASSUMED_IN_WORDS
@@ -97,7 +97,7 @@ class FindingCase:
     @property
     def file(self) -> str:
         """The name under which the trace is saved."""
-        return f"{file_name(self.record.finding_id)}.jsonl"
+        return f"{trace_file_name(self.record.finding_id)}.jsonl"
 
     @property
     def took(self) -> str:

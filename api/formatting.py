@@ -13,7 +13,7 @@ from api.words import counted, duration, number, share
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, Snapshot
+from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import AlertState, Objective, SliCounts
@@ -48,7 +48,7 @@ class AlikeFindings:
     oldest_at: float
 
 
-def headline(snapshot: Snapshot) -> Headline:
+def headline(snapshot: StatusSnapshot) -> Headline:
     """What is to be read first. Names at most three sites that are behind the verdict."""
     statuses = Counter(site.status for site in snapshot.sites)
     counts = ", ".join(f"{statuses[standing]:,} {word}" for standing, word in _STATUSES.items() if statuses[standing])
@@ -79,17 +79,17 @@ def why(site: SiteSnapshot) -> str:
     return (site.last_run.reason if site.last_run else "") + _overdue(site)
 
 
-def open_findings(snapshot: Snapshot) -> list[AlikeFindings]:
+def open_findings(snapshot: StatusSnapshot) -> list[AlikeFindings]:
     """Findings at sites that have not passed since, the newest first."""
     return _groups(snapshot, is_open=True)
 
 
-def closed_findings(snapshot: Snapshot) -> list[AlikeFindings]:
+def closed_findings(snapshot: StatusSnapshot) -> list[AlikeFindings]:
     """Findings at sites that have passed since, the newest first."""
     return _groups(snapshot, is_open=False)
 
 
-def dropped_findings(snapshot: Snapshot) -> int:
+def dropped_findings(snapshot: StatusSnapshot) -> int:
     """How many findings are not kept any more."""
     return sum(site.findings_dropped for site in snapshot.sites)
 
@@ -128,7 +128,7 @@ def tally(total: SliCounts) -> str:
     return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"
 
 
-def rate(burn_rate: float | None) -> str:
+def burn_rate_text(burn_rate: float | None) -> str:
     """A burn rate; what is not known is no number."""
     if burn_rate is None:
         return "unknown"
@@ -142,7 +142,9 @@ def burning(burn: BurnState) -> str:
         AlertState.QUIET: "quiet",
         AlertState.UNKNOWN: "unknown, nothing was decided",
     }[burn.state]
-    return f"{duration(burn.window_s)}: burn rate {rate(burn.burn_rate)}, fires above {rate(burn.factor)}: {state}"
+    return (
+        f"{duration(burn.window_s)}: burn rate {burn_rate_text(burn.burn_rate)}, fires above {burn_rate_text(burn.factor)}: {state}"
+    )
 
 
 def exhausted(seconds: float | None) -> str:
@@ -154,7 +156,7 @@ def exhausted(seconds: float | None) -> str:
     return "spent" if seconds <= 0.0 else duration(seconds)
 
 
-def any_site_on(snapshot: Snapshot, target: str) -> Site:
+def any_site_on(snapshot: StatusSnapshot, target: str) -> Site:
     """A site on a target, for what all of its sites have in common."""
     found = (site.site for site in snapshot.sites if site.site.target == target)
     return next(found, Site(target, "", "", interval_s=0.0))
@@ -192,7 +194,7 @@ def _overdue(site: SiteSnapshot) -> str:
     return "" if site.overdue_s is None else f"; a run is overdue by {duration(site.overdue_s)}"
 
 
-def _groups(snapshot: Snapshot, *, is_open: bool) -> list[AlikeFindings]:
+def _groups(snapshot: StatusSnapshot, *, is_open: bool) -> list[AlikeFindings]:
     groups = [group for site in snapshot.sites for group in _groups_of(site, is_open=is_open)]
     return sorted(groups, key=lambda group: group.shown.found_at, reverse=True)
 

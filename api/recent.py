@@ -13,7 +13,7 @@ from prober.reports.reader import HOT_KEYS
 from prober.reports.values import HotKeysReport
 from prober.runs.site import Site, SiteKey
 from prober.sinks.history.store import HistoryError
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.records import RunFilter
 from prober.slo.objectives import HOUR_S
@@ -41,7 +41,7 @@ class Recent:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
-    def charts(self, snapshot: Snapshot) -> dict[SiteKey, tuple[Chart, ...]]:
+    def charts(self, snapshot: StatusSnapshot) -> dict[SiteKey, tuple[Chart, ...]]:
         """The charts of every site. Sites that the store cannot be asked about are missing."""
         self._forget({site.site.key for site in snapshot.sites})
         try:

@@ -83,7 +83,7 @@ class ResponseCache:
 
     async def _make(self, question: str, make: Callable[[], Answer]) -> EncodedAnswer:
         try:
-            made = await self.ask(lambda: encoded(make()))
+            made = await self.ask(lambda: encode_answer(make()))
         finally:
             del self._under_way[question]
         if len(made.body) <= REMEMBERED_BYTES_MAX:
@@ -102,7 +102,7 @@ class EncodedAnswer(NamedTuple):
     next_cursor: str | None
 
 
-def encoded(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> EncodedAnswer:
+def encode_answer(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> EncodedAnswer:
     """An answer as JSON. Two that differ in nothing but the fields `unlike` have the same tag."""
     body = answer.model_dump_json().encode()
     said = answer.model_dump_json(exclude=set(unlike)).encode() if unlike else body

@@ -19,7 +19,7 @@ from prober.clock import wall_s
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
@@ -66,10 +66,10 @@ class Alone:
             await self._watching
         self._database.close()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StatusSnapshot:
         """Nothing is known but by the store."""
         at, since = wall_s(), self._started_at
-        return Snapshot(at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=())
+        return StatusSnapshot(at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=())
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Nothing is probed here."""

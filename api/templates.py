@@ -20,6 +20,6 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, operations=operations, words=words)
 
 
-def page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
+def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
     """A page from a template and what it shows; `root` is how it reaches the start page: empty, or so many times `../`."""
     return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", **values}), status)

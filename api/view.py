@@ -8,7 +8,7 @@ from typing import Protocol
 from prober.config.models import Config
 from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.slo.objectives import Objective
 
@@ -16,7 +16,7 @@ from prober.slo.objectives import Objective
 class View(Protocol):
     """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once."""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StatusSnapshot:
         """How everything stands now, as far as this process knows by itself; one that does not probe knows of no site."""
         ...
 

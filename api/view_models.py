@@ -14,7 +14,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.reports.reader import HOT_KEYS, ROWS_MAX, SLO_BURN
 from prober.reports.values import BurnReport, HotKeysReport
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
@@ -26,7 +26,7 @@ DAYS_SHOWN_MAX: Final = 14
 Values: TypeAlias = Mapping[str, object]
 
 
-class Absent(Exception):
+class PageNotFound(Exception):
     """There is no such page. The text is a sentence for people."""
 
 
@@ -46,7 +46,7 @@ class PageContents:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
 
-    def findings(self, asked: FindingParameters, snapshot: Snapshot) -> Values:
+    def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
         found = self._archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
         return {
@@ -64,12 +64,12 @@ class PageContents:
         queries = self._archive.queries
         record = queries.finding(finding_id)
         if record is None:
-            raise Absent("There is no finding of this name. It may have been kept for a while and deleted since.")
+            raise PageNotFound("There is no finding of this name. It may have been kept for a while and deleted since.")
         groups = queries.findings_of_key(record.finding.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {"case": case_of(record, queries.run(record.run_id), alike), "record": record, "finding": record.finding}
 
-    def runs(self, asked: RunParameters, snapshot: Snapshot) -> Values:
+    def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""
         found = self._archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
         return {
@@ -87,7 +87,7 @@ class PageContents:
         """A run with its findings."""
         run = self._archive.queries.run(run_id)
         if run is None:
-            raise Absent("There is no run of this name. It may not have been written yet, or been deleted since.")
+            raise PageNotFound("There is no run of this name. It may not have been written yet, or been deleted since.")
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
         return {"run": run, "result": run.result, "found": found.items}
 
@@ -106,19 +106,19 @@ class PageContents:
         """The hot keys of a day."""
         reader = self._archive.reports
         if reader is None:
-            raise Absent("It is not configured where the nightly jobs put their reports; history.reports says so.")
+            raise PageNotFound("It is not configured where the nightly jobs put their reports; history.reports says so.")
         days = reader.days(HOT_KEYS, DAYS_SHOWN_MAX)
         day = asked.date or reader.latest_day(HOT_KEYS)
         report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
         if asked.date is not None and report is None:
-            raise Absent(f"There is no report about {asked.date}.")
+            raise PageNotFound(f"There is no report about {asked.date}.")
         return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day)}
 
-    def objective(self, name: str, snapshot: Snapshot) -> Values:
+    def objective(self, name: str, snapshot: StatusSnapshot) -> Values:
         """An objective on each of its targets."""
         objective = next((one for one in self._archive.objectives if one.name == name), None)
         if objective is None:
-            raise Absent("There is no objective of this name.")
+            raise PageNotFound("There is no objective of this name.")
         slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
         counted = {window: self._archive.queries.tallies(window, snapshot.at) for window in windows_s(objective)}
         report = self._newest_burn(name)
@@ -141,7 +141,7 @@ class PageContents:
         return None if reader is None or day is None else reader.slo_burn(day, objective=objective)
 
 
-def _targets(snapshot: Snapshot) -> tuple[str, ...]:
+def _targets(snapshot: StatusSnapshot) -> tuple[str, ...]:
     return tuple(dict.fromkeys(site.site.target for site in snapshot.sites))
 
 

@@ -36,7 +36,7 @@ from prober.schedule.probe_loop import ProbeInstance, Surroundings
 from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.sink import HistorySink
 from prober.sinks.history.writer import HistoryWriter
-from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
@@ -94,7 +94,7 @@ class Service:
 
     # --- what the API asks ---------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StatusSnapshot:
         """How everything stands now."""
         self._assignments.plan()
         for target, counters in self._counters.items():

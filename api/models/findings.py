@@ -218,12 +218,14 @@ class FindingDetail(Finding):
             evidence=None if evidence is None else Evidence.of(evidence),
             unproven_because=record.unproven_because,
             prober=None if run is None else ProberState.model_validate(run.prober),
-            judge_again=None if evidence is None else f"ordering-prober verify --explain {file_name(record.finding_id)}.jsonl",
+            judge_again=None
+            if evidence is None
+            else f"ordering-prober verify --explain {trace_file_name(record.finding_id)}.jsonl",
             links=_links(record),
         )
 
 
-def file_name(finding_id: str) -> str:
+def trace_file_name(finding_id: str) -> str:
     """A finding's name as it may stand in a header, on a command line and on any file system."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id)[:NAME_LENGTH_MAX].strip("-") or "finding"
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from api.headers import DRAWING_POLICY
-from api.models.findings import FindingDetail, FindingPage, file_name
+from api.models.findings import FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import FindingParameters, QueryParameters
 from api.response_cache import ResponseCache
 from api.swim_lanes import NoDiagram, swim_lanes
@@ -69,7 +69,7 @@ def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -
                 raise HTTPException(404, f"there is no trace of {finding_id}: {_finding_of(archive, finding_id).unproven_because}")
             return text.encode()
 
-        name = f'attachment; filename="{file_name(finding_id)}.jsonl"'
+        name = f'attachment; filename="{trace_file_name(finding_id)}.jsonl"'
         return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=TRACE)
 
     @routes.get(

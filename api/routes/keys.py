@@ -15,7 +15,7 @@ from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.reports.reader import HOT_KEYS, ROWS_MAX
 from prober.reports.values import HotKeysReport
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status import records
 from prober.slo.objectives import DAY_S
 
@@ -58,7 +58,7 @@ def _key(archive: Archive, key: str) -> KeyAnswer:
     )
 
 
-def _subscriptions(archive: Archive, snapshot: Snapshot, since: float | None) -> SubscriptionList:
+def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | None) -> SubscriptionList:
     since = snapshot.at - DAY_S if since is None else since
     groups = archive.queries.findings_by_subscription(since)
     probed = {site.site.subscription for site in snapshot.sites if site.site.subscription}
@@ -70,7 +70,7 @@ def _subscriptions(archive: Archive, snapshot: Snapshot, since: float | None) ->
 
 
 def _subscription(
-    name: str, snapshot: Snapshot, groups: Iterable[records.FindingGroup], spread: KeySpread | None
+    name: str, snapshot: StatusSnapshot, groups: Iterable[records.FindingGroup], spread: KeySpread | None
 ) -> SubscriptionAnswer:
     sites = [site for site in snapshot.sites if site.site.subscription == name]
     return SubscriptionAnswer(

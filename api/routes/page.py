@@ -16,9 +16,9 @@ from api.current_status import CurrentStatus
 from api.query_parameters import FindingParameters, HotKeyParameters, QueryParameters, RunParameters
 from api.recent import Recent
 from api.response_cache import ResponseCache
-from api.templates import page
+from api.templates import rendered_page
 from api.view import Archive
-from api.view_models import Absent, PageContents
+from api.view_models import PageContents, PageNotFound
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
@@ -109,15 +109,15 @@ def _made(request: Request, template: str, values: Callable[[], Values]) -> HTML
     """The page, or one that says why there is none."""
     root = "../" * (request.url.path.count("/") - 1)
     try:
-        return page(template, {"root": root, **values()})
-    except Absent as absent:
-        return page("absent.html", {"root": root, "title": "Not here", "reason": str(absent)}, 404)
+        return rendered_page(template, {"root": root, **values()})
+    except PageNotFound as absent:
+        return rendered_page("absent.html", {"root": root, "title": "Not here", "reason": str(absent)}, 404)
     except (BadCursor, NotStorable, ValidationError) as wrong:
-        return page("absent.html", {"root": root, "title": "This cannot be asked", "reason": _wrong(wrong)}, 400)
+        return rendered_page("absent.html", {"root": root, "title": "This cannot be asked", "reason": _wrong(wrong)}, 400)
     except (StatusError, HistoryError) as error:
         what = "place of the reports" if isinstance(error, HistoryError) else "status store"
         reason = f"The {what} cannot be reached at the moment. Probing goes on meanwhile; look again in some seconds."
-        answer = page("absent.html", {"root": root, "title": "No answer", "reason": reason}, 503)
+        answer = rendered_page("absent.html", {"root": root, "title": "No answer", "reason": reason}, 503)
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
         return answer
 

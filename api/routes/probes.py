@@ -19,7 +19,7 @@ from api.view import View
 from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, Snapshot
+from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
 REASONS_SHOWN_MAX: Final = 10
@@ -73,7 +73,7 @@ def router(answers: ResponseCache, current: CurrentStatus, view: View) -> APIRou
     return routes
 
 
-def _list(snapshot: Snapshot) -> ProbeList:
+def _list(snapshot: StatusSnapshot) -> ProbeList:
     names = dict.fromkeys(site.site.probe for site in snapshot.sites)
     return ProbeList(items=tuple(_state(name, _sites_of(snapshot.sites, name)) for name in names))
 
@@ -84,7 +84,7 @@ def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
     )
 
 
-def _detail(snapshot: Snapshot, name: str) -> ProbeDetail:
+def _detail(snapshot: StatusSnapshot, name: str) -> ProbeDetail:
     sites = _sites_of(snapshot.sites, name)
     return ProbeDetail(
         name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(Site.model_validate, sites))
@@ -108,7 +108,7 @@ def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
     return order.target in (None, site.site.target) and order.vantage in (None, site.site.vantage)
 
 
-def _names(snapshot: Snapshot) -> str:
+def _names(snapshot: StatusSnapshot) -> str:
     return ", ".join(dict.fromkeys(site.site.probe for site in snapshot.sites)) or "none"
 
 
@@ -130,7 +130,7 @@ def _none_begun(sites: Sequence[Begun]) -> HTTPException:
     return HTTPException(409, f"no run has begun: {'; '.join(why + more)}")
 
 
-def _nobody_runs(name: str, order: RunOrder, snapshot: Snapshot) -> HTTPException:
+def _nobody_runs(name: str, order: RunOrder, snapshot: StatusSnapshot) -> HTTPException:
     """Why this process cannot begin a run: there is no such site, or another prober has it."""
     if any(_is_meant(site, order) for site in _sites_of(snapshot.sites, name)):
         others = ", ".join(prober.instance for prober in snapshot.probers if not prober.silent) or "none reports"

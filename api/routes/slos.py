@@ -16,7 +16,7 @@ from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.reports.reader import SLO_BURN
 from prober.reports.values import BurnReport
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
@@ -49,7 +49,7 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
     return routes
 
 
-def _detail(archive: Archive, objective: Objective, snapshot: Snapshot) -> SloDetail:
+def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:
     windows = windows_s(objective)
     counted = {window: archive.queries.tallies(window, snapshot.at) for window in windows}
     report = _newest(archive, objective)

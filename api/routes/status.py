@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from api.current_status import CurrentStatus
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.query_parameters import QueryParameters
-from api.response_cache import EncodedAnswer, ResponseCache, encoded, response_of
-from prober.sinks.live.snapshot import Snapshot
+from api.response_cache import EncodedAnswer, ResponseCache, encode_answer, response_of
+from prober.sinks.live.snapshot import StatusSnapshot
 
 UNLIKE = frozenset({"at"})
 
@@ -19,7 +19,7 @@ UNLIKE = frozenset({"at"})
 def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
     """`GET /status` and `GET /probers`."""
     routes = APIRouter(tags=["status"])
-    latest: tuple[Snapshot, asyncio.Task[EncodedAnswer]] | None = None
+    latest: tuple[StatusSnapshot, asyncio.Task[EncodedAnswer]] | None = None
 
     @routes.get("/status", response_model=StatusAnswer, response_description="How everything stands.")
     async def status(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
@@ -43,8 +43,8 @@ def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
     return routes
 
 
-def _encoded(snapshot: Snapshot) -> EncodedAnswer:
-    return encoded(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
+def _encoded(snapshot: StatusSnapshot) -> EncodedAnswer:
+    return encode_answer(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
 
 
 def _failed(task: asyncio.Task[EncodedAnswer]) -> bool:

@@ -39,7 +39,7 @@ _PROMISES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class KindMeaning:
     """What a kind of finding means.
 
     promise      which promise it is about.
@@ -76,19 +76,19 @@ _IN_ORDER: Final = "Messages of a key must be received in the order in which the
 _ALL_AGAIN: Final = "When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."
 _ARRIVES: Final = "An accepted message must be delivered."
 
-KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
+KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
     {
-        Kind.ORDER_GAP: Meaning(
+        Kind.ORDER_GAP: KindMeaning(
             Promise.ORDER,
             "a message was received although an earlier, confirmed one had not been",
             _IN_ORDER,
             _PROVEN,
             indicator="order",
         ),
-        Kind.ORDER_INVERSION: Meaning(
+        Kind.ORDER_INVERSION: KindMeaning(
             Promise.ORDER, "a message was first received after one that was published later", _IN_ORDER, _PROVEN, indicator="order"
         ),
-        Kind.REALTIME_INVERSION: Meaning(
+        Kind.REALTIME_INVERSION: KindMeaning(
             Promise.ORDER,
             "a message was first received after one whose publish began only after its own had been confirmed",
             _IN_ORDER,
@@ -96,14 +96,14 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             ("clock_error_s",),
             indicator="order",
         ),
-        Kind.ORDER_DIVERGENCE: Meaning(
+        Kind.ORDER_DIVERGENCE: KindMeaning(
             Promise.ORDER,
             "two subscriptions of one topic saw different orders",
             "All ordered subscriptions of a topic must see the same order.",
             _PROVEN,
             indicator="order",
         ),
-        Kind.REDELIVERY_SKIP: Meaning(
+        Kind.REDELIVERY_SKIP: KindMeaning(
             Promise.REDELIVERY,
             "a delivery passed over messages that should have come (again) before it",
             _ALL_AGAIN,
@@ -112,7 +112,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             by_position=True,
             indicator="redelivery",
         ),
-        Kind.PULL_BATCH_ORDER: Meaning(
+        Kind.PULL_BATCH_ORDER: KindMeaning(
             Promise.REDELIVERY,
             "inside one pull response the messages of a key are not consecutive",
             "The messages of a key inside one response must be consecutive.",
@@ -120,7 +120,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             by_position=True,
             indicator="redelivery",
         ),
-        Kind.PUSH_ADVANCE_PAST_NACK: Meaning(
+        Kind.PUSH_ADVANCE_PAST_NACK: KindMeaning(
             Promise.REDELIVERY,
             "after a failed push of a message the next request was for a later one",
             "After a failed push the next request must be for the same message or an earlier one.",
@@ -128,7 +128,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             by_position=True,
             indicator="redelivery",
         ),
-        Kind.REDELIVERY_STALL: Meaning(
+        Kind.REDELIVERY_STALL: KindMeaning(
             Promise.REDELIVERY,
             "a redelivery began and never came as far as before",
             _ALL_AGAIN,
@@ -137,7 +137,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             by_position=True,
             indicator="redelivery",
         ),
-        Kind.AFFINITY_SPLIT: Meaning(
+        Kind.AFFINITY_SPLIT: KindMeaning(
             Promise.ONE_HOLDER,
             "streaming pull: a message went to one subscriber while another certainly held an earlier one",
             "While messages of a key are outstanding, the key must stay where they are.",
@@ -145,7 +145,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             _HOLD,
             indicator="affinity",
         ),
-        Kind.PULL_OVERLAP: Meaning(
+        Kind.PULL_OVERLAP: KindMeaning(
             Promise.ONE_HOLDER,
             "a second pull response of a key while the first was outstanding",
             "Only one batch of messages of a key may be outstanding at a time.",
@@ -153,7 +153,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             _HOLD,
             indicator="affinity",
         ),
-        Kind.PUSH_OVERLAP: Meaning(
+        Kind.PUSH_OVERLAP: KindMeaning(
             Promise.ONE_HOLDER,
             "a second push request of a key while the first was open",
             "Only one message of a key may be outstanding at a time.",
@@ -161,8 +161,8 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             _HOLD,
             indicator="affinity",
         ),
-        Kind.AFFINITY_MOVE: Meaning(Promise.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
-        Kind.STUCK: Meaning(
+        Kind.AFFINITY_MOVE: KindMeaning(Promise.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
+        Kind.STUCK: KindMeaning(
             Promise.LIVENESS,
             "a confirmed message was not delivered, and its key stood still, for `delivery_deadline_s`",
             _ARRIVES,
@@ -170,7 +170,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             ("delivery_deadline_s",),
             indicator="completeness",
         ),
-        Kind.LOST_OVERTAKEN: Meaning(
+        Kind.LOST_OVERTAKEN: KindMeaning(
             Promise.LIVENESS,
             "a message that others overtook was not delivered for `delivery_deadline_s`",
             _ARRIVES,
@@ -178,7 +178,7 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             ("delivery_deadline_s",),
             indicator="completeness",
         ),
-        Kind.UNACKED_STALL: Meaning(
+        Kind.UNACKED_STALL: KindMeaning(
             Promise.LIVENESS,
             "a message that was nacked, or whose lease ended, did not come again for `unacked_deadline_s`",
             "A message that is not acknowledged must be delivered again.",
@@ -186,41 +186,41 @@ KINDS: Final[Mapping[Kind, Meaning]] = MappingProxyType(
             ("ack_deadline_s", "unacked_deadline_s"),
             indicator="redelivery",
         ),
-        Kind.PHANTOM: Meaning(Promise.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
-        Kind.GHOST: Meaning(
+        Kind.PHANTOM: KindMeaning(Promise.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
+        Kind.GHOST: KindMeaning(
             Promise.INTEGRITY, "a message was delivered although every attempt to publish it had failed for certain", "", _PROVEN
         ),
-        Kind.ID_CONFLICT: Meaning(
+        Kind.ID_CONFLICT: KindMeaning(
             Promise.INTEGRITY,
             "one message id stood for two messages, or content or key were not what was published",
             "",
             _PROVEN,
         ),
-        Kind.FILTER_LEAK: Meaning(Promise.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
-        Kind.EOD_REDELIVERY_AFTER_ACK: Meaning(
+        Kind.FILTER_LEAK: KindMeaning(Promise.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
+        Kind.EOD_REDELIVERY_AFTER_ACK: KindMeaning(
             Promise.INTEGRITY,
             "exactly-once delivery: a message came again after its acknowledgement was confirmed",
             "With exactly-once delivery a confirmed acknowledgement is final.",
             _PROVEN,
             _DELAY,
         ),
-        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: Meaning(
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: KindMeaning(
             Promise.INTEGRITY,
             "exactly-once delivery: a message came again while a subscriber certainly still held it",
             "With exactly-once delivery a message must not come again while it is outstanding.",
             _PROVEN,
             _HOLD,
         ),
-        Kind.PUBLISHER_DUP: Meaning(
+        Kind.PUBLISHER_DUP: KindMeaning(
             Promise.INTEGRITY, "a further record of a message", "", (Status.INFO, Status.VIOLATION, Status.INDETERMINATE)
         ),
-        Kind.LATE_DUP: Meaning(
+        Kind.LATE_DUP: KindMeaning(
             Promise.INTEGRITY,
             "a further record of a message, after later messages",
             "",
             (Status.INFO, Status.VIOLATION, Status.INDETERMINATE),
         ),
-        Kind.SERVICE_DUP: Meaning(
+        Kind.SERVICE_DUP: KindMeaning(
             Promise.INTEGRITY,
             "a message id came with another publish time, so the service stored the message twice",
             "",

@@ -149,7 +149,7 @@ class ProberSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StatusSnapshot:
     """How everything stands at `at`. `since`: when the verdict was first seen to be this one.
 
     version, instance, started_at   of the process that answers.

@@ -24,7 +24,7 @@ from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, SkippedRun, Snapshot
+from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, SkippedRun, StatusSnapshot
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
@@ -137,9 +137,9 @@ class LiveState:
             raise KeyError(target, objective)
         self._counted[target, objective] = total
 
-    def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> Snapshot:
+    def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> StatusSnapshot:
         """How everything stands now; `troubles` of the prober itself are passed on."""
-        return Snapshot(
+        return StatusSnapshot(
             now,
             self._overall(now),
             self._since,

@@ -17,7 +17,7 @@ from prober.config.values import write_duration
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, Snapshot
+from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
 from prober.sinks.status.slices import Series, begin_of, definition_of, length_for
@@ -37,7 +37,7 @@ class Overview:
         self._queries = queries
         self._objectives = {definition: one for one in objectives for definition in [(one.name, definition_of(one))]}
 
-    def snapshot(self, live: Snapshot) -> Snapshot:
+    def snapshot(self, live: StatusSnapshot) -> StatusSnapshot:
         """How everything stands at the time of `live`, by the store. Raises `StoreUnavailable`.
 
         Of `live` only who answers, when, and what troubles that process itself are used: what it knows of sites is in the store.
@@ -184,7 +184,7 @@ def _troubles(others: Iterable[ProberRecord], now: float) -> Iterator[str]:
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 
-def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: Snapshot) -> float:
+def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: StatusSnapshot) -> float:
     """Since when the verdict is what it is: since the first of its sites came to it; PASS since the last one did."""
     at = [site.since for site in sites if site.status is verdict and site.since is not None]
     if not at:

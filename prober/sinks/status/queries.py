@@ -31,7 +31,15 @@ from prober.sinks.status.records import (
     RunRecord,
     SiteStatus,
 )
-from prober.sinks.status.rows import evidence_of, finding_of, prober_of, run_of, site_of, summary_of, text_of
+from prober.sinks.status.rows import (
+    evidence_from_row,
+    finding_from_row,
+    prober_from_row,
+    run_from_row,
+    site_from_row,
+    summary_from_row,
+    text_of,
+)
 from prober.sinks.status.slices import Series, begin_of, length_for
 from prober.slo.objectives import SliCounts
 
@@ -55,7 +63,7 @@ class StatusQueries:
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = self._runs(tables.runs.columns, wanted, limit, cursor)
-        return Page(tuple(run_of(row._mapping) for row in rows), following)
+        return Page(tuple(run_from_row(row._mapping) for row in rows), following)
 
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
@@ -65,12 +73,12 @@ class StatusQueries:
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
         rows = self._rows(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
-        return run_of(rows[0]) if rows else None
+        return run_from_row(rows[0]) if rows else None
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = self._findings(tables.findings.columns, wanted, limit, cursor)
-        return Page(tuple(finding_of(row._mapping) for row in rows), following)
+        return Page(tuple(finding_from_row(row._mapping) for row in rows), following)
 
     def listed_findings(
         self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
@@ -87,7 +95,7 @@ class StatusQueries:
             proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
         if row is None:
             return None
-        return finding_of(row, None if proof is None else evidence_of(proof))
+        return finding_from_row(row, None if proof is None else evidence_from_row(proof))
 
     def trace(self, finding_id: str) -> str | None:
         """The trace file of a finding; None: it has none, or is not there."""
@@ -101,12 +109,12 @@ class StatusQueries:
         runs = tables.runs.c
         columns = (runs.run_id, runs.verdict, runs.reason, runs.started_at, runs.duration_s, runs.internal_error)
         newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
-        return tuple(map(summary_of, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
+        return tuple(map(summary_from_row, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
 
     def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
         """The runs of these names, at most some hundreds; those that are not there are missing."""
         rows = self._rows(select(tables.runs).where(tables.runs.c.run_id.in_(map(text_of, run_ids))))
-        return {row["run_id"]: run_of(row) for row in rows}
+        return {row["run_id"]: run_from_row(row) for row in rows}
 
     def verdicts_since(self) -> dict[SiteKey, float]:
         """For each site that a prober speaks of: when its runs began to end as the newest one did, which is the end of the first of them.
@@ -121,7 +129,7 @@ class StatusQueries:
         found: dict[SiteKey, FailingFindings] = {}
         for row in self._rows(_failing(limit)):
             before = found.get(_site_key(row), FailingFindings((), row["total"]))
-            found[_site_key(row)] = before._replace(newest=(*before.newest, finding_of(row)))
+            found[_site_key(row)] = before._replace(newest=(*before.newest, finding_from_row(row)))
         return found
 
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
@@ -137,12 +145,12 @@ class StatusQueries:
     def probers(self) -> tuple[ProberRecord, ...]:
         """Who writes to the store, or did."""
         rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
-        return tuple(map(prober_of, rows))
+        return tuple(map(prober_from_row, rows))
 
     def sites(self) -> tuple[SiteStatus, ...]:
         """What each prober last said of each of its sites."""
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
-        return tuple(map(site_of, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
+        return tuple(map(site_from_row, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
     def tallies(self, window_s: float, now: float) -> dict[Series, SliCounts]:
         """What was counted for every objective in the last `window_s` seconds; series without a count are missing.

@@ -58,7 +58,7 @@ def run_values(record: RunRecord) -> Values:
     }
 
 
-def run_of(row: RowMapping) -> RunRecord:
+def run_from_row(row: RowMapping) -> RunRecord:
     """The run of a row, without its findings."""
     result = _value(
         RunResult,
@@ -84,7 +84,7 @@ def finding_values(record: FindingRecord) -> Values:
     return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
 
 
-def finding_of(row: RowMapping, evidence: Evidence | None = None) -> FindingRecord:
+def finding_from_row(row: RowMapping, evidence: Evidence | None = None) -> FindingRecord:
     """The finding of a row."""
     finding = _value(
         Finding,
@@ -105,13 +105,13 @@ def evidence_values(finding_id: str, evidence: Evidence) -> Values:
     return _row(tables.evidence, evidence) | {"finding_id": finding_id, "opened": opened}
 
 
-def evidence_of(row: RowMapping) -> Evidence:
+def evidence_from_row(row: RowMapping) -> Evidence:
     """The evidence of a row."""
     opened = tuple(Beginning(*begun) for begun in row["opened"])
     return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
 
 
-def summary_of(row: RowMapping) -> RunSummary:
+def summary_from_row(row: RowMapping) -> RunSummary:
     """The run of a row, in short: of a row with these columns alone."""
     return _value(RunSummary, row, verdict=Verdict(row["verdict"]))
 
@@ -127,7 +127,7 @@ def site_values(told: SiteStatus) -> Values:
     }
 
 
-def site_of(row: RowMapping) -> SiteStatus:
+def site_from_row(row: RowMapping) -> SiteStatus:
     """How a prober said that a site stands."""
     return _value(
         SiteStatus,
@@ -145,7 +145,7 @@ def prober_values(prober: ProberRecord) -> Values:
     return _row(tables.probers, prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles]}
 
 
-def prober_of(row: RowMapping) -> ProberRecord:
+def prober_from_row(row: RowMapping) -> ProberRecord:
     """The prober of a row."""
     return _value(ProberRecord, row, troubles=tuple(row["troubles"]))
 

@@ -30,7 +30,7 @@ class Series(NamedTuple):
     definition: str
 
 
-class Span(NamedTuple):
+class SliceSpan(NamedTuple):
     """A slice of a series."""
 
     series: Series
@@ -54,7 +54,7 @@ class Slices:
         self._process = process
         self._open: dict[tuple[Series, int], _Open] = {}
         self._totals: dict[Series, SliCounts] = {}
-        self._waiting: dict[Span, SliCounts] = {}
+        self._waiting: dict[SliceSpan, SliCounts] = {}
 
     def told(self, series: Series, total: SliCounts, at: float) -> None:
         """So much was counted since the process started. What was counted since it was last told belongs to the slice of `at`."""
@@ -67,24 +67,24 @@ class Slices:
             current = self._open.get((series, length_s))
             if current is None or current.begins_at < begins_at:
                 current = self._open[series, length_s] = _Open(begins_at, before)
-            self._keep(Span(series, length_s, current.begins_at), total - current.base)
+            self._keep(SliceSpan(series, length_s, current.begins_at), total - current.base)
 
-    def take(self) -> dict[Span, SliCounts]:
+    def take(self) -> dict[SliceSpan, SliCounts]:
         """What has to be written; it is not waiting any more."""
         taken, self._waiting = self._waiting, {}
         return taken
 
-    def put_back(self, taken: Mapping[Span, SliCounts]) -> None:
+    def put_back(self, taken: Mapping[SliceSpan, SliCounts]) -> None:
         """It could not be written. What was told of the same slices since then takes precedence."""
         newer, self._waiting = self._waiting, {}
         for span, tally in (dict(taken) | newer).items():
             self._keep(span, tally)
 
-    def as_slices(self, taken: Mapping[Span, SliCounts]) -> list[Slice]:
+    def as_slices(self, taken: Mapping[SliceSpan, SliCounts]) -> list[Slice]:
         """What was taken, as it is written."""
         return [Slice(self._process, *span.series, span.length_s, span.begins_at, tally) for span, tally in taken.items()]
 
-    def _keep(self, span: Span, tally: SliCounts) -> None:
+    def _keep(self, span: SliceSpan, tally: SliCounts) -> None:
         if span not in self._waiting and len(self._waiting) >= WAITING_MAX:
             del self._waiting[next(iter(self._waiting))]  # the oldest
             self.dropped += 1

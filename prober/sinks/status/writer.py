@@ -27,12 +27,12 @@ from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
 from prober.runs.site import Site
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.database import NotStorable, StatusError
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Entry, ProberRecord
 from prober.sinks.status.retention import RetentionPolicy
-from prober.sinks.status.slices import Series, Slices, Span, definition_of
+from prober.sinks.status.slices import Series, Slices, SliceSpan, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import SliCounts
 
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class WriterState:
+class StatusWriterState:
     """How the writing goes.
 
     written, dropped   runs and findings that the store has confirmed, and that were given up.
@@ -127,7 +127,7 @@ class StatusWriter:
         self._lock = threading.Lock()  # guards what both sides touch; held for moments only
         self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
-        self._told: Snapshot | None = None
+        self._told: StatusSnapshot | None = None
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._entries: deque[Entry] = deque()
         self._bytes_waiting = 0
@@ -157,7 +157,7 @@ class StatusWriter:
             self._events_waiting += _events(self._ended[-1])
         self._wake.set()
 
-    def heartbeat(self, snapshot: Snapshot) -> None:
+    def heartbeat(self, snapshot: StatusSnapshot) -> None:
         """How everything stands, in place of what was told before."""
         with self._lock:
             self._told = snapshot
@@ -166,11 +166,11 @@ class StatusWriter:
                 self._slices.told(series, slo.total, snapshot.at)
         self._wake.set()
 
-    def state(self) -> WriterState:
+    def state(self) -> StatusWriterState:
         """How the writing goes."""
         with self._lock:
             counts, waiting = self._counts, len(self._ended) + len(self._entries)
-            return WriterState(
+            return StatusWriterState(
                 str(self._store),
                 counts.written,
                 counts.dropped,
@@ -189,7 +189,7 @@ class StatusWriter:
         """Starts the thread; it ends with `close`, or with the process."""
         self._thread.start()
 
-    def close(self, timeout_s: float = 10.0) -> WriterState:
+    def close(self, timeout_s: float = 10.0) -> StatusWriterState:
         """Writes what there is and ends. What the store does not take within `timeout_s` is lost, and counted as waiting."""
         self._stopping.set()
         self._wake.set()
@@ -197,7 +197,7 @@ class StatusWriter:
             self._thread.join(timeout_s)
         return self.state()
 
-    def leave(self, timeout_s: float = 10.0) -> WriterState:
+    def leave(self, timeout_s: float = 10.0) -> StatusWriterState:
         """As `close`; and from now on nobody waits for what this prober says of its sites, if the store can be told."""
         state = self.close(timeout_s)
         try:
@@ -275,7 +275,7 @@ class StatusWriter:
                 self._slices.put_back(slices)
             raise
 
-    def _take_told(self) -> tuple[Snapshot | None, dict[Span, SliCounts]]:
+    def _take_told(self) -> tuple[StatusSnapshot | None, dict[SliceSpan, SliCounts]]:
         with self._lock:
             told, self._told = self._told, None
             return told, self._slices.take()

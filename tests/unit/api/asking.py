@@ -25,7 +25,7 @@ from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.snapshot import Readiness, RunOrdered, Snapshot
+from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import ProberIdentity
@@ -123,7 +123,7 @@ class StubView:
             self.writer.heartbeat(self.snapshot())
             assert self.writer.write()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StatusSnapshot:
         return self.live.snapshot(self.now, self.troubles)
 
     def run_now(self, site: SiteKey) -> RunOrdered:

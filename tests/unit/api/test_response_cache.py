@@ -13,7 +13,7 @@ from fastapi import Request
 from api import response_cache
 from api.app import create_app
 from api.models.base import Answer
-from api.response_cache import Busy, EncodedAnswer, ResponseCache, encoded
+from api.response_cache import Busy, EncodedAnswer, ResponseCache, encode_answer
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
@@ -163,9 +163,9 @@ def test_the_status_is_written_once_for_all_who_ask_at_the_same_time(monkeypatch
 
     def counted(answer: Answer, *, unlike: frozenset[str]) -> EncodedAnswer:
         made.append(answer)
-        return encoded(answer, unlike=unlike)
+        return encode_answer(answer, unlike=unlike)
 
-    monkeypatch.setattr("api.routes.status.encoded", counted)
+    monkeypatch.setattr("api.routes.status.encode_answer", counted)
     asked = view(EUROPE)
 
     async def asking() -> set[bytes]:

@@ -14,7 +14,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.snapshot import Snapshot
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import ProberIdentity
@@ -136,7 +136,7 @@ def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> 
     )
 
 
-def snapshot(total: SliCounts = NOTHING, at: float = START, *runs: RunResult) -> Snapshot:
+def snapshot(total: SliCounts = NOTHING, at: float = START, *runs: RunResult) -> StatusSnapshot:
     """How everything stands on one site, where so much was counted."""
     live = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
     for run in runs:

@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import SiteSnapshot, Snapshot
+from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, SILENT_AFTER_S, Overview
@@ -23,7 +23,7 @@ from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SI
 NOW = START + 50.0
 
 
-def onlooker(at: float = NOW) -> Snapshot:
+def onlooker(at: float = NOW) -> StatusSnapshot:
     """What a process knows that does not probe."""
     return replace(LiveState((), (), version="1.2.3", instance="api-0", started_at=START).snapshot(at), probers=())
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from prober.sinks.status import slices
-from prober.sinks.status.slices import LONG_S, SHORT_S, Series, Slices, Span, definition_of
+from prober.sinks.status.slices import LONG_S, SHORT_S, Series, Slices, SliceSpan, definition_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 
 SERIES = Series("europe", "order", "order")
 
 
-def short(taken: dict[Span, SliCounts]) -> dict[float, SliCounts]:
+def short(taken: dict[SliceSpan, SliCounts]) -> dict[float, SliCounts]:
     return {span.begins_at: tally for span, tally in taken.items() if span.length_s == SHORT_S}
 
 
@@ -21,7 +21,7 @@ def test_what_is_counted_belongs_to_the_slice_in_which_it_is_told() -> None:
     told.told(SERIES, SliCounts(9, 1, 2), 301.0)
     taken = told.take()
     assert short(taken) == {0.0: SliCounts(7, 1, 2), 300.0: SliCounts(2, 0, 0)}
-    assert taken[Span(SERIES, LONG_S, 0.0)] == SliCounts(9, 1, 2)
+    assert taken[SliceSpan(SERIES, LONG_S, 0.0)] == SliCounts(9, 1, 2)
 
 
 def test_a_slice_is_told_whole_each_time() -> None:

@@ -17,7 +17,7 @@ from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
-from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, WriterState
+from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, StatusWriterState
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.history.recording import Clock, Losses
 from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
@@ -236,7 +236,7 @@ def test_closing_one_that_was_never_started_is_allowed(bench: Bench) -> None:
 
 
 def test_what_was_given_up_is_said_in_words() -> None:
-    fine = WriterState("sqlite:///a.db", 7, 0, 0, 1, 2, "", 0, 0, 0)
+    fine = StatusWriterState("sqlite:///a.db", 7, 0, 0, 1, 2, "", 0, 0, 0)
     assert fine.troubles == ()
     assert replace(fine, error="disk full", dropped=1200, slices_dropped=3).troubles == (
         "the status store cannot be written: disk full",
