@@ -19,16 +19,14 @@ from prober.runs.site import Target
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
 LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
-LOCAL_DEADLINE_S: Final = 10.0
-"""Nothing on a plain connection is far away: a broken stream shows at once, and an emulator gets no more time for what it owes.
-
-Or little more: while messages of one key are outstanding the service may be late with another key (documentation, "Order messages"), so
-what is not longer than a lease proves nothing.
+MARGIN_S: Final = 1.0
+"""How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
+shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
+with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing.
 
 Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
 through it gets the time that is configured.
 """
-MARGIN_S: Final = 1.0
 
 MESSAGE_RETENTION_S: Final = 7 * 86_400.0
 """How long a subscription of ours keeps what nobody acknowledges; it is made so.
@@ -88,7 +86,7 @@ class PlannedSite:
         deadlines = self.settings.deadlines
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
         patient = endpoint.secure or self.vantage is Vantage.LIBRARY
-        far_s = inf if patient else max(LOCAL_DEADLINE_S, ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S)
+        far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S
         rules = Rules(
             delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
             close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
