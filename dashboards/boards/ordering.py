@@ -9,7 +9,7 @@ from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, t
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.labels import Result
+from prober.sinks.metrics.families import Result
 
 SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (Result.GOOD, Result.BAD)

@@ -21,7 +21,7 @@ from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, t
 from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.labels import PublishOutcome
+from prober.sinks.metrics.families import PublishOutcome
 from prober.slo.indicators import Indicator
 
 

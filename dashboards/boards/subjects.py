@@ -11,8 +11,7 @@ from dashboards.thresholds import Thresholds
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.labels import Skip
+from prober.sinks.metrics.families import Family, Skip
 from prober.slo.indicators import Indicator
 
 BUDGET: Final = ("PubsubErrorBudgetBurn",)

@@ -32,8 +32,7 @@ from prober.alerting.rules import (
 )
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET
-from prober.sinks.metrics.labels import Skip
+from prober.sinks.metrics.families import TARGET, Skip
 from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S

@@ -43,8 +43,7 @@ from prober.alerting.rules import (
     Severity,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
-from prober.sinks.metrics.labels import PublishOutcome, Result
+from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family, PublishOutcome, Result
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 

@@ -35,8 +35,7 @@ from prober.alerting.rules import (
 )
 from prober.core.findings import Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.labels import Job
+from prober.sinks.metrics.families import Family, Job
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 JOB_LATE_S: Final = 26 * HOUR_S

@@ -36,8 +36,7 @@ from prober.alerting.rules import (
 from prober.core.findings import Status
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
-from prober.sinks.metrics.labels import Heat, PublishOutcome
+from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, Heat, PublishOutcome
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 

@@ -11,7 +11,7 @@ from prober.config.models import Config
 from prober.reports.reader import HOT_KEYS, ReportReader
 from prober.sinks.history.store import HistoryError
 from prober.sinks.metrics import Health
-from prober.sinks.metrics.labels import Component, Heat, Job
+from prober.sinks.metrics.families import Component, Heat, Job
 
 EVERY_S: Final = 60.0
 KEYS_COUNTED_MAX: Final = 10_000

@@ -38,7 +38,7 @@ from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped
 from prober.clock import monotonic_s
 from prober.config.cron import Cron
 from prober.config.models import Schedule
-from prober.sinks.metrics.labels import Skip
+from prober.sinks.metrics.families import Skip
 
 HEARTBEAT_S: Final = 1.0
 LATE_MAX_S: Final = 3600

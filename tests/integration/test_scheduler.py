@@ -9,7 +9,7 @@ from datetime import timedelta
 from prober.clock import monotonic_s
 from prober.config.models import Schedule
 from prober.schedule.scheduler import Scheduler
-from prober.sinks.metrics.labels import Skip
+from prober.sinks.metrics.families import Skip
 
 
 class Told:

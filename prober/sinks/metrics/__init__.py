@@ -1,11 +1,9 @@
 """The metrics: `Metrics` is the door, the other names are what its methods take."""
 
-from prober.sinks.metrics.backlog import Snapshot
 from prober.sinks.metrics.drills import DrillMetrics
+from prober.sinks.metrics.families import Component, Job, Outstanding, Result, Skip
 from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.labels import Component, Job, Outstanding, Result, Skip
-from prober.sinks.metrics.scrapes import Scrapes
-from prober.sinks.metrics.service import Metrics
+from prober.sinks.metrics.service import Metrics, Scrapes, Snapshot
 from prober.sinks.metrics.store import Exemplar, exemplar_of
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 

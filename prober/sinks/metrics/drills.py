@@ -8,8 +8,8 @@ from typing import Final
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.metrics import exposition, families
-from prober.sinks.metrics.store import Store
+from prober.sinks.metrics import families
+from prober.sinks.metrics.store import Store, content_type_for, render
 
 _FOUND: Final = families.DRILL_FINDINGS.full_name
 
@@ -46,6 +46,6 @@ class DrillMetrics:
         """
         wanted = [f'status="{status}"' for status in statuses]
         found = self._store.registry.restricted_registry([_FOUND])
-        text = exposition.render(found, exposition.content_type_for(""))
+        text = render(found, content_type_for(""))
         lines = (line for line in text.decode().splitlines() if line.startswith(f'{_FOUND}{{drill="{drill}"'))
         return sum(float(line.rpartition(" ")[2]) for line in lines if any(label in line for label in wanted))

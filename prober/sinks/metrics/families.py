@@ -1,8 +1,9 @@
-"""The metric families: their names, labels and units, written down once. Alerts and dashboards of others are built on them.
+"""The metric families: their names, labels and units, written down once, and the values that labels may have. Alerts and dashboards of
+others are built on them.
 
 Names follow prometheus.io/docs/practices/naming: base units, `_total` on counters, no label in a name. Every series about a service
 carries target, environment and region. No label holds an ordering key, a message id, a run id or an error's text, so that the number
-of series does not depend on what is probed.
+of series does not depend on what is probed. The values of a label are a closed set, so that every combination exists from the start.
 """
 
 from __future__ import annotations
@@ -15,6 +16,85 @@ from typing import Final
 
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, bucket_bounds
+
+# --- values of labels --------------------------------------------------------------------------------------------------------
+
+
+class PublishOutcome(StrEnum):
+    """What became of a publish."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+class Result(StrEnum):
+    """How a check ended."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNDECIDED = "undecided"
+
+
+class Outstanding(StrEnum):
+    """Whether messages of a key were outstanding when it moved."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Skip(StrEnum):
+    """Why a scheduled run did not start."""
+
+    MISFIRE = "misfire"
+    OVERLAP = "overlap"
+    MAINTENANCE = "maintenance"
+
+
+class Component(StrEnum):
+    """The parts of the prober that can fail or give up something."""
+
+    API = "api"
+    HISTORY = "history"
+    METRICS = "metrics"
+    PROBE = "probe"
+    RECORDER = "recorder"
+    SCHEDULER = "scheduler"
+    STATUS = "status"
+
+
+class Job(StrEnum):
+    """The nightly jobs."""
+
+    HOT_KEYS = "hot-keys"
+    SLO_BURN = "slo-burn"
+    REVERIFY = "reverify"
+    COMPACT = "compact"
+    NIGHTLY = "nightly"
+
+
+class Heat(StrEnum):
+    """Why the nightly job `hot-keys` calls a key hot."""
+
+    STALLED = "stalled"
+    THROUGHPUT_BOUND = "throughput-bound"
+    CONSUMER_BOUND = "consumer-bound"
+    SKEWED = "skewed"
+
+
+class Duration(StrEnum):
+    """The durations that are measured about a service."""
+
+    PUBLISH = "publish_latency"
+    END_TO_END = "end_to_end_latency"
+    REDELIVERY = "redelivery_latency"
+    CONTROL_PLANE = "control_plane_latency"
+    OLDEST_UNACKED_AGE = "oldest_unacked_message_age"
+
+
+# --- families ----------------------------------------------------------------------------------------------------------------
+
 
 PREFIX: Final = "pubsub_prober"
 TARGET: Final = ("target", "environment", "region")

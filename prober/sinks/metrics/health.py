@@ -7,7 +7,7 @@ from functools import partial
 
 from prober.config import TargetSettings
 from prober.sinks.metrics import families
-from prober.sinks.metrics.labels import Component, Job
+from prober.sinks.metrics.families import Component, Job
 from prober.sinks.metrics.store import Store
 
 

@@ -14,8 +14,8 @@ from prober.core.events import Delivered, Published, PublishFailed
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
+from prober.sinks.metrics.families import Component, Outstanding
 from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.labels import Component, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters

@@ -1,19 +1,86 @@
-"""All metrics of one prober."""
+"""All metrics of one prober: the door to them, the backlog that each scrape asks for, and what scrapes get.
+
+The backlog grows while nothing happens, also while the service hangs. It is asked for on the event loop, where it changes, and kept as it
+was then for the thread that writes the page. That is done beside the loop, since latency is measured on the loop, and a page of a hundred
+subscriptions takes a third of a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import Final, TypeAlias
 
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from prober.clock import monotonic_s
 from prober.config import TargetSettings
-from prober.sinks.metrics import exposition
-from prober.sinks.metrics.backlog import BacklogCollector, Snapshot
+from prober.runs.backlog import Backlog
 from prober.sinks.metrics.drills import DrillMetrics
+from prober.sinks.metrics.families import PREFIX, Component, Family
 from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.labels import Component
-from prober.sinks.metrics.store import Store
-from prober.sinks.metrics.targets import TargetMetrics
+from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, Store, content_type_for, render
+from prober.sinks.metrics.targets import OTHER, TargetMetrics
 from prober.slo.objectives import Objective
+
+# By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
+Snapshot: TypeAlias = Callable[[], Mapping[str, Backlog]]
+
+
+class BacklogCollector(Collector):
+    """Turns the snapshots of all targets into gauges. `look` is for the event loop, `collect` for any thread."""
+
+    def __init__(self, failed: Callable[[], None]) -> None:
+        self._failed: Final = failed
+        self._sources: Final[list[tuple[TargetMetrics, Snapshot]]] = []
+        self._seen: tuple[GaugeMetricFamily, ...] = tuple(self.describe())  # replaced as a whole, never changed
+
+    def watch(self, target: TargetMetrics, snapshot: Snapshot) -> None:
+        """Asks a target's snapshot with each `look` from now on."""
+        self._sources.append((target, snapshot))
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """The families, without asking anybody."""
+        return [_gauge(family) for family in SNAPSHOT_FAMILIES]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges as they were at the last `look`."""
+        return iter(self._seen)
+
+    def look(self) -> None:
+        """Asks all snapshots. One that fails leaves its target out, since 0 would say that all is well, and is reported."""
+        age, undelivered, stalled = gauges = self.describe()
+        for target, snapshot in self._sources:
+            try:
+                backlogs = _folded(target, snapshot())
+            except Exception:
+                self._failed()
+                continue
+            for subscription, backlog in backlogs.items():
+                labels = (*target.labels, subscription)
+                if backlog.oldest_unacked_age_s < 0.0:
+                    target.negative_age()
+                age.add_metric(labels, max(0.0, backlog.oldest_unacked_age_s))
+                undelivered.add_metric(labels, backlog.undelivered)
+                stalled.add_metric(labels, backlog.stalled_keys)
+        self._seen = tuple(gauges)
+
+
+def _gauge(family: Family) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{family.name}", family.help, labels=family.labels)
+
+
+def _folded(target: TargetMetrics, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
+    """One backlog per subscription that has series, nothing owed where none is told; the rest together."""
+    told: dict[str, Backlog] = {}
+    for subscription, backlog in backlogs.items():
+        target.subscription(subscription)
+        name = subscription if subscription in target.subscriptions else OTHER
+        told[name] = told[name].joined(backlog) if name in told else backlog
+    return dict.fromkeys(target.subscriptions, Backlog()) | told
 
 
 class Metrics:
@@ -49,5 +116,47 @@ class Metrics:
         self._backlogs.look()
 
     def render(self, content_type: str) -> bytes:
-        """A page in one of the formats of `exposition`. May be called in any thread, while metrics are counted."""
-        return exposition.render(self._store.registry, content_type)
+        """A page in one of the formats of `content_type_for`. May be called in any thread, while metrics are counted."""
+        return render(self._store.registry, content_type)
+
+
+FRESH_S: Final = 1.0
+"""A page that is younger is given again, so that whoever asks without a pause does not keep the thread busy."""
+
+Page: TypeAlias = tuple[str, bytes]
+"""Content type and body."""
+
+
+class Scrapes:
+    """Renders metrics in one thread, one page at a time; who asks for one that is being made, or was just made, gets the same.
+
+    Belongs to one event loop, on which the metrics are counted.
+    """
+
+    def __init__(self, metrics: Metrics, clock: Callable[[], float] = monotonic_s) -> None:
+        self._metrics, self._clock = metrics, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._under_way: dict[str, asyncio.Task[Page]] = {}
+        self._made: dict[str, tuple[float, Page]] = {}
+
+    async def page(self, accept: str) -> Page:
+        """What a scrape with this Accept header gets."""
+        content_type = content_type_for(accept)
+        made_t, page = self._made.get(content_type, (-inf, None))
+        if page is not None and self._clock() - made_t < FRESH_S:
+            return page
+        making = self._under_way.get(content_type)
+        if making is None:
+            making = self._under_way[content_type] = asyncio.create_task(self._make(content_type))
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
+        return await asyncio.shield(making)
+
+    async def _make(self, content_type: str) -> Page:
+        try:
+            self._metrics.look()
+            body = await asyncio.get_running_loop().run_in_executor(self._thread, self._metrics.render, content_type)
+        finally:
+            del self._under_way[content_type]
+        page = content_type, body
+        self._made[content_type] = self._clock(), page
+        return page

@@ -1,4 +1,4 @@
-"""Where the numbers are: one registry of its own, and one prometheus metric per family."""
+"""Where the numbers are, one registry of its own with one prometheus metric per family, and how they are written for a scrape."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, Kind
@@ -90,3 +92,23 @@ class Stopwatch:
             duration_s = 0.0
         # As objectives are judged: what is not longer than a threshold is in its bucket, whatever floats make of it.
         self._histogram.observe(whole_micros(duration_s) / MICROS, dict(exemplar) if exemplar else None)
+
+
+# --- how it is written -------------------------------------------------------------------------------------------------------
+
+
+def content_type_for(accept: str) -> str:
+    """One of few, for an Accept header: OpenMetrics or version 1 of the text format, whichever it names first; else plain text.
+
+    As in every exporter that is written in Python the order counts, not the quality: Prometheus begins with what it wants most.
+    """
+    try:
+        return choose_encoder(accept)[1]
+    except TypeError:  # it asks for a version that is no number
+        return choose_encoder("")[1]
+
+
+def render(registry: Collector, content_type: str) -> bytes:
+    """The body in one of these formats. Takes milliseconds per subscription; may be called in any thread while metrics are counted."""
+    encode, _ = choose_encoder(content_type)
+    return encode(registry)

@@ -14,8 +14,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.labels import Duration, Outstanding, PublishOutcome, Result, Skip
+from prober.sinks.metrics.families import Duration, Family, Outstanding, PublishOutcome, Result, Skip
 from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts

@@ -26,7 +26,7 @@ from prober.core.events import (
     PublishInvoked,
     PublishUnknown,
 )
-from prober.sinks.metrics.labels import PublishOutcome
+from prober.sinks.metrics.families import PublishOutcome
 
 Identity: TypeAlias = tuple[str | int, ...]
 Outcome: TypeAlias = Published | PublishFailed | PublishUnknown | Acked | Nacked

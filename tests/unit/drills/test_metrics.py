@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.metrics import DrillMetrics, Metrics, exposition
+from prober.sinks.metrics import DrillMetrics, Metrics, store
 from tests.unit.sinks.metrics.scraping import embedded, page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
@@ -76,7 +76,7 @@ def test_to_read_what_a_scrape_shows_of_drills_nothing_else_is_written(monkeypat
         texts.append(generate_latest(registry))
         return texts[-1]
 
-    monkeypatch.setattr(exposition, "choose_encoder", lambda accept: (written, choose_encoder(accept)[1]))
+    monkeypatch.setattr(store, "choose_encoder", lambda accept: (written, choose_encoder(accept)[1]))
     drills.scraped("drop", ACCUSING)
     (text,) = texts
     assert {line.partition("{")[0] for line in text.decode().splitlines() if line[0] != "#"} == {

@@ -13,7 +13,7 @@ import pytest
 
 from prober.config.models import Schedule
 from prober.schedule.scheduler import HEARTBEAT_S, LATE_MAX_S, MISSED_COUNTED_MAX, Scheduler
-from prober.sinks.metrics.labels import Skip
+from prober.sinks.metrics.families import Skip
 from tests.unit.virtual_time import STARTED_AT, VirtualTime
 
 

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 from prometheus_client.samples import Sample
 
 from prober.config import TargetSettings, load
-from prober.sinks.metrics import Metrics, exposition
-from prober.sinks.metrics.exposition import content_type_for
+from prober.sinks.metrics import Metrics, store
+from prober.sinks.metrics.store import content_type_for
 
 PATIENCE_S = 30.0
 OPENMETRICS = "application/openmetrics-text"
@@ -59,7 +59,7 @@ class Renderings:
         self.begun, self.may_go_on = threading.Event(), threading.Event()
         self.went_on: list[bool] = []
         self._known = generate_latest
-        monkeypatch.setattr(exposition, "choose_encoder", self._chosen)
+        monkeypatch.setattr(store, "choose_encoder", self._chosen)
 
     def _chosen(self, accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
         encode, content_type = choose_encoder(accept)

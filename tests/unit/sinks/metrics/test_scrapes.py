@@ -15,8 +15,9 @@ from prober.config import load
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.service import Service
-from prober.sinks.metrics import Metrics, Scrapes, scrapes
-from prober.sinks.metrics.exposition import content_type_for
+from prober.sinks.metrics import Metrics, Scrapes
+from prober.sinks.metrics.service import FRESH_S
+from prober.sinks.metrics.store import content_type_for
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded
 
 
@@ -71,11 +72,11 @@ def test_a_page_is_given_again_for_a_moment_and_then_made_anew(renderings: Rende
     async def scenario() -> None:
         nonlocal now
         pages = Scrapes(Metrics(), lambda: now)
-        for later_s in (0.0, scrapes.FRESH_S / 2, scrapes.FRESH_S / 4):
+        for later_s in (0.0, FRESH_S / 2, FRESH_S / 4):
             now += later_s
             await pages.page("text/plain")
         assert len(renderings.threads) == 1
-        now += scrapes.FRESH_S
+        now += FRESH_S
         await pages.page("")
         assert len(renderings.threads) == 2
 
