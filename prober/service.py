@@ -34,8 +34,7 @@ from prober.schedule.assignments import Assignments
 from prober.schedule.instances import is_embedded, sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
 from prober.schedule.sharding import LEASE_S, ShardingMember
-from prober.sinks.history.sink import HistorySink
-from prober.sinks.history.writer import HistoryWriter
+from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of

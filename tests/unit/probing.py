@@ -16,7 +16,7 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.sinks.history.sink import HistorySink
+from prober.sinks.history.writer import HistorySink
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics

@@ -18,9 +18,8 @@ import pyarrow.dataset as ds
 from prober.core.events import EVENT_TYPES, Event
 from prober.sinks.history.arrow import schema_of, version_in
 from prober.sinks.history.records import StoredFinding, StoredRun, finding_of, run_of
-from prober.sinks.history.retention import end_of
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
-from prober.sinks.history.store import HistoryError, Store
+from prober.sinks.history.store import HistoryError, Store, end_of
 from prober.slo.objectives import whole_micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000

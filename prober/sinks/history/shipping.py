@@ -9,29 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from prober.errors import ProberError
-from prober.sinks.history import retention
-from prober.sinks.history.segment import files_of
+from prober.sinks.history.encoding import files_of
 from prober.sinks.history.spool import Segment, Spool, abandoned, read_frames, set_aside
-from prober.sinks.history.store import Store
+from prober.sinks.history.store import RetentionPolicy, Store, enforce
 
 RETENTION_EVERY_S: Final = 600.0
 ABANDONED_EVERY_S: Final = 60.0
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How long a history is kept, and how many bytes it may have."""
-
-    retention: timedelta
-    size_max: int
 
 
 class Shipper:
@@ -41,13 +31,13 @@ class Shipper:
     written   files written.
     """
 
-    def __init__(self, location: str, spool_root: Path, keeping: Keeping, failed: Callable[[], None]) -> None:
+    def __init__(self, location: str, spool_root: Path, policy: RetentionPolicy, failed: Callable[[], None]) -> None:
         self.error = ""
         self.written = 0
         self.written_at: float | None = None
         self._location = location
         self._root = spool_root
-        self._keeping = keeping
+        self._policy = policy
         self._failed = failed
         self._store: Store | None = None
         self._abandoned_due_t = self._retention_due_t = float("-inf")
@@ -80,8 +70,7 @@ class Shipper:
             self._bring(spool.ended[0], store, wall_s)
             spool.ended.popleft()
         if now_t >= self._retention_due_t:
-            now = datetime.fromtimestamp(wall_s, UTC)
-            retention.enforce(store, now=now, retention=self._keeping.retention, size_max=self._keeping.size_max)
+            enforce(self._policy, store, datetime.fromtimestamp(wall_s, UTC))
             self._retention_due_t = now_t + RETENTION_EVERY_S
 
     def _bring(self, segment: Segment, store: Store, wall_s: float) -> None:

@@ -1,16 +1,20 @@
-"""Where a history is kept: a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
+"""Where a history is kept, and how long: a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
 
 A file appears under its name at once and complete, or not at all: on a file system it is written under a temporary name, brought to the
 disk and renamed; object stores do the same by themselves at the end of an upload. Writing again replaces. Everything raises OSError
 when the place cannot be reached or does not take what is given to it.
+
+A history is kept until it is too old, or too big. Whole folders go, the oldest first.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -114,3 +118,51 @@ def _connected(location: str, scheme: str) -> tuple[fs.FileSystem, str]:
     except (OSError, ValueError, pa.ArrowException) as wrong:
         raise HistoryError(f"no history can be kept at {location}: {str(wrong).splitlines()[0]}") from wrong
     return system, path
+
+
+# --- retention ---------------------------------------------------------------------------------------------------------------
+
+
+_FOLDER: Final = re.compile(r"\w+/date=(\d{4}-\d\d-\d\d)(?:/hour=(\d\d))?")
+
+
+def end_of(folder: str) -> datetime | None:
+    """When the hour, or day, of a folder is over; None for a folder that is not one of a history."""
+    found = _FOLDER.fullmatch(folder)
+    if found is None:
+        return None
+    try:
+        begin = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        return begin + (timedelta(days=1) if found[2] is None else timedelta(hours=int(found[2]) + 1))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """How long a history is kept, and how many bytes it may have."""
+
+    retention: timedelta
+    size_max: int
+
+
+def enforce(policy: RetentionPolicy, store: Store, now: datetime) -> list[Stored]:
+    """Deletes the history's files in folders that ended longer ago than the retention, and then in the oldest that are left, until all
+    files together have at most `size_max` bytes. Returns what was deleted. Raises OSError if the store does not let it.
+
+    The folder of the current hour, or day, stays, however large. Only files that are a history's by name are counted or deleted.
+    """
+    folders: dict[tuple[datetime, str], list[Stored]] = {}
+    for file in store.contents():
+        if (end := end_of(file.folder)) is not None:
+            folders.setdefault((end, file.folder), []).append(file)
+    size = sum(file.size for files in folders.values() for file in files)
+    deleted = []
+    for (end, _), files in sorted(folders.items()):
+        if end > now - policy.retention and (size <= policy.size_max or end > now):
+            continue
+        for file in files:
+            store.delete(file.path)
+        deleted += files
+        size -= sum(file.size for file in files)
+    return deleted

@@ -22,18 +22,16 @@ from prober.core.judge import KeptFindings
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
-from prober.sinks.history.encoding import Counts, EventEncoder
+from prober.sinks.history.encoding import Counts, EventEncoder, events_table
 from prober.sinks.history.reader import HistoryReader, Span
 from prober.sinks.history.rejudge import rejudge
 from prober.sinks.history.schema import EVENTS, RUNS
-from prober.sinks.history.segment import events_table
 from prober.sinks.history.store import HistoryError, Store
 from prober.sinks.history.synthesis import experiments, plan
 from prober.sinks.history.synthesis.experiments import Breach
-from prober.sinks.history.synthesis.output import Outcome, Output
+from prober.sinks.history.synthesis.output import Outcome, Output, Truth
 from prober.sinks.history.synthesis.plan import HotKey, Recipe, SyntheticTarget, Trouble
 from prober.sinks.history.synthesis.traffic import Traffic
-from prober.sinks.history.synthesis.truth import Truth
 from prober.slo.counts import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts

@@ -25,7 +25,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -34,11 +34,13 @@ from urllib.parse import urlsplit
 
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import History
+from prober.runs.classification import Observation
+from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext
 from prober.sinks.history.run_log import Meter, RunLog
-from prober.sinks.history.shipping import Keeping, Shipper
+from prober.sinks.history.shipping import Shipper
 from prober.sinks.history.spool import Spool, bytes_below
-from prober.sinks.history.store import HistoryError
+from prober.sinks.history.store import HistoryError, RetentionPolicy
 
 FLUSH_EVERY_S: Final = 0.5
 SHIP_EVERY_S: Final = 1.0
@@ -111,7 +113,8 @@ class HistoryWriter:
         self._spool_bytes = 0
         self._spool_error = ""
         self._segment_began_t = 0.0
-        self._shipper = Shipper(self._location, self._root, Keeping(settings.retention, settings.size_max), self._count_failure)
+        policy = RetentionPolicy(settings.retention, settings.size_max)
+        self._shipper = Shipper(self._location, self._root, policy, self._count_failure)
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -267,3 +270,50 @@ def spool_root(settings: History) -> Path:
     if scheme in ("", "file"):
         return Path(urlsplit(location).path if scheme else location) / "_spool"
     return Path(tempfile.gettempdir()) / f"ordering-prober-spool-{os.getuid()}-{named_after}"
+
+
+# --- runs --------------------------------------------------------------------------------------------------------------------
+
+
+class HistorySink:
+    """Records every run in the history."""
+
+    def __init__(self, writer: HistoryWriter) -> None:
+        self._writer = writer
+
+    def begin(self, run: RunBegun) -> HistoryRun:
+        """A run begins."""
+        site = run.site
+        context = RunContext(
+            run_id=run.run_id,
+            target=site.target,
+            environment=site.environment,
+            region=site.region,
+            probe=site.probe,
+            vantage=site.vantage,
+            topic=site.topic,
+            rules=run.rules,
+            started_at=run.started_at,
+            seed=run.seed,
+        )
+        return HistoryRun(self._writer.begin(context))
+
+
+class HistoryRun:
+    """Listens to one run. One that was cut short has no end in the history."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    def event(self, seen: Observation) -> None:
+        """The next event of the run."""
+        self._log.record(seen.event, seen.findings)
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        if end.cut_short:
+            self._log.release()
+        else:
+            # What does not count must not count wherever the record of it is counted later.
+            result = end.result if end.counts else replace(end.result, checks={})
+            self._log.ended(result, end.findings, end.recorded.judged)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from prober.sinks.history.retention import end_of, enforce
-from prober.sinks.history.store import HistoryError, Store, Stored
+from prober.sinks.history.store import HistoryError, RetentionPolicy, Store, Stored, end_of, enforce
 
 HOUR = "events/date=2026-01-02/hour=03"
 NAME = "events-p-00000001.parquet"
@@ -115,7 +114,7 @@ def test_folders_know_their_end() -> None:
 def test_what_is_too_old_goes(store: Store) -> None:
     for path in (hour(3, 11), hour(3, 12), hour(10, 12), "runs/date=2026-01-02/runs-p-00000001.parquet"):
         put(store, path)
-    deleted = enforce(store, now=NOW, retention=timedelta(days=7), size_max=10**9)
+    deleted = enforce(RetentionPolicy(timedelta(days=7), 10**9), store, NOW)
     assert sorted(file.path for file in deleted) == [hour(3, 11), "runs/date=2026-01-02/runs-p-00000001.parquet"]
     assert names(store) == [hour(3, 12), hour(10, 12)]
 
@@ -123,9 +122,9 @@ def test_what_is_too_old_goes(store: Store) -> None:
 def test_what_is_too_much_goes_oldest_first_but_never_the_current_hour(store: Store) -> None:
     for at in ((9, 1), (9, 2), (9, 3), (10, 12)):
         put(store, hour(*at), 10)
-    enforce(store, now=NOW, retention=FOREVER, size_max=25)
+    enforce(RetentionPolicy(FOREVER, 25), store, NOW)
     assert names(store) == [hour(9, 3), hour(10, 12)]
-    enforce(store, now=NOW, retention=FOREVER, size_max=1)
+    enforce(RetentionPolicy(FOREVER, 1), store, NOW)
     assert names(store) == [hour(10, 12)]
 
 
@@ -133,7 +132,7 @@ def test_what_is_not_ours_stays_and_does_not_count(store: Store, tmp_path: Path)
     put(store, hour(1, 1), 10)
     stranger = tmp_path / hour(1, 1, "theirs.parquet")
     stranger.write_bytes(b"x" * 1000)
-    assert enforce(store, now=NOW, retention=FOREVER, size_max=10) == []
-    enforce(store, now=NOW, retention=timedelta(days=1), size_max=10)
+    assert enforce(RetentionPolicy(FOREVER, 10), store, NOW) == []
+    enforce(RetentionPolicy(timedelta(days=1), 10), store, NOW)
     assert stranger.exists()
     assert names(store) == []
