@@ -10,8 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from prober.config.cron import Cron
 from prober.config.problems import did_you_mean, from_pydantic, report
-from prober.config.section import Section
-from prober.config.values import Cronline, HttpUrl, Port, Positive, Written, write_duration
+from prober.config.values import Cronline, HttpUrl, Port, Positive, Section, Written, write_duration
 from prober.errors import ConfigError
 
 CONTROL: Final = "control"

@@ -16,7 +16,6 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
-from prober.config.section import Section
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -31,6 +30,7 @@ from prober.config.values import (
     Port,
     Positive,
     Project,
+    Section,
     Share,
     Size,
     SloName,

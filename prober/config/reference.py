@@ -1,4 +1,4 @@
-"""The reference page docs/configuration.md, made from the models: `python -m prober.config > docs/configuration.md`."""
+"""The reference page docs/configuration.md, made from the models: `python -m prober.config.reference > docs/configuration.md`."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
 }
 
 
-def page() -> str:
+def reference_page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "## Keys\n", _table(Config)]
     for name, section, note in _SECTIONS:
@@ -248,3 +248,7 @@ def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
     if low is None:
         return ""
     return f", {low} or more" if high is None else f", {low} to {high:,}"
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")

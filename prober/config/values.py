@@ -1,4 +1,4 @@
-"""The kinds of values that a configuration is made of, how they are written, and how they are shown.
+"""The kinds of values that a configuration is made of, how they are written, and how they are shown; and what a section of them is.
 
 Every reader accepts what it writes, so that a shown configuration can be read again. Readers raise ValueError with what to write
 instead, and never show what might be secret.
@@ -13,11 +13,20 @@ from math import nan
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, InstanceOf, PlainSerializer, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, InstanceOf, PlainSerializer, SecretStr
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.cron import Cron, parse_cron
 from prober.errors import ConfigError
+
+
+class Section(BaseModel):
+    """Frozen; a key that is not known is an error; values never appear in pydantic's own messages."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True, validate_by_name=True
+    )
+
 
 EMBEDDED: Final = "embedded"
 NAME_LENGTH_MAX: Final = 63

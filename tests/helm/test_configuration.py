@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from prober.cli import main
-from prober.config.environment import PREFIX
-from prober.config.loading import load
+from prober.config.loading import PREFIX, load
 from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives
 from tests.commands import ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from prober.config import Config, load
 from prober.config.problems import fields_by_key
-from prober.config.reference import page
+from prober.config.reference import reference_page
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, rate_min_per_s
 from tests.unit.config.writing import loaded
@@ -20,7 +20,7 @@ VARIABLES = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_is_current() -> None:
-    assert page() == PAGE, "run: python -m prober.config > docs/configuration.md"
+    assert reference_page() == PAGE, "run: python -m prober.config.reference > docs/configuration.md"
 
 
 def test_there_are_examples() -> None:
