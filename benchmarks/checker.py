@@ -30,7 +30,7 @@ import orjson
 import prober.core.verifier
 from benchmarks.histories import HISTORIES, History
 from benchmarks.plain import PlainChecker
-from prober.cli.gc_tuning import collect_rarely
+from prober.cli.process import collect_rarely
 from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier

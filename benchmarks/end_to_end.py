@@ -18,7 +18,7 @@ from benchmarks.brokers import server
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
-from prober.cli.gc_tuning import collect_rarely
+from prober.cli.process import collect_rarely
 from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict

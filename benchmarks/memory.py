@@ -15,7 +15,7 @@ from itertools import count, product
 from pathlib import Path
 from time import perf_counter
 
-from prober.cli.gc_tuning import collect_rarely
+from prober.cli.process import collect_rarely
 from prober.config.loading import load
 from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
 from prober.core.rules import Rules

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from api.standalone import run_alone
-from prober.cli.version import own_version
+from prober.cli.process import own_version
 from prober.config.loading import load
 from prober.logs import set_up as set_up_logs
 

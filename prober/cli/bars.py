@@ -11,10 +11,7 @@ from typing import BinaryIO, Final
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from prober.cli.check import as_text
 from prober.core.events import Event
-from prober.runs.result import RunResult
-from prober.schedule.instances import PlannedSite
 
 BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
 EVENTS_BETWEEN: Final = 5_000  # two updates of the bar
@@ -43,24 +40,26 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
 
 
 @contextmanager
-def while_probing() -> Iterator[tuple[Callable[[PlannedSite, int], None], Callable[[RunResult], None]]]:
-    """A bar on standard error while probes run, on a terminal, and a way to print results without tearing it."""
+def while_running() -> Iterator[Callable[[str, int], None]]:
+    """A bar on standard error while one thing runs after another, only on a terminal; what is printed meanwhile does not tear it.
+
+    Tell it before each what runs, and how many make one round.
+    """
     if not sys.stderr.isatty():
-        yield lambda _site, _runs: None, lambda result: print(as_text(result), flush=True)
+        yield lambda _running, _round: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
     # What is printed goes above the bar if both are on the terminal, and only then through it.
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
-    with bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task("connecting", total=None)
         begun = 0
 
-        def begin(site: PlannedSite, runs: int) -> None:
+        def show(running: str, a_round: int) -> None:
             nonlocal begun
-            bar.update(task, description=f"{site.probe} on {site.target.name} ({site.vantage})", total=runs, completed=begun % runs)
+            bar.update(task, description=running, total=a_round, completed=begun % a_round)
             begun += 1
 
-        yield begin, lambda result: print(as_text(result), flush=True)
+        yield show
 
 
 @contextmanager

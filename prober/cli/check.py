@@ -1,4 +1,4 @@
-"""The command `check`: runs probes once, or for a while, on the configured targets and tells the verdict of each.
+"""The command `ordering-prober check`: runs probes once, or for a while, on the configured targets and tells the verdict of each.
 
 Here the parts are put together for a single occasion: the configuration says what to run where, a broker is made per target and
 vantage, and for a target that is `embedded` a server is started for as long as it takes.
@@ -6,30 +6,42 @@ vantage, and for a target that is `embedded` a server is started for as long as 
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
-from prober.cli.exit_codes import ExitCode, code_of
+from prober.cli.bars import while_running
+from prober.cli.process import Format, code_of, overall
 from prober.clock import monotonic_s
+from prober.config.loading import load
 from prober.config.models import Config, TargetSettings
+from prober.config.values import duration_s
 from prober.core.findings import Status
-from prober.core.verdict import Verdict, worst
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
+from prober.errors import ConfigError
 from prober.evidence.explain import explain
+from prober.probes.catalogue import PROBES
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite, is_embedded
 
+EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
+
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CheckRequest:
     """What the caller wants checked: which probes (none named: those configured), where, from which vantage, for how long."""
 
     probes: tuple[str, ...] = ()
@@ -39,9 +51,48 @@ class Order:
     seed: int = 0
 
 
-async def check(
+def check(
+    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
+    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Go on for this long: 30s, 5m.")] = "",
+    endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
+    vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
+    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
+    seed: Annotated[int, typer.Option(help="Repeats what is random in the experiments.")] = 0,
+) -> None:
+    """Run the probes once and print the verdict of each.
+
+    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
+    """
+    settings = load(config, os.environ)
+    if unknown := set(probe or ()) - set(PROBES):
+        raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
+    if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):
+        print(EMBEDDED_NOTICE, file=sys.stderr)
+    request = CheckRequest(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
+    tell = _print_result if output is Format.TEXT else _ignored
+    with while_running() as show:
+        results = asyncio.run(run_checks(settings, request, os.environ, tell, lambda site, runs: show(_words_for(site), runs)))
+    if output is Format.JSON:
+        print(results_as_json(results))
+    raise typer.Exit(int(code_of(overall(results))))
+
+
+def _words_for(site: PlannedSite) -> str:
+    return f"{site.probe} on {site.target.name} ({site.vantage})"
+
+
+def _print_result(result: RunResult) -> None:
+    print(result_as_text(result), flush=True)
+
+
+def _ignored(_result: RunResult) -> None:
+    """Nothing is printed before the end."""
+
+
+async def run_checks(
     config: Config,
-    order: Order,
+    request: CheckRequest,
     environ: Mapping[str, str],
     tell: Callable[[RunResult], None],
     begin: Callable[[PlannedSite, int], None] = lambda _site, _runs: None,
@@ -53,17 +104,17 @@ async def check(
     Raises BrokerError or ConfigError before the first run if a target cannot be used at all; later troubles make a run UNKNOWN.
     """
     results: list[RunResult] = []
-    give_up_t = monotonic_s() + order.for_s
+    give_up_t = monotonic_s() + request.for_s
     for settings in config.targets:
-        async with _endpoint(config, settings, order, environ) as endpoint:
-            broker = await connect(endpoint, order.vantage)
+        async with _endpoint(config, settings, request, environ) as endpoint:
+            broker = await connect(endpoint, request.vantage)
             try:
                 while True:
-                    for site in (sites := _wanted(settings, order)):
+                    for site in (sites := _wanted(settings, request)):
                         begin(site, len(sites))
                         target = site.at(endpoint)
                         provisioner = Provisioner(target, site.resource_name("check"), lasting=False)
-                        run = Run(site.experiment, broker, target, provisioner, site.workload, order.seed + len(results))
+                        run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
                         tell(result)
@@ -74,17 +125,7 @@ async def check(
     return results
 
 
-def exit_code(results: Sequence[RunResult]) -> ExitCode:
-    """The worst verdict decides."""
-    return code_of(overall(results))
-
-
-def overall(results: Sequence[RunResult]) -> Verdict:
-    """The verdict of all of them; nothing that ran is UNKNOWN."""
-    return worst(result.verdict for result in results)
-
-
-def as_text(result: RunResult) -> str:
+def result_as_text(result: RunResult) -> str:
     """One line for the verdict, and two for each finding that is not only information."""
     head = f"{result.probe} on {result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
@@ -95,7 +136,7 @@ def as_text(result: RunResult) -> str:
     return "\n".join(lines)
 
 
-def as_json(results: Sequence[RunResult]) -> str:
+def results_as_json(results: Sequence[RunResult]) -> str:
     """One document: the overall verdict and every run."""
     return json.dumps({"verdict": overall(results), "runs": [_row(result) for result in results]}, allow_nan=False)
 
@@ -125,18 +166,20 @@ def _row(result: RunResult) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def _endpoint(config: Config, settings: TargetSettings, order: Order, environ: Mapping[str, str]) -> AsyncIterator[Endpoint]:
+async def _endpoint(
+    config: Config, settings: TargetSettings, request: CheckRequest, environ: Mapping[str, str]
+) -> AsyncIterator[Endpoint]:
     """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started."""
-    if is_embedded(settings, environ, order.endpoint):
+    if is_embedded(settings, environ, request.endpoint):
         async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
             yield Endpoint(server.address, secure=False)
     else:
-        yield resolve_endpoint(settings.endpoint, environ, order.endpoint)
+        yield resolve_endpoint(settings.endpoint, environ, request.endpoint)
 
 
-def _wanted(settings: TargetSettings, order: Order) -> list[PlannedSite]:
+def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:
     return [
-        PlannedSite(settings, name, probe, order.vantage)
+        PlannedSite(settings, name, probe, request.vantage)
         for name, probe in settings.probes.items()
-        if not order.probes or name in order.probes
+        if not request.probes or name in request.probes
     ]

@@ -1,113 +1,25 @@
-"""The commands that have no file of their own: what they take. What they do stands elsewhere."""
+"""The commands that only show or write what other packages know."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from prober.brokers.base import Vantage
-from prober.cli.bars import while_probing, while_reading
-from prober.cli.check import Order, as_json, exit_code
-from prober.cli.check import check as run_check
-from prober.cli.history import Since, Until, span_of
-from prober.cli.reorder import Timeouts
-from prober.cli.run import run as run_service
-from prober.cli.verify import Extras, Format
-from prober.cli.verify import verify as verify_files
-from prober.cli.verify_history import Question, is_history, verify_history
-from prober.cli.version import own_version
+from prober.alerting.files import rule_files
+from prober.alerting.promql import prom_duration
+from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
+from prober.cli.process import Format
 from prober.config.loading import load, show
 from prober.config.values import duration_s
 from prober.embedded.faults import FaultError, describe_faults, parse_fault
 from prober.embedded.server import serve_embedded
-from prober.errors import ConfigError, ProberError
-from prober.logs import set_up as set_up_logs
+from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
 from prober.slo.objectives import objectives_as_json, objectives_as_text
-
-PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
-
-
-def run(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
-) -> None:
-    """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
-    settings = load(config, os.environ)
-    set_up_logs(settings.telemetry, sys.stderr)
-    asyncio.run(run_service(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
-
-
-def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
-    ],
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the smallest history behind each finding as a diagram.")] = False,
-    key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
-    subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
-    since: Since = None,
-    until: Until = None,
-    reorder: Annotated[
-        bool, typer.Option("--reorder", help="Of trace files: also show how far each key's messages came out of order.")
-    ] = False,
-    wait_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="With --reorder: how long to wait for a missing message.")
-    ] = "10m",
-    idle_timeout: Annotated[str, typer.Option(metavar="DURATION", help="With --reorder: when to forget an idle key.")] = "30m",
-) -> None:
-    """Judge recorded histories: trace files, or a history that the service has written.
-
-    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
-    """
-    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None, while_reading)
-    try:
-        if len(files) == 1 and is_history(files[0]):
-            if reorder:
-                raise ProberError("--reorder reads trace files; make some of the history with: ordering-prober history export")
-            code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
-        else:
-            code = int(verify_files(files, output, extras))
-    except BrokenPipeError:
-        # Python would complain once more while it shuts down and flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = PIPE_CLOSED
-    raise typer.Exit(code)
-
-
-def _timeouts(wait: str, idle: str) -> Timeouts:
-    timeouts = Timeouts(duration_s(wait), duration_s(idle))
-    if min(timeouts) <= 0:
-        raise ConfigError("--wait-timeout and --idle-timeout must be longer than 0s")
-    return timeouts
-
-
-def check(
-    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
-    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Go on for this long: 30s, 5m.")] = "",
-    endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
-    vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
-    seed: Annotated[int, typer.Option(help="Repeats what is random in the experiments.")] = 0,
-) -> None:
-    """Run the probes once and print the verdict of each.
-
-    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
-    """
-    settings = load(config, os.environ)
-    if unknown := set(probe or ()) - set(PROBES):
-        raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
-    order = Order(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
-    with while_probing() as (begin, tell):
-        shown = tell if output is Format.TEXT else lambda _: None
-        results = asyncio.run(run_check(settings, order, os.environ, shown, begin))
-    if output is Format.JSON:
-        print(as_json(results))
-    raise typer.Exit(int(exit_code(results)))
 
 
 def embedded(
@@ -158,3 +70,46 @@ def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     """Validate a configuration file; all problems are told together."""
     load(file, os.environ)
     print(f"{file}: valid")
+
+
+NEWS: Final = prom_duration(NEWS_S)
+
+
+def alerts(
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The configuration; without it the default objectives.")
+    ] = None,
+    directory: Annotated[Path, typer.Option(help="Where the rule files are.")] = Path("alerts"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 2 if a file is not up to date.")] = False,
+    runbooks: Annotated[str, typer.Option(metavar="URL", help="Where people find the runbooks.")] = RUNBOOKS,
+    dashboards: Annotated[str, typer.Option(metavar="URL", help="Where Grafana is.")] = DASHBOARDS,
+    pages: Annotated[str, typer.Option(metavar="URL", help="Where the prober's status page is.")] = PAGES,
+    scrape_job: Annotated[str, typer.Option(metavar="NAME", help="What the scrape of the prober is called.")] = SCRAPE_JOB,
+    news: Annotated[str, typer.Option(metavar="DURATION", help="How long a finding keeps its alert firing.")] = NEWS,
+) -> None:
+    """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
+    options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
+    texts = rule_files(load(config, os.environ).objectives, options)
+    for name, text in texts.items():
+        if check:
+            _compare(directory / name, text)
+        else:
+            _write(directory / name, text)
+    print(f"{directory}: {'up to date' if check else 'written'}: {', '.join(texts)}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _compare(path: Path, text: str) -> None:
+    try:
+        there = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if there != text:
+        raise ConfigError(f"{path}: is not what the configuration asks for; write it again without --check")

@@ -1,28 +1,30 @@
-"""The command `ordering-prober drill`."""
+"""The command `ordering-prober drill`: drills once, in a process that does nothing else, and says how each went."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from prober.cli import fire_drills as command
-from prober.cli.verify import Format
-from prober.cli.version import own_version
+from prober.cli.bars import while_running
+from prober.cli.process import Format, code_of, overall, own_version
+from prober.clock import wall_s
 from prober.config.drills import Drills, overlaid
 from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.drills.chain import open_chain
+from prober.drills.drill import Drill
 from prober.drills.plans import PLANS, DrillPlan, chosen
-from prober.drills.results import DrillResult
+from prober.drills.results import DrillResult, Step, StepName
 from prober.errors import ConfigError
+from prober.sinks.metrics import Metrics, Scrapes
 
-Begin = Callable[[DrillPlan], None]
+_CELL: Final = 7
+"""Characters of the longest cell; so the table fits into a terminal of 80."""
 
 
 def drill(
@@ -46,43 +48,119 @@ def drill(
     given = {"faults": fault, "prometheus": prometheus, "alertmanager": alertmanager, "port": port}
     settings = overlaid(load(config, os.environ).drills, {key: value for key, value in given.items() if value is not None})
     plans = tuple(PLANS.values()) if every else chosen(settings.faults)
-    with _while_drilling(plans) as begin:
-        results = asyncio.run(_drill(plans, settings, own_version(), seed, begin, output))
-    if output is Format.JSON:
-        print(command.as_json(results))
-    else:
-        print(command.conclusion(results))
-    raise typer.Exit(int(command.exit_code(results)))
-
-
-async def _drill(
-    plans: Sequence[DrillPlan], settings: Drills, version: str, seed: int, begin: Begin, output: Format
-) -> list[DrillResult]:
-    told = 0
-
-    def tell(result: DrillResult) -> None:
-        nonlocal told
-        if output is Format.TEXT:
-            print("" if told else f"{command.heading(plans)}\n", command.as_text(result, plans), sep="", flush=True)
-        told += 1
-
-    return await command.drill(plans, settings, version, seed, begin, tell)
-
-
-@contextmanager
-def _while_drilling(plans: Sequence[DrillPlan]) -> Iterator[Begin]:
-    """A bar on standard error, on a terminal, that does not tear what is printed."""
-    if not sys.stderr.isatty():
-        yield lambda _plan: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
-        task = bar.add_task("connecting", total=len(plans))
-        begun = 0
+    with while_running() as show:
 
         def begin(plan: DrillPlan) -> None:
-            nonlocal begun
-            bar.update(task, description=f"drill {plan.name}: {plan.sentence}", completed=begun)
-            begun += 1
+            show(f"drill {plan.name}: {plan.sentence}", len(plans))
 
-        yield begin
+        results = asyncio.run(run_drills(plans, settings, own_version(), seed, begin, _printing(plans, output)))
+    if output is Format.JSON:
+        print(drills_as_json(results))
+    else:
+        print(conclusion(results))
+    raise typer.Exit(int(code_of(overall(results))))
+
+
+def _printing(plans: Sequence[DrillPlan], output: Format) -> Callable[[DrillResult], None]:
+    """Prints a row for each result, the first one with the head of the table above it; nothing for JSON."""
+    head = f"{heading(plans)}\n"
+
+    def tell(result: DrillResult) -> None:
+        nonlocal head
+        if output is Format.TEXT:
+            print(head, drill_as_text(result, plans), sep="", flush=True)
+        head = ""
+
+    return tell
+
+
+async def run_drills(
+    plans: Sequence[DrillPlan],
+    settings: Drills,
+    version: str,
+    seed: int,
+    begin: Callable[[DrillPlan], None],
+    tell: Callable[[DrillResult], None],
+) -> list[DrillResult]:
+    """Carries out drills one after the other; `begin` and `tell` hear of each before and after it.
+
+    While it goes on, `/metrics` is where pages arrive, for Prometheus to scrape. Raises ConfigError if it cannot be scraped although
+    Prometheus is to be asked, and for a port that is taken.
+    """
+    if settings.prometheus is not None and settings.port is None:
+        raise ConfigError("Prometheus must scrape this process to be followed: say on which port, with --port or drills.port")
+    metrics = Metrics(version=version)
+    metrics.health.started(wall_s())
+    results = []
+    async with open_chain(settings, metrics.drills(plan.name for plan in plans), Scrapes(metrics).page) as chain:
+        for number, plan in enumerate(plans):
+            begin(plan)
+            results.append(await Drill(plan, chain, seed + number).carry_out())
+            tell(results[-1])
+    return results
+
+
+def heading(plans: Sequence[DrillPlan]) -> str:
+    """The head of the table."""
+    return _row(_width(plans), ("drill", "verdict", *StepName))
+
+
+def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
+    """A row of the table: the seconds of each step from when the fault struck; below it what was found, and why it did not pass."""
+    lines = [_row(_width(plans), (result.drill, result.verdict, *(_cell(step) for step in result.steps)))]
+    lines += [f"    found: {', '.join(result.found)}"] if result.found else []
+    lines += [f"    {step.name}: {step.note}" for step in result.steps if step.followed and step.note]
+    return "\n".join(lines)
+
+
+def conclusion(results: Sequence[DrillResult]) -> str:
+    """The overall verdict, and what it does not say because nobody looked."""
+    left_out = dict.fromkeys(name for result in results for name in result.not_followed)
+    return f"{overall(results)}" + (f"; not followed: {', '.join(left_out)}" if left_out else "")
+
+
+def drills_as_json(results: Sequence[DrillResult]) -> str:
+    """One document: the overall verdict and every drill."""
+    return json.dumps({"verdict": overall(results), "drills": [_document(result) for result in results]}, allow_nan=False)
+
+
+def _document(result: DrillResult) -> dict[str, object]:
+    return {
+        "drill": result.drill,
+        "sort": result.sort,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "steps": [
+            {
+                "step": step.name,
+                "verdict": step.verdict,
+                "seconds": None if step.took_s is None else round(step.took_s, 3),
+                "followed": step.followed,
+                "note": step.note,
+            }
+            for step in result.steps
+        ],
+        "found": list(result.found),
+        "struck": result.struck,
+        "duration_s": round(result.duration_s, 3),
+        "seed": result.seed,
+    }
+
+
+def _cell(step: Step) -> str:
+    """Seconds if it came as it should; `quiet` if nothing had to come and nothing did; otherwise the verdict."""
+    if not step.followed:
+        return "-"
+    if step.verdict is not Verdict.PASS:
+        return step.verdict
+    return "quiet" if step.took_s is None else f"{step.took_s:.1f} s"
+
+
+def _width(plans: Sequence[DrillPlan]) -> int:
+    return max(len(plan.name) for plan in plans)
+
+
+def _row(width: int, cells: Sequence[str]) -> str:
+    name, verdict, *steps = cells
+    widths = (max(_CELL, len(step)) for step in StepName)
+    return f"{name:<{width}}  {verdict:<{_CELL}}" + "".join(f" {step:>{size}}" for step, size in zip(steps, widths, strict=True))

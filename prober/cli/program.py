@@ -16,23 +16,21 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from prober.cli.exit_codes import ExitCode
-from prober.cli.gc_tuning import collect_rarely
-from prober.cli.version import own_version
+from prober.cli.process import ExitCode, collect_rarely, own_version
 from prober.errors import BrokerError, ProberError
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 
 _COMMANDS: Final = {
-    "run": "commands:run",
-    "verify": "commands:verify",
-    "check": "commands:check",
+    "run": "run:run",
+    "verify": "verify:verify",
+    "check": "check:check",
     "embedded": "commands:embedded",
     "faults": "commands:faults",
     "probes": "commands:probes",
     "slos": "commands:slos",
-    "alerts": "alerts:alerts",
+    "alerts": "commands:alerts",
     "api": "api:api",
     "drill": "drill:drill",
     "history": "history:history_app",

@@ -1,4 +1,8 @@
-"""The `verify` command: judge trace files one after the other, print what was found, and say it all in one exit code."""
+"""The command `ordering-prober verify`: judges trace files, or a recorded history, prints what was found, and says it all in one exit code.
+
+Every run of a history has its own rules, so every run gives a verdict of its own for each of its keys. To judge whole days of many keys,
+the nightly job `reverify` does the same on all cores or a cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,86 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import BinaryIO, Final, TypeAlias, cast
+from typing import Annotated, BinaryIO, Final, cast
+from urllib.parse import urlsplit
 
-from prober.cli.exit_codes import ExitCode, code_of
+import typer
+
+from prober.cli.bars import while_reading
+from prober.cli.history import Since, Until, span_of
+from prober.cli.process import ExitCode, Format, code_of
 from prober.cli.reorder import Measuring, Timeouts
-from prober.cli.verify_report import as_json, as_text
-from prober.core.events import Event
+from prober.cli.verify_report import judgement_as_json, judgement_as_text
+from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
+from prober.errors import ConfigError, ProberError
 from prober.evidence.evidence import Proof, collect, proof_of
+from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
+from prober.sinks.history.rejudge import rejudge
 from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
-# While the events of an open file, called so, go through the function that it gives, someone may watch how far they are.
-Watch: TypeAlias = Callable[[BinaryIO, str], AbstractContextManager[Callable[[Iterable[Event]], Iterable[Event]]]]
-
+PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 STDIN: Final = "-"
 EXPLAINED_PER_KIND_MAX: Final = 3
 
 _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
 
 
-class Format(StrEnum):
-    """What to print."""
+def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
+    ],
+    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Of trace files: draw the smallest history behind each finding.")
+    ] = False,
+    key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
+    subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
+    since: Since = None,
+    until: Until = None,
+    reorder: Annotated[
+        bool, typer.Option("--reorder", help="Of trace files: also show how far each key's messages came out of order.")
+    ] = False,
+    wait_timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --reorder: how long to wait for a missing message.")
+    ] = "10m",
+    idle_timeout: Annotated[str, typer.Option(metavar="DURATION", help="With --reorder: when to forget an idle key.")] = "30m",
+) -> None:
+    """Judge recorded histories: trace files, or a history that the service has written.
 
-    TEXT = "text"
-    JSON = "json"
+    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
+    """
+    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None)
+    try:
+        if len(files) == 1 and is_history(files[0]):
+            for option, given in (("--reorder", reorder), ("--explain", explain)):
+                if given:
+                    raise ProberError(f"{option} reads trace files; make some of the history with: ordering-prober history export")
+            code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
+        else:
+            code = int(verify_files(files, output, extras))
+    except BrokenPipeError:
+        # Python would complain once more while it shuts down and flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = PIPE_CLOSED
+    raise typer.Exit(code)
 
 
-def unwatched(_stream: BinaryIO, _name: str) -> AbstractContextManager[Callable[[Iterable[Event]], Iterable[Event]]]:
-    """Nobody watches."""
-    return nullcontext(lambda events: events)
+def _timeouts(wait: str, idle: str) -> Timeouts:
+    timeouts = Timeouts(duration_s(wait), duration_s(idle))
+    if min(timeouts) <= 0:
+        raise ConfigError("--wait-timeout and --idle-timeout must be longer than 0s")
+    return timeouts
+
+
+# --- trace files -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +98,13 @@ class Extras:
 
     explain   the smallest history that shows a finding, for the first few findings of each kind.
     reorder   how the deliveries came by their numbers, with these timeouts; None: not asked for.
-    watch     who may watch how far a file was read.
     """
 
     explain: bool = False
     reorder: Timeouts | None = None
-    watch: Watch = unwatched
 
 
-def verify(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
+def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
     """Judge every file and print the outcome to standard output as soon as it is known.
 
     Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. What makes a file unreadable is one line
@@ -80,12 +125,12 @@ def _code_of(judgement: Judgement) -> ExitCode:
 def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
     name = "<stdin>" if path == STDIN else path
     measuring = None if extras.reorder is None else Measuring(name, extras.reorder)
-    judgement, dossiers = _judge_file(path, name, extras, measuring)
+    judgement, proofs = _judge_file(path, name, extras, measuring)
     order = None if measuring is None else measuring.report()
     if output is Format.JSON:
-        print(as_json(judgement, dossiers, order=order), flush=True)
+        print(judgement_as_json(judgement, proofs, order=order), flush=True)
     else:
-        print(as_text(judgement, dossiers, order=order), flush=True)
+        print(judgement_as_text(judgement, proofs, order=order), flush=True)
     for trouble in filter(None, (judgement.malformed or judgement.crash, measuring and measuring.fault)):
         print(trouble, file=sys.stderr, flush=True)
     return judgement
@@ -98,10 +143,10 @@ def _judge_file(
         with _opened(path, rewindable=extras.explain) as stream:
             start = stream.tell() if extras.explain else 0
             trace = read_trace(stream, name)
-            with extras.watch(stream, name) as watched:
+            with while_reading(stream, name) as watched:
                 events = watched(trace)
                 judgement = judge(name, trace.header, events if measuring is None else measuring.follow(events, trace.header))
-            return judgement, _dossiers(judgement, stream, start) if extras.explain else {}
+            return judgement, _proofs(judgement, stream, start) if extras.explain else {}
     except TraceError as wrong:
         return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
 
@@ -121,7 +166,7 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, copy)
 
 
-def _dossiers(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[RecordedFinding, Proof]:
+def _proofs(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[RecordedFinding, Proof]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
 
     def again() -> TraceReader:
@@ -143,3 +188,54 @@ def _explained(findings: Iterable[RecordedFinding]) -> Iterator[RecordedFinding]
         seen[made.sort] += 1
         if made.finding.status is not Status.INFO and seen[made.sort] <= EXPLAINED_PER_KIND_MAX:
             yield made
+
+
+# --- a history ---------------------------------------------------------------------------------------------------------------
+
+
+FIRST_EVENT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What of a history is to be judged: one key or all, on one subscription or all, whole runs that touch a span of time."""
+
+    key: str | None = None
+    subscription: str | None = None
+    span: Span = ALWAYS
+
+
+def is_history(path: str) -> bool:
+    """Whether a path is a history's and not a trace file's."""
+    return bool(urlsplit(path).scheme in ("gs", "s3", "hdfs")) or os.path.isdir(path)
+
+
+def verify_history(location: str, question: Question, output: Format) -> ExitCode:
+    """Judges and prints one line or paragraph per run and key, as `verify_files` does per file; witnesses are event numbers of the run.
+
+    Raises `HistoryError` if the history cannot be read.
+    """
+    codes = []
+    for judgement, wall in _judged(location, question):
+        print((judgement_as_json if output is Format.JSON else judgement_as_text)(judgement, {}, FIRST_EVENT, wall), flush=True)
+        if trouble := judgement.malformed or judgement.crash:
+            print(trouble, file=sys.stderr, flush=True)
+        codes.append(judgement)
+    if not codes:
+        print(f"{location}: nothing is recorded there about what was asked for", file=sys.stderr)
+    return worst_code(codes)
+
+
+def _judged(location: str, question: Question) -> Iterator[tuple[Judgement, float | None]]:
+    """Every judgement, with what turns its times into seconds since 1970."""
+    reader = HistoryReader(location)
+    for key in _keys(reader, question):
+        for rejudged in rejudge(reader, key, subscription=question.subscription, span=question.span):
+            wall = None if rejudged.run is None else rejudged.run.clock_offset_s
+            yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {key}"), wall
+
+
+def _keys(reader: HistoryReader, question: Question) -> Iterable[str]:
+    if question.key is not None:
+        return (question.key,)
+    return reader.keys(subscription=question.subscription, span=question.span)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from textwrap import fill, indent
 from typing import Final
 
-from prober.cli.reorder_report import MeasuredOrder, order_lines, order_row
+from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import STILL_OWED, Verdict
@@ -33,9 +33,9 @@ def lines_of(finding: Finding, first: int) -> list[int]:
     return [witness + first - 1 for witness in finding.witnesses]
 
 
-def as_json(
+def judgement_as_json(
     judgement: Judgement,
-    dossiers: Mapping[RecordedFinding, Proof],
+    proofs: Mapping[RecordedFinding, Proof],
     first: int = FIRST_EVENT_LINE,
     wall: float | None = None,
     order: MeasuredOrder | None = None,
@@ -48,7 +48,7 @@ def as_json(
     row: dict[str, object] = {
         "trace": judgement.path,
         "verdict": judgement.verdict.value,
-        "findings": [_finding_row(made, dossiers.get(made), first, wall) for made in judgement.findings],
+        "findings": [_finding_row(made, proofs.get(made), first, wall) for made in judgement.findings],
         "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
     }
     if judgement.omitted:
@@ -60,7 +60,7 @@ def as_json(
     return json.dumps(row, allow_nan=False)
 
 
-def _finding_row(made: RecordedFinding, dossier: Proof | None, first: int, wall: float | None) -> dict[str, object]:
+def _finding_row(made: RecordedFinding, proof: Proof | None, first: int, wall: float | None) -> dict[str, object]:
     finding = made.finding
     row: dict[str, object] = {
         "kind": finding.kind.value,
@@ -71,29 +71,29 @@ def _finding_row(made: RecordedFinding, dossier: Proof | None, first: int, wall:
         "explanation": explain(finding, wall),
         "witnesses": lines_of(finding, first),
     }
-    if dossier:
-        row |= {"minimal_trace": dossier.lines or None, "diagram": dossier.diagram}
+    if proof:
+        row |= {"minimal_trace": proof.lines or None, "diagram": proof.diagram}
     return row
 
 
-def as_text(
+def judgement_as_text(
     judgement: Judgement,
-    dossiers: Mapping[RecordedFinding, Proof],
+    proofs: Mapping[RecordedFinding, Proof],
     first: int = FIRST_EVENT_LINE,
     wall: float | None = None,
     order: MeasuredOrder | None = None,
 ) -> str:
     """The verdict line, then every kept finding that is more than information, with its proof; then the measured order, if any."""
     measured = () if order is None else order_lines(order)
-    return _printable("\n".join([*_lines(judgement, dossiers, first, wall), *measured]))
+    return _printable("\n".join([*_lines(judgement, proofs, first, wall), *measured]))
 
 
-def _lines(judgement: Judgement, dossiers: Mapping[RecordedFinding, Proof], first: int, wall: float | None) -> Iterator[str]:
+def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], first: int, wall: float | None) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
     for status in LISTED:
         for made in judgement.findings:
             if made.finding.status is status:
-                yield from _finding_lines(judgement.path, made, dossiers.get(made), first, wall)
+                yield from _finding_lines(judgement.path, made, proofs.get(made), first, wall)
         for (kind, omitted_status), count in judgement.omitted.items():
             if omitted_status is status:
                 yield f"  and {count:,} more {kind} ({status})"
@@ -120,14 +120,14 @@ def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
-def _finding_lines(path: str, made: RecordedFinding, dossier: Proof | None, first: int, wall: float | None) -> Iterator[str]:
+def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, first: int, wall: float | None) -> Iterator[str]:
     finding = made.finding
     yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
     yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
     yield f"    witnesses: {_places(path, lines_of(finding, first))}"
-    if dossier:
-        yield f"    {dossier.heading}:"
-        yield indent(dossier.diagram, "    ")
+    if proof:
+        yield f"    {proof.heading}:"
+        yield indent(proof.diagram, "    ")
 
 
 def _when(t: float, wall: float | None) -> str:

@@ -17,7 +17,7 @@ import pytest
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
-from prober.cli.check import Order, check
+from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.events import Closed, Delivered, Event, Opened
@@ -63,8 +63,8 @@ def test_nobody_is_accused_of_what_is_allowed(fault: str, vantage: Vantage) -> N
 
     async def scenario() -> tuple[RunResult, Counter[str]]:
         async with EmbeddedServer(faults=[parse_fault(f"{fault}:{options}")]) as server:
-            order = Order(probes=(probe,), endpoint=server.address, vantage=vantage)
-            (result,) = await check(load(None, {}), order, {}, lambda _: None)
+            request = CheckRequest(probes=(probe,), endpoint=server.address, vantage=vantage)
+            (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result, server.faults.ledger.counts
 
     result, struck = asyncio.run(scenario())

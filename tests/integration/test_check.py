@@ -15,7 +15,8 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.cli import main
-from prober.cli.check import Order, as_json, check, exit_code, overall
+from prober.cli.check import CheckRequest, results_as_json, run_checks
+from prober.cli.process import code_of, overall
 from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
@@ -47,10 +48,10 @@ TRIALS = {
 }
 
 
-def run(order: Order, environ: dict[str, str] | None = None) -> list[RunResult]:
+def run(order: CheckRequest, environ: dict[str, str] | None = None) -> list[RunResult]:
     """The results of one check with the default configuration."""
     environ = environ or {}
-    return asyncio.run(check(load(None, environ), order, environ, lambda _: None))
+    return asyncio.run(run_checks(load(None, environ), order, environ, lambda _: None))
 
 
 def failures(results: list[RunResult]) -> set[str]:
@@ -67,13 +68,13 @@ def test_every_fault_has_a_trial() -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("vantage", Vantage)
 def test_a_right_service_passes(vantage: Vantage) -> None:
-    results = run(Order(vantage=vantage))
+    results = run(CheckRequest(vantage=vantage))
     assert [(result.probe, result.verdict, result.reason) for result in results] == [
         ("ordering", Verdict.PASS, ""),
         ("redelivery", Verdict.PASS, ""),
         ("affinity", Verdict.PASS, ""),
     ]
-    assert exit_code(results) == 0
+    assert code_of(overall(results)) == 0
 
 
 @pytest.mark.timeout(180)
@@ -83,13 +84,13 @@ def test_each_fault_ends_as_announced(fault: str, seed: int) -> None:
     probe, options = TRIALS[fault]
     announced = CATALOGUE[fault]
     environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps([f"{fault}:{options},seed={seed}"])}
-    results = run(Order(probes=(probe,), seed=seed), environ)
+    results = run(CheckRequest(probes=(probe,), seed=seed), environ)
     assert overall(results) in announced.verdicts, results[0].reason
     assert bool(failures(results) & set(announced.findings)) == bool(announced.findings)
 
 
 def test_the_document_has_the_promised_fields() -> None:
-    document = json.loads(as_json(run(Order(probes=("ordering",)))))
+    document = json.loads(results_as_json(run(CheckRequest(probes=("ordering",)))))
     assert document["verdict"] == "PASS"
     assert document["runs"][0].keys() >= {
         "probe",
@@ -106,7 +107,7 @@ def test_the_document_has_the_promised_fields() -> None:
 @pytest.mark.timeout(240)
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
-    results = run(Order(), {"PUBSUB_EMULATOR_HOST": emulator_address})
+    results = run(CheckRequest(), {"PUBSUB_EMULATOR_HOST": emulator_address})
     by_probe = {result.probe: result for result in results}
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason

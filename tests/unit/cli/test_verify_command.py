@@ -274,3 +274,10 @@ def test_help_and_version(capsys: Output) -> None:
     assert capsys.readouterr().out.startswith("ordering-prober ")
     assert main(["verify", "--help"]) == 0
     assert "--explain" in capsys.readouterr().out
+
+
+def test_explain_is_refused_for_a_history(capsys: Output) -> None:
+    assert main(["verify", str(VECTORS), "--explain"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--explain reads trace files" in line
+    assert "ordering-prober history export" in line

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.cli import bars, commands, main
+from prober.cli import bars, main, verify
 from tests.commands import FAILING, PASSING, PROGRAM, ROOT, Output, run, saved
 from tests.notation import history
 
@@ -64,7 +64,7 @@ def test_an_interruption_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: Outpu
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "verify_files", interrupted)
+    monkeypatch.setattr(verify, "verify_files", interrupted)
     assert main(["verify", PASSING]) == 130
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
@@ -74,7 +74,7 @@ def test_a_mistake_of_ours_is_undecided_and_no_violation(monkeypatch: pytest.Mon
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(commands, "verify_files", broken)
+    monkeypatch.setattr(verify, "verify_files", broken)
     assert main(["verify", PASSING]) == 3
     assert "internal error; please report" in capsys.readouterr().err
 

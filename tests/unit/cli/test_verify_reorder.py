@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prober.cli import main
-from prober.cli.reorder_report import SHOWN_IN_JSON, SHOWN_IN_TEXT
+from prober.cli.reorder import SHOWN_IN_JSON, SHOWN_IN_TEXT
 from prober.core.events import Delivered, Event
 from prober.ordering.measurement import OrderMeasurement
 from tests.commands import FAILING, PASSING, VECTORS, Output, broken, rows, run, saved

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from prober.cli.fire_drills import as_json, as_text, conclusion, drill, exit_code, heading
+from prober.cli.drill import conclusion, drill_as_text, drills_as_json, heading, run_drills
+from prober.cli.process import code_of, overall
 from prober.config.drills import Drills
 from prober.core.verdict import Verdict
 from prober.drills.plans import PLANS
@@ -38,7 +39,7 @@ def result(name: str, steps: tuple[Step, ...]) -> DrillResult:
 
 def test_the_table_shows_seconds_what_stayed_away_and_what_failed() -> None:
     shown = [heading(PLANS_SHOWN)]
-    shown += [as_text(result(*one), PLANS_SHOWN) for one in (("drop", CAME), ("drop", LATE), ("control", QUIET))]
+    shown += [drill_as_text(result(*one), PLANS_SHOWN) for one in (("drop", CAME), ("drop", LATE), ("control", QUIET))]
     assert "\n".join(shown).splitlines() == [
         "drill    verdict finding counter    rule alertmanager receiver",
         "drop     PASS      0.0 s   0.2 s  12.3 s       13.0 s        -",
@@ -68,12 +69,12 @@ def test_the_worst_drill_decides_and_what_nobody_looked_at_is_said(
     steps: tuple[tuple[Step, ...], ...], code: int, words: str
 ) -> None:
     results = [result("drop", one) for one in steps]
-    assert exit_code(results) == code
+    assert code_of(overall(results)) == code
     assert conclusion(results) == words
 
 
 def test_the_document_has_everything() -> None:
-    document = json.loads(as_json([result("drop", LATE)]))
+    document = json.loads(drills_as_json([result("drop", LATE)]))
     assert document["verdict"] == "FAIL"
     (drilled,) = document["drills"]
     assert {name: drilled[name] for name in ("drill", "sort", "verdict", "reason", "found", "struck", "duration_s", "seed")} == {
@@ -99,4 +100,4 @@ def test_the_document_has_everything() -> None:
 def test_prometheus_cannot_scrape_who_does_not_listen() -> None:
     settings = Drills(prometheus="http://127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"with --port or drills\.port"):
-        asyncio.run(drill(PLANS_SHOWN, settings, "1", 0, lambda _: None, lambda _: None))
+        asyncio.run(run_drills(PLANS_SHOWN, settings, "1", 0, lambda _: None, lambda _: None))

@@ -1,0 +1,82 @@
+"""The command line as a process: its version, output formats and exit codes, and how often it looks for reference cycles.
+
+Events, findings and what the checker remembers are made in great numbers, live long and form no cycles. With Python's defaults the
+search for cycles goes over all of them again and again, which takes as much time as judging them (`benchmarks/end_to_end.py`).
+
+A run that is over does form cycles: checkers and what they check, client libraries and what they call back. So a process that does run
+after run looks in between: the remains of a few dozen runs are worth a search of less than 0.1 s, those of thousands are gigabytes.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, Protocol
+
+from prober.core.verdict import Verdict, worst
+
+DISTRIBUTION: Final = "ordering-keys-prober"
+THRESHOLDS: Final = (50_000, 20, 20)
+THRESHOLDS_OF_A_SERVICE: Final = (50_000, 5, 2)
+"""Everything is looked at after half a million new objects."""
+
+
+def own_version() -> str:
+    """The version that is installed, or that none is."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+class Format(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ExitCode(IntEnum):
+    """What the caller learns: the first of malformed, failed, unknown that is true of anything that was judged; else pass."""
+
+    PASS = 0
+    FAIL = 1
+    MALFORMED = 2
+    UNKNOWN = 3
+
+
+_CODE: Final[Mapping[Verdict, ExitCode]] = {
+    Verdict.PASS: ExitCode.PASS,
+    Verdict.FAIL: ExitCode.FAIL,
+    Verdict.UNKNOWN: ExitCode.UNKNOWN,
+}
+
+
+class Judged(Protocol):
+    """A run, a drill: anything that came to a verdict."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+
+
+def code_of(verdict: Verdict) -> ExitCode:
+    """The exit code that stands for a verdict, for every command that comes to one."""
+    return _CODE[verdict]
+
+
+def overall(results: Iterable[Judged]) -> Verdict:
+    """The worst verdict of several results; of none it is UNKNOWN."""
+    return worst(result.verdict for result in results)
+
+
+def collect_rarely() -> None:
+    """From now on, looks for cycles after so many more new objects. To be called once, by a program and not by a library."""
+    gc.set_threshold(*THRESHOLDS)
+
+
+def collect_between_runs() -> None:
+    """The same for a program that does run after run, whose remains must not pile up."""
+    gc.set_threshold(*THRESHOLDS_OF_A_SERVICE)
