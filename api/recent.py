@@ -9,11 +9,11 @@ from typing import Final, TypeVar
 from api.charts import RUNS_MAX, Chart, charts
 from api.view import Archive
 from prober.clock import monotonic_s
-from prober.reports.reader import HOT_KEYS
 from prober.reports.values import HotKeysReport
 from prober.runs.site import Site, SiteKey
 from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.records import RunFilter
 from prober.slo.objectives import HOUR_S
@@ -54,7 +54,7 @@ class Recent:
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""
-        return self._fresh(HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
+        return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
     def _charts(self, site: Site, now: float) -> tuple[Chart, ...]:
         wanted = RunFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part, since=now - CHARTS_SHOW_S)
@@ -66,7 +66,7 @@ class Recent:
         if reader is None:
             return HotKeys(None, "It is not configured where the nightly jobs put their reports (history.reports).")
         try:
-            day = reader.latest_day(HOT_KEYS)
+            day = reader.latest_day(Job.HOT_KEYS)
             report = None if day is None else reader.hot_keys(day, HOT_KEYS_SHOWN_MAX)
         except HistoryError:
             return HotKeys(None, "The place of the reports cannot be reached at the moment.")

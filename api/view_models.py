@@ -12,9 +12,10 @@ from api.query_parameters import FindingParameters, HotKeyParameters, Paged, Run
 from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.reports.reader import HOT_KEYS, ROWS_MAX, SLO_BURN
+from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.metrics.families import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
@@ -107,8 +108,8 @@ class PageContents:
         reader = self._archive.reports
         if reader is None:
             raise PageNotFound("It is not configured where the nightly jobs put their reports; history.reports says so.")
-        days = reader.days(HOT_KEYS, DAYS_SHOWN_MAX)
-        day = asked.date or reader.latest_day(HOT_KEYS)
+        days = reader.days(Job.HOT_KEYS, DAYS_SHOWN_MAX)
+        day = asked.date or reader.latest_day(Job.HOT_KEYS)
         report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
         if asked.date is not None and report is None:
             raise PageNotFound(f"There is no report about {asked.date}.")
@@ -132,12 +133,12 @@ class PageContents:
 
     def _newest_hot_keys(self) -> HotKeysReport | None:
         reader = self._archive.reports
-        day = None if reader is None else reader.latest_day(HOT_KEYS)
+        day = None if reader is None else reader.latest_day(Job.HOT_KEYS)
         return None if reader is None or day is None else reader.hot_keys(day, limit=ROWS_MAX)
 
     def _newest_burn(self, objective: str) -> BurnReport | None:
         reader = self._archive.reports
-        day = None if reader is None else reader.latest_day(SLO_BURN)
+        day = None if reader is None else reader.latest_day(Job.SLO_BURN)
         return None if reader is None or day is None else reader.slo_burn(day, objective=objective)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.histories import streaming
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.core.events import Event
 from prober.core.rules import Rules
 from prober.sinks.history.encoding import RunContext
@@ -42,7 +42,7 @@ def best(repeat: int, work: Callable[[], tuple[float, ...]]) -> tuple[float, ...
 def write(events: Sequence[Event], per_flush: int) -> tuple[float, float, float]:
     """Writes a history; CPU seconds of recording and of everything, and seconds that passed."""
     with tempfile.TemporaryDirectory() as folder:
-        writer = HistoryWriter(History(location=folder))
+        writer = HistoryWriter(HistorySettings(location=folder))
         log = writer.begin(RunContext("run", "demo", "test", "local", "ordering", "wire", "topic", {"s": Rules()}, 0.0))
         recording_s = 0.0
         began_s, cpu_s = perf_counter(), process_time()
@@ -76,7 +76,7 @@ def write_json(events: Sequence[Event]) -> tuple[float]:
 def read_key(events: Sequence[Event]) -> str:
     """Bytes per event on disk, and how fast one key of sixteen is read back."""
     with tempfile.TemporaryDirectory() as folder:
-        writer = HistoryWriter(History(location=folder))
+        writer = HistoryWriter(HistorySettings(location=folder))
         log = writer.begin(RunContext("run", "demo", "test", "local", "ordering", "wire", "topic", {"s": Rules()}, 0.0))
         for first in range(0, len(events), 50_000):
             for event in events[first : first + 50_000]:

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame  # noqa: E402
 
 from prober.sinks.history.schema import EVENTS  # noqa: E402
 from prober.sinks.history.synthesis.plan import Recipe  # noqa: E402
-from prober.sinks.history.synthesize import synthesize  # noqa: E402
+from prober.sinks.history.synthesize import make_history  # noqa: E402
 from spark_jobs import compact, hot_keys, reverify, slo_burn  # noqa: E402
 from spark_jobs.history import History, folders_of  # noqa: E402
 from spark_jobs.session import session  # noqa: E402
@@ -71,7 +71,7 @@ def main() -> None:
         if not (location / "truth.json").exists():
             rmtree(location, ignore_errors=True)
             print(f"synthesizing {events:,} events", flush=True)
-            synthesize(str(location), Recipe(MIDNIGHT, days=1, events=events, seed=1))
+            make_history(str(location), Recipe(MIDNIGHT, days=1, events=events, seed=1))
         more = ["--folder", str(asked.folder), "--repeat", str(asked.repeat), "--memory", asked.memory, "--jobs", *asked.jobs]
         print(f"\n{json.loads((location / 'truth.json').read_text())['events']:,} events", flush=True)
         program = [sys.executable, __file__, "--events", str(events), *more]

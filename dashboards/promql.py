@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.brokers.base import Vantage
-from prober.sinks.metrics.families import Family, Kind
+from prober.sinks.metrics.families import Family, MetricType
 
 RATE_WINDOW: Final = "$__rate_interval"
 RANGE: Final = "$__range"
@@ -48,7 +48,7 @@ def select(family: Family, suffix: str = "", /, **labels: object) -> str:
     known = {*family.labels, *(("le",) if suffix == "_bucket" else ())} - {*SCRAPE_LABELS}
     if unknown := set(labels) - known:
         raise ValueError(f"{family.full_name} has no label {', '.join(sorted(unknown))}")
-    if bool(suffix) != (family.kind is Kind.HISTOGRAM):
+    if bool(suffix) != (family.kind is MetricType.HISTOGRAM):
         raise ValueError(f"{family.full_name} is a {family.kind}: suffix {suffix!r}")
     variables = [f'{label}=~"${label}"' for label in family.labels if label in NARROWED and label not in labels]
     vantages = [f'{label}=~".*$vantage"' for label in family.labels if label in NAMED_BY_SITE]

@@ -17,7 +17,7 @@ from spark_jobs import nightly
 from spark_jobs.history import History
 from spark_jobs.session import DRIVER_MEMORY, session
 from spark_jobs.storage import FAILURES, JobError, reason_of
-from spark_jobs.work import Exit, Outcome, Reports, Settings, Work, read_objectives, unknown
+from spark_jobs.work import Exit, JobOutcome, Reports, Settings, Work, read_objectives, unknown
 
 _JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return outcome.exit
 
 
-def _carried_out(asked: Any) -> Outcome:
+def _carried_out(asked: Any) -> JobOutcome:
     settings = Settings(
         objectives=read_objectives(asked.objectives),
         keys_max=asked.keys_max,

@@ -28,9 +28,9 @@ from typing import Final
 from uuid import uuid4
 
 from prober.sinks.history.schema import TABLES, VERSION, VERSION_KEY, Table
-from spark_jobs.history import ORIGINALS, File, History, counting, folders_of, merged_file_name
+from spark_jobs.history import ORIGINALS, History, HistoryFile, counting, folders_of, merged_file_name
 from spark_jobs.storage import FAILURES, JobError, reason_of
-from spark_jobs.work import Exit, Outcome, Work
+from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "compact"
 ROWS_PER_GROUP: Final = 32_768
@@ -41,10 +41,10 @@ AT_ONCE_MAX: Final = 4
 _HIDDEN: Final = "_merging-"
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> JobOutcome:
     """Compacts the day, and deletes days that are too old."""
     if work.day >= _today(work):
-        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, the day is not over")
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, the day is not over")
     clear(work.history)
     folders = [(table, folder) for table in TABLES.values() for folder in folders_of(table, work.day, work.day)]
     with ThreadPoolExecutor(AT_ONCE_MAX) as pool:
@@ -55,11 +55,11 @@ def run(work: Work) -> Outcome:
     return work.publish(work.reports.draft(JOB, work.day), _outcome(work, before, after, len(deleted)), numbers)
 
 
-def _outcome(work: Work, before: int, after: int, deleted: int) -> Outcome:
+def _outcome(work: Work, before: int, after: int, deleted: int) -> JobOutcome:
     if not before:
-        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, there is nothing of that day")
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, there is nothing of that day")
     gone = f", {deleted} days too old and deleted" if deleted else ""
-    return Outcome(Exit.PASS, f"{JOB} {work.day}: PASS, {before} files became {after}{gone}")
+    return JobOutcome(Exit.PASS, f"{JOB} {work.day}: PASS, {before} files became {after}{gone}")
 
 
 def merge(history: History, table: Table, folder: str, crash: Callable[[str], None] = lambda _step: None) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def clear(history: History) -> None:
             history.storage.delete(entry.name)
 
 
-def _written(history: History, table: Table, files: list[File], originals: list[str]) -> tuple[str, str]:
+def _written(history: History, table: Table, files: list[HistoryFile], originals: list[str]) -> tuple[str, str]:
     """The hidden folder, and the one file in it that has all rows."""
     hidden = f"{_HIDDEN}{uuid4().hex}"
     rows = history.read_files(table, files).coalesce(1).sortWithinPartitions(*table.sorted_by)
@@ -118,7 +118,7 @@ def _retain(work: Work) -> list[date]:
     return gone
 
 
-def _delete(history: History, files: list[File]) -> None:
+def _delete(history: History, files: list[HistoryFile]) -> None:
     for file in files:
         history.storage.delete(file.path)
 

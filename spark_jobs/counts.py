@@ -34,7 +34,7 @@ BY_RUN: Final = frozenset(BREACHES)
 _PUBLISHED: Final = ""  # stands where an objective's name does, and counts the messages of a run
 
 
-class Outcome(NamedTuple):
+class OutcomeColumns(NamedTuple):
     """How many things of a row ended which way."""
 
     good: Column
@@ -87,8 +87,10 @@ def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, 
     """The outcomes of messages that executors could finish."""
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
     rows = parts.where((sf.col("part") == FINISHED) & within).join(sf.broadcast(runs.select("run", "complete")), "run", "left")
-    outcomes = [_recorded(Outcome(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)]
-    outcomes.append(Outcome(sf.col("messages"), sf.lit(0), sf.lit(0)))
+    outcomes = [
+        _recorded(OutcomeColumns(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)
+    ]
+    outcomes.append(OutcomeColumns(sf.col("messages"), sf.lit(0), sf.lit(0)))
     key = sf.when(sf.coalesce("complete", sf.lit(False)), sf.col("key"))
     return rows.select("run", sf.lit(None).cast("string").alias("subscription"), "minute", key.alias("key"), *_numbered(outcomes))
 
@@ -98,7 +100,7 @@ def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective
     rows = messages.where(sf.col("intended_us").between(since_us, until_us - 1)).join(about, "run", "left")
     outcomes = [_recorded(_OUTCOMES[one.indicator](one)) for one in listed]
     first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
-    outcomes.append(Outcome(first, sf.lit(0), sf.lit(0)))
+    outcomes.append(OutcomeColumns(first, sf.lit(0), sf.lit(0)))
     any_bad = sf.greatest(*(outcome.bad for outcome in outcomes), sf.lit(0)) > 0
     grouped = rows.groupBy(
         "run",
@@ -109,13 +111,13 @@ def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective
     return grouped.agg(*map(sf.sum, _numbered(outcomes))).toDF("run", "subscription", "minute", "key", *_fields(len(outcomes)))
 
 
-def _numbered(outcomes: Sequence[Outcome]) -> list[Column]:
+def _numbered(outcomes: Sequence[OutcomeColumns]) -> list[Column]:
     columns = [column for outcome in outcomes for column in outcome]
     return [column.cast("long").alias(name) for column, name in zip(columns, _fields(len(outcomes)), strict=True)]
 
 
 def _fields(outcomes: int) -> list[str]:
-    return [f"{field}_{number}" for number in range(outcomes) for field in Outcome._fields]
+    return [f"{field}_{number}" for number in range(outcomes) for field in OutcomeColumns._fields]
 
 
 def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
@@ -151,25 +153,25 @@ def tallies(counts: DataFrame, runs: DataFrame) -> DataFrame:
     )
 
 
-def decided(good: Column, bad: Column, undecided: Column) -> Outcome:
+def decided(good: Column, bad: Column, undecided: Column) -> OutcomeColumns:
     """The outcome of a row that is one thing at most; the first that is true holds."""
     bad_only = ~sf.coalesce(good, sf.lit(False)) & sf.coalesce(bad, sf.lit(False))
     rest = ~sf.coalesce(good, sf.lit(False)) & ~sf.coalesce(bad, sf.lit(False)) & sf.coalesce(undecided, sf.lit(False))
-    return Outcome(_number(good), _number(bad_only), _number(rest))
+    return OutcomeColumns(_number(good), _number(bad_only), _number(rest))
 
 
-def _availability(_objective: Objective) -> Outcome:
+def _availability(_objective: Objective) -> OutcomeColumns:
     unanswered = sf.greatest(sf.col("attempts") - sf.col("confirmed") - sf.col("refused"), sf.lit(0))
-    return _of_topic(Outcome(sf.col("confirmed"), sf.col("refused"), unanswered))
+    return _of_topic(OutcomeColumns(sf.col("confirmed"), sf.col("refused"), unanswered))
 
 
-def _publish_latency(objective: Objective) -> Outcome:
+def _publish_latency(objective: Objective) -> OutcomeColumns:
     took_us = sf.col("confirmed_us") - sf.col("intended_us")
     unanswered = sf.col("attempts") > sf.col("confirmed") + sf.col("refused")
     return _of_topic(decided(took_us <= objective.threshold_us, took_us.isNotNull(), unanswered))
 
 
-def _end_to_end_latency(objective: Objective) -> Outcome:
+def _end_to_end_latency(objective: Objective) -> OutcomeColumns:
     took_us = sf.col("received_us") - sf.col("intended_us")
     return decided(took_us <= objective.threshold_us, took_us.isNotNull(), sf.col("confirmed_us").isNotNull())
 
@@ -181,21 +183,21 @@ _OUTCOMES: Final = {
 }
 
 
-def _recorded(outcome: Outcome) -> Outcome:
+def _recorded(outcome: OutcomeColumns) -> OutcomeColumns:
     """Undecided if the record of its run is not complete: what is missing there may have come in time."""
     complete = sf.coalesce("complete", sf.lit(False))
     total = outcome.good + outcome.bad + outcome.undecided
-    return Outcome(
+    return OutcomeColumns(
         sf.when(complete, outcome.good).otherwise(0),
         sf.when(complete, outcome.bad).otherwise(0),
         sf.when(complete, outcome.undecided).otherwise(total),
     )
 
 
-def _of_topic(outcome: Outcome) -> Outcome:
+def _of_topic(outcome: OutcomeColumns) -> OutcomeColumns:
     """A publish concerns every subscription of its run and counts for the first one only."""
     first = sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True))
-    return Outcome(*(sf.when(first, column).otherwise(0) for column in outcome))
+    return OutcomeColumns(*(sf.when(first, column).otherwise(0) for column in outcome))
 
 
 def _unchecked(published: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
@@ -220,7 +222,7 @@ def _by_indicator(objectives: Iterable[Objective]) -> dict[str, list[str]]:
 
 def _unpivoted(totals: DataFrame, names: Sequence[str]) -> DataFrame:
     """From a column per objective and outcome to a row per objective of which anything was counted."""
-    fields = Outcome._fields
+    fields = OutcomeColumns._fields
     structs = [
         sf.struct(sf.lit(name).alias("objective"), *(sf.col(f"{field}_{number}").alias(field) for field in fields))
         for number, name in enumerate(names)

@@ -51,7 +51,7 @@ FOUND: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JudgingPlan:
     """How a run is to be judged.
 
     rules       as in the table of runs.
@@ -69,7 +69,7 @@ class Plan:
     shards: int = 1
 
 
-def folding(plans: Mapping[str, Plan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def folding(plans: Mapping[str, JudgingPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What to do with a partition of `COLUMNS`, sorted by run, shard and order: gives batches of `FOUND`."""
 
     def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +92,7 @@ def folding(plans: Mapping[str, Plan]) -> Callable[[Iterable[pa.RecordBatch]], I
 class _Fold:
     """One shard of one run on its way through the checker."""
 
-    def __init__(self, run_id: str, shard: int, plan: Plan) -> None:
+    def __init__(self, run_id: str, shard: int, plan: JudgingPlan) -> None:
         self.identity = run_id, shard
         self._plan = plan
         self._within_s = 2.0 * plan.clock_error_s if plan.merged else -inf
@@ -174,7 +174,7 @@ class _Fold:
         return dict.fromkeys(_FIELDS) | {"run_id": self.identity[0], "shard": self.identity[1]}
 
 
-def _patient(rules: Rules, plan: Plan) -> Rules:
+def _patient(rules: Rules, plan: JudgingPlan) -> Rules:
     return replace(rules, clock_error_s=max(rules.clock_error_s, plan.clock_error_s)) if plan.merged else rules
 
 

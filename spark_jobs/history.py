@@ -37,7 +37,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type, check_version, file_name, folder_of, is_file_name
+from prober.sinks.history.schema import (
+    EVENTS,
+    VERSION,
+    VERSION_KEY,
+    Table,
+    Type,
+    check_version,
+    folder_of,
+    history_file_name,
+    is_file_name,
+)
 from prober.slo.objectives import MICROS
 from spark_jobs.scan import Scan
 from spark_jobs.storage import Failure, JobError, Storage, reason_of
@@ -140,7 +150,7 @@ _HOURS: Final = range(24)
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class HistoryFile:
     """A file by its path below the history, and the names of the originals that it stands for: its own, or those merged into it."""
 
     path: str
@@ -196,7 +206,7 @@ class History:
         """The days of which a table has a folder, the first one first."""
         return sorted(found for name in self.storage.folders(table.name) if (found := date_of(name)) is not None)
 
-    def files(self, folders: Iterable[str]) -> list[File]:
+    def files(self, folders: Iterable[str]) -> list[HistoryFile]:
         """What counts in these folders."""
         days: dict[str, bool] = {}
         found = []
@@ -208,10 +218,10 @@ class History:
                 found += counting(self.present(folder))
         return found
 
-    def present(self, folder: str) -> list[File]:
+    def present(self, folder: str) -> list[HistoryFile]:
         """Every file of a history that is in a folder, counting or not."""
         return [
-            File(path, entry.size, self._originals(path, entry.name))
+            HistoryFile(path, entry.size, self._originals(path, entry.name))
             for entry in self.storage.entries(folder)
             if is_file_name(entry.name)
             for path in (f"{folder}/{entry.name}",)
@@ -228,7 +238,7 @@ class History:
             self.read_files(EVENTS, files), Scan(self._spark, [(self.storage.uri(file.path), file.size) for file in files])
         )
 
-    def read_files(self, table: Table, files: Iterable[File]) -> DataFrame:
+    def read_files(self, table: Table, files: Iterable[HistoryFile]) -> DataFrame:
         """The rows of these files; columns that a file does not have are null."""
         schema, paths = struct_of(table), [self.storage.uri(file.path) for file in files]
         return self._spark.read.schema(schema).parquet(*paths) if paths else self._spark.createDataFrame([], schema)
@@ -238,7 +248,7 @@ class History:
         names = sorted(f"{file.folder}/{name}" for file in self.files(folders) for name in file.originals)
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
 
-    def _checked(self, folders: Iterable[str]) -> list[File]:
+    def _checked(self, folders: Iterable[str]) -> list[HistoryFile]:
         files = self.files(folders)
         for file in _one_per_writer(files):
             self._check(file.path)
@@ -304,7 +314,7 @@ def date_of(folder: str) -> date | None:
 # --- which files count -------------------------------------------------------------------------------------------------------
 
 
-def counting(files: Iterable[File]) -> list[File]:
+def counting(files: Iterable[HistoryFile]) -> list[HistoryFile]:
     """The files of one folder that count: all but those that a merged one stands for."""
     present = sorted(files, key=lambda file: file.path)
     merged = [file for file in present if file.is_merged]
@@ -316,10 +326,10 @@ def counting(files: Iterable[File]) -> list[File]:
 def merged_file_name(table: Table, originals: Iterable[str]) -> str:
     """What the file is called that stands for these originals: always the same for the same ones."""
     digest = sha256("\n".join(sorted(originals)).encode()).hexdigest()[:24]
-    return file_name(table, f"{_MERGED}-{digest}", 1)
+    return history_file_name(table, f"{_MERGED}-{digest}", 1)
 
 
-def _covers(other: File, file: File) -> bool:
+def _covers(other: HistoryFile, file: HistoryFile) -> bool:
     if other is file:
         return False
     return other.originals > file.originals or (other.originals == file.originals and other.path < file.path)
@@ -329,6 +339,6 @@ def _is_merged_name(name: str) -> bool:
     return name.partition("-")[2].startswith(f"{_MERGED}-")
 
 
-def _one_per_writer(files: Iterable[File]) -> Iterable[File]:
+def _one_per_writer(files: Iterable[HistoryFile]) -> Iterable[HistoryFile]:
     """Everything that one process wrote is of one version."""
     return {file.path.rpartition("/")[2].rpartition("-")[0]: file for file in files}.values()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.findings import Kind
+from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.counts import OVERDUE
 from prober.slo.objectives import DAY_S
@@ -40,8 +40,8 @@ from spark_jobs.loads import (
     places_of,
     sketched,
 )
-from spark_jobs.points import candidate_events, evidence, receipts, zipf_exponent
-from spark_jobs.work import Exit, Outcome, Work, collected, kept
+from spark_jobs.points import candidate_events, key_evidence, receipts, zipf_exponent
+from spark_jobs.work import Exit, JobOutcome, Work, collected, kept
 
 JOB: Final = "hot-keys"
 NEAR_LIMIT: Final = 0.8
@@ -80,22 +80,14 @@ EVIDENT: Final = (
 """What is taken over from the evidence; null for a key that was not looked at minute by minute."""
 
 
-class HotKey(StrEnum):
-    """Why a key is hot, the most urgent first."""
-
-    STALLED = "stalled"
-    THROUGHPUT_BOUND = "throughput-bound"
-    CONSUMER_BOUND = "consumer-bound"
-    SKEWED = "skewed"
-
-
-ADVICE: Final[Mapping[HotKey, str]] = {
-    HotKey.STALLED: "Look at what its subscriber does with the oldest message: until that is acknowledged nothing behind it comes; "
-    "a dead-letter policy lets the key go on without it.",
-    HotKey.THROUGHPUT_BOUND: "Split it into several keys, or publish less on it: beyond 1 MB/s its publishes are held back or refused.",
-    HotKey.CONSUMER_BOUND: "Make its subscriber faster, or split the key: one key is handled by one subscriber at a time, so that more "
-    "subscribers do not help.",
-    HotKey.SKEWED: "Choose a finer key: so much of the topic on one key leaves the other subscribers idle.",
+ADVICE: Final[Mapping[HotKeyClass, str]] = {
+    HotKeyClass.STALLED: "Look at what its subscriber does with the oldest message: until that is acknowledged nothing behind it "
+    "comes; a dead-letter policy lets the key go on without it.",
+    HotKeyClass.THROUGHPUT_BOUND: "Split it into several keys, or publish less on it: beyond 1 MB/s its publishes are held back or "
+    "refused.",
+    HotKeyClass.CONSUMER_BOUND: "Make its subscriber faster, or split the key: one key is handled by one subscriber at a time, so "
+    "that more subscribers do not help.",
+    HotKeyClass.SKEWED: "Choose a finer key: so much of the topic on one key leaves the other subscribers idle.",
 }
 
 
@@ -106,7 +98,7 @@ class Heat:
     score   0 to 1 and more: how near the limit, which part of what is published is not consumed or stands still, which share.
     """
 
-    reasons: tuple[HotKey, ...]
+    reasons: tuple[HotKeyClass, ...]
     score: float
     limit_in_s: float | None = None
 
@@ -116,19 +108,19 @@ def heat_of(row: Mapping[str, Any], share: float, keys: int) -> Heat | None:
 
     row     as in `spark_jobs.points.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
     """
-    scores: dict[HotKey, float] = {}
+    scores: dict[HotKeyClass, float] = {}
     if row["standstill_minutes"] >= STANDSTILL_MINUTES_MIN:
-        scores[HotKey.STALLED] = row["standstill_minutes"] / row["minutes"]
+        scores[HotKeyClass.STALLED] = row["standstill_minutes"] / row["minutes"]
     nearness = row["peak_bytes_per_s"] / LIMIT_BYTES_PER_S
     limit_in_s = _limit_in_s(row)
     if nearness >= NEAR_LIMIT or limit_in_s is not None:
-        scores[HotKey.THROUGHPUT_BOUND] = nearness
+        scores[HotKeyClass.THROUGHPUT_BOUND] = nearness
     if row["backlog_rises"] and row["age_rises"]:
         published_per_s = row["messages"] / (60.0 * row["minutes"])
-        scores[HotKey.CONSUMER_BOUND] = min(1.0, row["backlog_slope_per_s"] / published_per_s) if published_per_s else 1.0
+        scores[HotKeyClass.CONSUMER_BOUND] = min(1.0, row["backlog_slope_per_s"] / published_per_s) if published_per_s else 1.0
     if is_large(share, keys):
-        scores[HotKey.SKEWED] = share
-    reasons = tuple(one for one in HotKey if one in scores)
+        scores[HotKeyClass.SKEWED] = share
+    reasons = tuple(one for one in HotKeyClass if one in scores)
     return Heat(reasons, max(scores.values()), limit_in_s) if reasons else None
 
 
@@ -142,7 +134,7 @@ def _limit_in_s(row: Mapping[str, Any]) -> float | None:
     return left_s if left_s <= DAY_S else None
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     events = work.history.events(folders_of(EVENTS, work.day, work.day))
     with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1)))) as runs:
@@ -191,7 +183,7 @@ def _closely(
         return []
     openings = events.where(sf.col("key").isNull() & (sf.col("event") == "opened"))  # rows without a key are together in files
     with kept(candidate_events(events, chosen, events.sparkSession)) as rows:
-        weighed = {row["candidate"]: row for row in collected(evidence(rows, runs))}
+        weighed = {row["candidate"]: row for row in collected(key_evidence(rows, runs))}
         received = {row["candidate"]: row for row in collected(receipts(rows, openings))}
     hot = []
     for one in chosen:
@@ -216,7 +208,7 @@ def _by_share(
             share = load["publishes"] / totals[place]["messages"]
             first = min(load["deliveries"], load["confirmed"])
             counted = {"messages": load["publishes"], "deliveries": load["deliveries"], "first_deliveries": first}
-            rows.append(_row({"key": key, **about}, Heat((HotKey.SKEWED,), share), share, counted))
+            rows.append(_row({"key": key, **about}, Heat((HotKeyClass.SKEWED,), share), share, counted))
     return rows
 
 
@@ -257,22 +249,22 @@ def _spread(
     return sorted(rows, key=lambda row: (row["target"], row["subscription"]))
 
 
-def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]], left_out: int) -> Outcome:
+def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]], left_out: int) -> JobOutcome:
     shown = _largest_each(keys, work.settings.top)
     draft = work.reports.draft(JOB, work.day)
     draft.write("keys", work.spark.createDataFrame(shown, KEYS), sf.desc("score"), sf.asc("subscription"), sf.asc("key"))
     draft.write("subscriptions", work.spark.createDataFrame(spread, SUBSCRIPTIONS), sf.asc("target"), sf.asc("subscription"))
-    classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKey}
+    classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKeyClass}
     numbers = {"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread}
     return work.publish(draft, _outcome(work, classes, sum(row["messages"] for row in spread)), numbers)
 
 
-def _outcome(work: Work, classes: Mapping[str, int], messages: int) -> Outcome:
+def _outcome(work: Work, classes: Mapping[str, int], messages: int) -> JobOutcome:
     if not messages:
-        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was published")
-    urgent = classes[HotKey.STALLED] + classes[HotKey.THROUGHPUT_BOUND]
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was published")
+    urgent = classes[HotKeyClass.STALLED] + classes[HotKeyClass.THROUGHPUT_BOUND]
     said = ", ".join(f"{count} {name}" for name, count in classes.items() if count) or "no key is hot"
-    return Outcome(Exit.FAIL if urgent else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if urgent else 'PASS'}, {said}")
+    return JobOutcome(Exit.FAIL if urgent else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if urgent else 'PASS'}, {said}")
 
 
 def _largest_each(keys: Sequence[dict[str, Any]], top: int) -> list[dict[str, Any]]:

@@ -19,10 +19,10 @@ from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from spark_jobs import compact, hot_keys, reverify, slo_burn
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.storage import FAILURES, JobError, reason_of
-from spark_jobs.work import Exit, Outcome, Work, days_until, unknown, written
+from spark_jobs.work import Exit, JobOutcome, Work, days_until, unknown, written
 
 JOB: Final = "nightly"
-JOBS: Final[Mapping[str, Callable[[Work], Outcome]]] = {
+JOBS: Final[Mapping[str, Callable[[Work], JobOutcome]]] = {
     hot_keys.JOB: hot_keys.run,
     slo_burn.JOB: slo_burn.run,
     reverify.JOB: reverify.run,
@@ -33,18 +33,18 @@ JOBS: Final[Mapping[str, Callable[[Work], Outcome]]] = {
 _GRAVITY: Final = (Exit.PASS, Exit.UNKNOWN, Exit.FAIL)
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> JobOutcome:
     """Does what is to be done for the day and before it."""
     late = [day for day in days_until(work.day - timedelta(days=1), work.settings.look_back_days) if _is_late(work, day)]
     nights = [_night(replace(work, day=day, began_s=monotonic_s())) for day in [*late, work.day]]
     worst = max((night.exit for night in nights), key=_GRAVITY.index)
     again = f"; done again: {', '.join(map(str, late))}" if late else ""
-    return Outcome(worst, nights[-1].line + again)
+    return JobOutcome(worst, nights[-1].line + again)
 
 
-def _night(work: Work) -> Outcome:
+def _night(work: Work) -> JobOutcome:
     noted = inputs_of(work, work.day).noted()
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, JobOutcome] = {}
     for number, (name, job) in enumerate(JOBS.items(), 1):
         work.say(f"{work.day}: {name} ({number} of {len(JOBS)})")
         began_s = monotonic_s()
@@ -58,7 +58,7 @@ def _night(work: Work) -> Outcome:
     worst = max((one.exit for one in outcomes.values()), key=_GRAVITY.index)
     said = ", ".join(f"{name} {one.exit.name}" for name, one in outcomes.items())
     jobs = {name: {"verdict": one.exit.name, "line": one.line} for name, one in outcomes.items()}
-    outcome = Outcome(worst, f"{JOB} {work.day}: {worst.name}, {said}")
+    outcome = JobOutcome(worst, f"{JOB} {work.day}: {worst.name}, {said}")
     return work.publish(work.reports.draft(JOB, work.day), outcome, {"jobs": jobs, **noted})
 
 

@@ -29,7 +29,7 @@ from spark_jobs.history import MINUTE_US, run_hash
 # --- trends ------------------------------------------------------------------------------------------------------------------
 
 
-Series: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
 
 POINTS_MIN: Final = 10
 Z_MIN: Final = 3.09
@@ -53,7 +53,7 @@ class Trend:
         return self.slope > 0.0 and self.tau >= TAU_MIN and self.z >= Z_MIN
 
 
-def trend_of(values: Series) -> Trend | None:
+def trend_of(values: Floats) -> Trend | None:
     """The trend of values at equal distances, None if they are too few to say anything. Memory and time grow with their square."""
     count = len(values)
     if count < POINTS_MIN:
@@ -67,7 +67,7 @@ def trend_of(values: Series) -> Trend | None:
     return Trend(float(np.median(rises / (second - first))), score / len(rises), float(z))
 
 
-def slope_of(x: Series, y: Series) -> float | None:
+def slope_of(x: Floats, y: Floats) -> float | None:
     """The Theil-Sen slope of points with different `x`, None if there are fewer than two."""
     if len(x) < 2:
         return None
@@ -75,7 +75,7 @@ def slope_of(x: Series, y: Series) -> float | None:
     return float(np.median((y[second] - y[first]) / (x[second] - x[first])))
 
 
-def zipf_exponent(counts: Series) -> float | None:
+def zipf_exponent(counts: Floats) -> float | None:
     """The exponent s of counts that fall as rank ** -s, from the largest ones; None if they are too few, or too small, to tell.
 
     Ranks that were counted less than ten times are left out: there the count is mostly chance.
@@ -94,7 +94,7 @@ def longest_run(holds: NDArray[np.bool_]) -> int:
     return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
 
 
-def _moment(sizes: Series) -> float:
+def _moment(sizes: Floats) -> float:
     return float((sizes * (sizes - 1.0) * (2.0 * sizes + 5.0)).sum())
 
 
@@ -131,7 +131,7 @@ def candidate_events(events: DataFrame, chosen: Sequence[dict[str, Any]], spark:
     return relevant.join(sf.broadcast(about), same).select(*columns, *hashes)
 
 
-def evidence(rows: DataFrame, runs: DataFrame) -> DataFrame:
+def key_evidence(rows: DataFrame, runs: DataFrame) -> DataFrame:
     """What the minutes of each candidate say (`EVIDENCE`), from its events."""
     points = minute_points(rows, runs)
     return points.groupBy("candidate").applyInArrow(_weighed, EVIDENCE)
@@ -257,7 +257,7 @@ def _weighed(points: pa.Table) -> pa.Table:
     return pa.table({name: pa.array([value], types.get(name)) for name, value in row.items()})
 
 
-def _dense(points: pa.Table) -> dict[str, Series]:
+def _dense(points: pa.Table) -> dict[str, Floats]:
     """The points with 0 where there is none, from the first minute to the last one in which anything happened or waited."""
     minute = points["minute"].to_numpy()
     first, length = int(minute.min()), int(minute.max() - minute.min()) + 1

@@ -30,9 +30,9 @@ from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
 from prober.slo.objectives import MICROS
-from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, Plan, folding
+from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, JudgingPlan, folding
 from spark_jobs.history import folders_of, run_hash, runs_of
-from spark_jobs.work import Exit, Outcome, Work, collected, kept, start_us
+from spark_jobs.work import Exit, JobOutcome, Work, collected, kept, start_us
 
 JOB: Final = "reverify"
 SHARD_EVENTS: Final = 1_000_000
@@ -43,7 +43,7 @@ BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     first = work.day - timedelta(days=RUN_DAYS_MAX)
     rows = work.history.read(RUNS, folders_of(RUNS, first, work.day, hours_around=1))
@@ -91,10 +91,10 @@ def extents(events: DataFrame, runs: DataFrame) -> DataFrame:
     return joined.withColumn("scope", scope)
 
 
-def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, Plan]:
+def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, JudgingPlan]:
     """How each run is to be judged, by its id."""
     return {
-        row["run_id"]: Plan(
+        row["run_id"]: JudgingPlan(
             rules=row["rules"],
             limit=row["judged_events"],
             settled=row["ended_us"] is not None and row["judged_events"] is None,
@@ -108,7 +108,7 @@ def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, Plan
     }
 
 
-def judged(events: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -> DataFrame:
+def judged(events: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
     """What the checker says about these runs: rows of `spark_jobs.fold.FOUND`."""
     shards = events.sparkSession.createDataFrame(
         [(run_id, plan.shards, plan.merged) for run_id, plan in plans.items()], "run_id string, shards int, merged boolean"
@@ -132,7 +132,7 @@ def judged(events: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -
     return divided.select(*COLUMNS).mapInArrow(folding(plans), FOUND)
 
 
-def judged_whole(events: DataFrame, found: DataFrame, plans: Mapping[str, Plan], clock_error_s: float) -> DataFrame:
+def judged_whole(events: DataFrame, found: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
     """What was found, with the divided runs judged in one piece where a part of their keys does not say enough."""
     late = found.where(sf.col("kind").isin(*(kind.value for kind in ABOUT_TIME))).select("run_id").distinct()
     again = {
@@ -213,7 +213,7 @@ def verdicts(found: DataFrame, runs: DataFrame) -> DataFrame:
     )
 
 
-def _report(work: Work, runs: DataFrame, found: DataFrame) -> Outcome:
+def _report(work: Work, runs: DataFrame, found: DataFrame) -> JobOutcome:
     draft = work.reports.draft(JOB, work.day)
     findings = found.where(sf.col("kind").isNotNull())
     about = sf.broadcast(runs.select("run_id", "target", "region", "probe", "vantage"))
@@ -235,19 +235,19 @@ def _report(work: Work, runs: DataFrame, found: DataFrame) -> Outcome:
     return work.publish(draft, _outcome(work, counts), counts)
 
 
-def _outcome(work: Work, counts: Mapping[str, Any]) -> Outcome:
+def _outcome(work: Work, counts: Mapping[str, Any]) -> JobOutcome:
     broken = sum(count for status, count in counts["findings"].items() if status in BROKEN)
     different = sum(count for name, count in counts["differences"].items() if name != "unlisted")
     total = sum(counts["runs"].values())
     said = f"{total} runs judged again, {broken} broken promises, {different} differences from the online judgement"
     if counts["crashes"]:
-        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, {said}; the checker failed on {counts['crashes']} runs")
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, {said}; the checker failed on {counts['crashes']} runs")
     failed = bool(broken or different)
-    return Outcome(Exit.FAIL if failed else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if failed else 'PASS'}, {said}")
+    return JobOutcome(Exit.FAIL if failed else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if failed else 'PASS'}, {said}")
 
 
-def _nothing(work: Work) -> Outcome:
-    return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, no run began or ended on that day")
+def _nothing(work: Work) -> JobOutcome:
+    return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, no run began or ended on that day")
 
 
 def _counts(rows: DataFrame, name: str) -> dict[str, int]:

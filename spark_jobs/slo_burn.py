@@ -27,7 +27,7 @@ from spark_jobs.counts import check_counts, message_counts, questions_of, tallie
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
 from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
 from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
-from spark_jobs.work import NOT_RECORDED, Draft, Exit, Outcome, Work, collected, days_until, kept, start_us, written
+from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, collected, days_until, kept, start_us, written
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
@@ -42,7 +42,7 @@ WINDOWS: Final = (
 )
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     objectives = [one for one in work.settings.objectives if one.indicator not in NOT_RECORDED]
     period_days = ceil(max((one.window_s for one in objectives), default=DAY_S) / DAY_S)
@@ -70,7 +70,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     events = work.history.events(folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
     with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1)))) as runs:
         draft = work.reports.draft(MINUTES_JOB, day)
-        with counted(events, runs, objectives, day) as counts:
+        with day_counts(events, runs, objectives, day) as counts:
             minutes = draft.write("tallies", tallies(counts, runs))
             findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
             draft.write("spenders", spenders(counts, breaches_of(findings, objectives), runs))
@@ -79,7 +79,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
 
 
 @contextmanager
-def counted(events: Events, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
+def day_counts(events: Events, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
     """Everything that counts for the objectives on a day, with columns as in `counts`."""
     since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
     several = several_subscriptions(runs)
@@ -144,29 +144,29 @@ def _write_spenders(work: Work, draft: Draft) -> list[dict[str, Any]]:
 def _summary(
     work: Work, windows: Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]], worst: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    counted = {row["objective"] for row in windows}
+    known = {row["objective"] for row in windows}
     return {
         "objectives": [row for row in windows if _is_period(work, row)],
         "fired": [row for row in alerts if row["firing"]],
         "spenders": list(worst),
-        "without_data": sorted({one.name for one in work.settings.objectives} - counted),
+        "without_data": sorted({one.name for one in work.settings.objectives} - known),
     }
 
 
-def _outcome(work: Work, windows: Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]]) -> Outcome:
+def _outcome(work: Work, windows: Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]]) -> JobOutcome:
     periods = [row for row in windows if _is_period(work, row)]
     decided = [row for row in periods if row["burn_rate"] is not None]
     overspent = sorted({f"{row['objective']} of {row['target']}" for row in decided if row["budget_left"] < 0})
     fired = sorted({f"{row['objective']} of {row['target']}" for row in alerts if row["firing"]})
     if not decided:
-        return Outcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was decided for any objective")
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, nothing was decided for any objective")
     said = [f"{len(decided)} objectives looked at"]
     if overspent:
         said.append(f"overspent: {_few(overspent)}")
     if fired:
         said.append(f"alerts fired: {_few(fired)}")
     failed = bool(overspent or fired)
-    return Outcome(Exit.FAIL if failed else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if failed else 'PASS'}, {'; '.join(said)}")
+    return JobOutcome(Exit.FAIL if failed else Exit.PASS, f"{JOB} {work.day}: {'FAIL' if failed else 'PASS'}, {'; '.join(said)}")
 
 
 def _is_period(work: Work, row: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ FAILURES: Final = (Failure, PySparkException)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """What a folder holds: a file or a folder, by its name there."""
 
     name: str
@@ -64,7 +64,7 @@ class Storage:
         """The path as a value of the virtual machine."""
         return self._path(path)
 
-    def entries(self, folder: str = "") -> list[Entry]:
+    def entries(self, folder: str = "") -> list[FolderEntry]:
         """What is in a folder, by name; nothing if there is no such folder."""
         try:
             found = self._files.listStatus(self._path(folder))
@@ -72,7 +72,7 @@ class Storage:
             if "FileNotFoundException" in error.java_exception.getClass().getName():
                 return []
             raise JobError(f"{self.uri(folder)} cannot be read: {reason_of(error)}") from error
-        entries = [Entry(one.getPath().getName(), one.isDirectory(), one.getLen()) for one in found]
+        entries = [FolderEntry(one.getPath().getName(), one.isDirectory(), one.getLen()) for one in found]
         return sorted(entries, key=lambda entry: entry.name)
 
     def folders(self, folder: str = "") -> list[str]:

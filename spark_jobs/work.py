@@ -188,7 +188,7 @@ class Exit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """What became of a job: its exit code, and its summary in one line."""
 
     exit: Exit
@@ -231,7 +231,7 @@ class Work:
     say: Callable[[str], None] = lambda _line: None
     began_s: float = field(default_factory=monotonic_s)
 
-    def publish(self, draft: Draft, outcome: Outcome, numbers: Mapping[str, object]) -> Outcome:
+    def publish(self, draft: Draft, outcome: JobOutcome, numbers: Mapping[str, object]) -> JobOutcome:
         """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back."""
         told = {
             "verdict": outcome.exit.name,
@@ -253,9 +253,9 @@ class Work:
         return max(self.since_us, min(self.since_us + DAY_US, round(self.now * MICROS)))
 
 
-def unknown(job: str, work: Work, why: str) -> Outcome:
+def unknown(job: str, work: Work, why: str) -> JobOutcome:
     """The outcome of a job that failed for a reason of its own."""
-    return Outcome(Exit.UNKNOWN, f"{job} {work.day}: UNKNOWN, {why}")
+    return JobOutcome(Exit.UNKNOWN, f"{job} {work.day}: UNKNOWN, {why}")
 
 
 def start_us(day: date) -> int:

@@ -13,9 +13,10 @@ from api.models.sites import SiteState
 from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
 from api.response_cache import ResponseCache
 from api.view import Archive
-from prober.reports.reader import HOT_KEYS, ROWS_MAX
+from prober.reports.reader import ROWS_MAX
 from prober.reports.values import HotKeysReport
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.metrics.families import Job
 from prober.sinks.status import records
 from prober.slo.objectives import DAY_S
 
@@ -86,5 +87,5 @@ def _newest(archive: Archive) -> HotKeysReport | None:
     """The newest report on hot keys."""
     if archive.reports is None:
         return None
-    day = archive.reports.latest_day(HOT_KEYS)
+    day = archive.reports.latest_day(Job.HOT_KEYS)
     return None if day is None else archive.reports.hot_keys(day, limit=ROWS_MAX)

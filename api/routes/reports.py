@@ -12,7 +12,8 @@ from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList
 from api.query_parameters import HotKeyParameters, ReportParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
-from prober.reports.reader import HOT_KEYS, JOBS, ReportReader
+from prober.reports.reader import ReportReader
+from prober.sinks.metrics.families import Job
 
 DAYS_MAX: Final = 100
 
@@ -41,7 +42,7 @@ def _reader(archive: Archive) -> ReportReader:
 
 
 def _hot_keys(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
-    day = asked.date or reader.latest_day(HOT_KEYS)
+    day = asked.date or reader.latest_day(Job.HOT_KEYS)
     report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
     if report is None:
         raise HTTPException(404, f"there is no report on hot keys about {day}" if day else "there is no report on hot keys yet")
@@ -54,7 +55,7 @@ def _hot_keys(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
 
 
 def _reports(reader: ReportReader, day: date | None) -> ReportList:
-    days = sorted({day for job in JOBS for day in reader.days(job, DAYS_MAX)}, reverse=True)[:DAYS_MAX]
+    days = sorted({day for job in Job for day in reader.days(job, DAYS_MAX)}, reverse=True)[:DAYS_MAX]
     shown = day or (days[0] if days else None)
     summaries = {} if shown is None else reader.summaries(shown)
     return ReportList(day=shown, items=tuple(map(JobReport.model_validate, summaries.values())), days=tuple(days))

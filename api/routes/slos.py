@@ -14,9 +14,9 @@ from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarg
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
-from prober.reports.reader import SLO_BURN
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.metrics.families import Job
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
@@ -101,5 +101,5 @@ def _newest(archive: Archive, objective: Objective) -> BurnReport | None:
     """What the newest report says about an objective."""
     if archive.reports is None:
         return None
-    day = archive.reports.latest_day(SLO_BURN)
+    day = archive.reports.latest_day(Job.SLO_BURN)
     return None if day is None else archive.reports.slo_burn(day, objective=objective.name)

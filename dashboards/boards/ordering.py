@@ -9,10 +9,10 @@ from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, t
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Result
+from prober.sinks.metrics.families import CheckResult
 
 SURE = (Status.VIOLATION, Status.LIVENESS)
-DECIDED = (Result.GOOD, Result.BAD)
+DECIDED = (CheckResult.GOOD, CheckResult.BAD)
 
 
 def board(thresholds: Thresholds) -> Board:
@@ -80,7 +80,7 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
-    bad = total(rate(select(checks.family, result=Result.BAD)), BY)
+    bad = total(rate(select(checks.family, result=CheckResult.BAD)), BY)
     decided = total(rate(select(checks.family, result=DECIDED)), BY)
     return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
 
@@ -123,7 +123,7 @@ def _vantages() -> Panel:
     asked = []
     for checks in CHECKS:
         bad, decided = (
-            total(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (Result.BAD, DECIDED)
+            total(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (CheckResult.BAD, DECIDED)
         )
         asked.append(Query(ratio(bad, decided), f"{checks.name.lower()}, {{{{vantage}}}}"))
     return graph_panel(words, Look(SHARE), *asked)
@@ -138,5 +138,5 @@ def _deliveries() -> Panel:
 
 
 def _share_in(window: str, checks: CheckKind, by: str = "") -> str:
-    bad = total(increase(select(checks.family, result=Result.BAD), window), by)
+    bad = total(increase(select(checks.family, result=CheckResult.BAD), window), by)
     return ratio(bad, total(increase(select(checks.family, result=DECIDED), window), by))

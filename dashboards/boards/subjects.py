@@ -11,7 +11,7 @@ from dashboards.thresholds import Thresholds
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family, Skip
+from prober.sinks.metrics.families import Family, SkipReason
 from prober.slo.indicators import Indicator
 
 BUDGET: Final = ("PubsubErrorBudgetBurn",)
@@ -190,7 +190,7 @@ INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
 
 def due(by: str = "") -> str:
     """Runs that the schedule asked for in the time range, without those that maintenance kept from starting."""
-    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), RANGE), by)
+    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), by)
     return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), by)} - {skipped}"
 
 

@@ -32,7 +32,7 @@ from prober.alerting.rules import (
 )
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, Skip
+from prober.sinks.metrics.families import TARGET, SkipReason
 from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S
@@ -53,7 +53,7 @@ def rules() -> tuple[AlertingRule, ...]:
 def _coverage() -> AlertingRule:
     window = prom_duration(COVERAGE_WINDOW_S)
     ended = increase_by(PROBE, series(families.PROBE_RUNS), window)
-    maintained = increase_by(PROBE, series(families.SCHEDULER_SKIPS, reason=Skip.MAINTENANCE), window)
+    maintained = increase_by(PROBE, series(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), window)
     expected = f"({increase_by(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
     return prober_alert(
         "PubsubProberCoverageLow",

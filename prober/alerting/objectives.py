@@ -43,7 +43,7 @@ from prober.alerting.rules import (
     Severity,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family, PublishOutcome, Result
+from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, CheckResult, Family, PublishOutcome
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 
@@ -208,9 +208,9 @@ def sli_queries(objective: Objective, window: str) -> SliQueries:
 
 
 def _checks(family: Family, window: str) -> SliQueries:
-    bad = series(family, result=Result.BAD)
+    bad = series(family, result=CheckResult.BAD)
     return SliQueries(
-        increase_by(TARGET, bad, window), increase_by(TARGET, series(family, result=(Result.GOOD, Result.BAD)), window)
+        increase_by(TARGET, bad, window), increase_by(TARGET, series(family, result=(CheckResult.GOOD, CheckResult.BAD)), window)
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from prober.config.values import write_duration
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, Family, Kind
+from prober.sinks.metrics.families import TARGET, Family, MetricType
 
 Matcher: TypeAlias = str | Iterable[str]
 """One value, or several of which any will do."""
@@ -27,8 +27,8 @@ KNOWN_FOR: Final = "1h"
 
 def series(family: Family, suffix: str = "", **matchers: Matcher) -> str:
     """A selector of a family. `suffix` is a histogram's `_bucket` or `_count`. Raises ValueError for a label it does not have."""
-    if (family.kind is Kind.HISTOGRAM) != bool(suffix):
-        raise ValueError(f"{family.name} is {'a' if family.kind is Kind.HISTOGRAM else 'no'} histogram")
+    if (family.kind is MetricType.HISTOGRAM) != bool(suffix):
+        raise ValueError(f"{family.name} is {'a' if family.kind is MetricType.HISTOGRAM else 'no'} histogram")
     labels = (*family.labels, "le") if suffix == "_bucket" else family.labels
     return selector(f"{family.full_name}{suffix}", labels, **matchers)
 

@@ -35,8 +35,9 @@ from prober.alerting.rules import (
 )
 from prober.core.findings import Status
 from prober.core.kinds import Promise, breaking
+from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, Heat, PublishOutcome
+from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, PublishOutcome
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
@@ -44,8 +45,8 @@ FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
 FOUND: Final = (*SUBSCRIPTION, "kind")
 PUBLISHED: Final = (*TARGET, "topic")
 HOT: Final = (*TARGET, "class")
-URGENT: Final = (Heat.STALLED, Heat.THROUGHPUT_BOUND)
-LESS_URGENT: Final = (Heat.CONSUMER_BOUND, Heat.SKEWED)
+URGENT: Final = (HotKeyClass.STALLED, HotKeyClass.THROUGHPUT_BOUND)
+LESS_URGENT: Final = (HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED)
 
 STALLED_FOR_S: Final = 2 * MINUTE_S
 RISING_FOR_S: Final = 5 * MINUTE_S
@@ -234,7 +235,7 @@ def _unanswered() -> AlertingRule:
     )
 
 
-def _hot(classes: tuple[Heat, ...], severity: Severity) -> AlertingRule:
+def _hot(classes: tuple[HotKeyClass, ...], severity: Severity) -> AlertingRule:
     alert = _measured(
         "PubsubHotKeys",
         f"{max_by(HOT, series(families.HOT_KEYS, class_=classes))} > 0",

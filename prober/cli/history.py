@@ -11,11 +11,10 @@ import typer
 
 from prober.cli.bars import while_writing
 from prober.errors import ConfigError
-from prober.sinks.history.export import export as export_traces
-from prober.sinks.history.reader import HistoryReader, Span
+from prober.sinks.history.export import export_traces
+from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import TRUTH
-from prober.sinks.history.synthesize import synthesize as make_up
+from prober.sinks.history.synthesize import TRUTH, make_history
 
 history_app = typer.Typer(help="Trace files out of a history; histories made up for tests.", rich_markup_mode=None)
 
@@ -23,9 +22,9 @@ Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time 
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
 
 
-def span_of(since: str | None, until: str | None) -> Span:
+def span_of(since: str | None, until: str | None) -> TimeSpan:
     """A span of time as it is written on the command line; what is left out has no bound. Raises ConfigError."""
-    return Span(*(_time(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
+    return TimeSpan(*(_time(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
 
 
 def _time(text: str | None, default: float) -> float:
@@ -69,7 +68,7 @@ def synthesize(
     """Make up a history with known hot keys, known burn and known violations, to try the nightly jobs on."""
     with while_writing(events) as progress, _recipe_errors():
         recipe = Recipe(_time(start, 0.0), days=days, events=events, targets=targets, seed=seed)
-        make_up(location, recipe, progress)
+        make_history(location, recipe, progress)
     print(f"{location}: made; what was planted stands in {TRUTH}")
 
 

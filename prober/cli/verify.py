@@ -30,7 +30,7 @@ from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError, ProberError
 from prober.evidence.evidence import Proof, collect, proof_of
-from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
+from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
 from prober.sinks.history.rejudge import rejudge
 from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
@@ -72,7 +72,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
             for option, given in (("--reorder", reorder), ("--explain", explain)):
                 if given:
                     raise ProberError(f"{option} reads trace files; make some of the history with: ordering-prober history export")
-            code = int(verify_history(files[0], Question(key, subscription, span_of(since, until)), output))
+            code = int(verify_history(files[0], HistorySelection(key, subscription, span_of(since, until)), output))
         else:
             code = int(verify_files(files, output, extras))
     except BrokenPipeError:
@@ -197,12 +197,12 @@ FIRST_EVENT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HistorySelection:
     """What of a history is to be judged: one key or all, on one subscription or all, whole runs that touch a span of time."""
 
     key: str | None = None
     subscription: str | None = None
-    span: Span = ALWAYS
+    span: TimeSpan = ALWAYS
 
 
 def is_history(path: str) -> bool:
@@ -210,13 +210,13 @@ def is_history(path: str) -> bool:
     return bool(urlsplit(path).scheme in ("gs", "s3", "hdfs")) or os.path.isdir(path)
 
 
-def verify_history(location: str, question: Question, output: Format) -> ExitCode:
+def verify_history(location: str, selection: HistorySelection, output: Format) -> ExitCode:
     """Judges and prints one line or paragraph per run and key, as `verify_files` does per file; witnesses are event numbers of the run.
 
     Raises `HistoryError` if the history cannot be read.
     """
     codes = []
-    for judgement, wall in _judged(location, question):
+    for judgement, wall in _judged(location, selection):
         print((judgement_as_json if output is Format.JSON else judgement_as_text)(judgement, {}, FIRST_EVENT, wall), flush=True)
         if trouble := judgement.malformed or judgement.crash:
             print(trouble, file=sys.stderr, flush=True)
@@ -226,16 +226,16 @@ def verify_history(location: str, question: Question, output: Format) -> ExitCod
     return worst_code(codes)
 
 
-def _judged(location: str, question: Question) -> Iterator[tuple[Judgement, float | None]]:
+def _judged(location: str, selection: HistorySelection) -> Iterator[tuple[Judgement, float | None]]:
     """Every judgement, with what turns its times into seconds since 1970."""
     reader = HistoryReader(location)
-    for key in _keys(reader, question):
-        for rejudged in rejudge(reader, key, subscription=question.subscription, span=question.span):
+    for key in _keys(reader, selection):
+        for rejudged in rejudge(reader, key, subscription=selection.subscription, span=selection.span):
             wall = None if rejudged.run is None else rejudged.run.clock_offset_s
             yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {key}"), wall
 
 
-def _keys(reader: HistoryReader, question: Question) -> Iterable[str]:
-    if question.key is not None:
-        return (question.key,)
-    return reader.keys(subscription=question.subscription, span=question.span)
+def _keys(reader: HistoryReader, selection: HistorySelection) -> Iterable[str]:
+    if selection.key is not None:
+        return (selection.key,)
+    return reader.keys(subscription=selection.subscription, span=selection.span)

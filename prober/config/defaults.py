@@ -16,9 +16,9 @@ from prober.slo.objectives import Objective
 
 Raw = dict[str, Any]
 
-TARGET: Final[Mapping[str, Any]] = MappingProxyType({"name": "embedded", "endpoint": "embedded"})
+DEFAULT_TARGET: Final[Mapping[str, Any]] = MappingProxyType({"name": "embedded", "endpoint": "embedded"})
 
-PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "ordering": {
             "schedule": {"interval": "10s"},
@@ -48,7 +48,7 @@ def _as_written(one: Objective) -> Mapping[str, str]:
     return written
 
 
-SLOS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({one.name: _as_written(one) for one in DEFAULTS})
+DEFAULT_SLOS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({one.name: _as_written(one) for one in DEFAULTS})
 
 # What is written as a whole and not key by key.
 WHOLE: Final = frozenset({"schedule", "labels"})

@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from prober.config.defaults import PROBES, SLOS, TARGET, Raw, laid_over
+from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSettings, region_of
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, report
 from prober.config.rates import feeding, rate_problems
@@ -38,9 +38,9 @@ from prober.config.values import EMBEDDED
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
 
-PREFIX: Final = "ORDERING_PROBER_"
+VARIABLE_PREFIX: Final = "ORDERING_PROBER_"
 DELIMITER: Final = "__"
-TOKEN_VARIABLE: Final = f"{PREFIX}API__TOKEN"
+TOKEN_VARIABLE: Final = f"{VARIABLE_PREFIX}API__TOKEN"
 _OFF: Final = (False, "false", "off", "no")
 
 _Section = TypeVar("_Section", bound=BaseModel)
@@ -64,7 +64,7 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
         problems.append(Problem(("api", "token"), f"does not belong into a file; set {TOKEN_VARIABLE}"))
         raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
-    raw.setdefault("targets", [dict(TARGET)])
+    raw.setdefault("targets", [dict(DEFAULT_TARGET)])
     unwritable, origins = _lay_over(raw, environ, Config)
     problems += unwritable
     dropped = _complete(raw, problems)
@@ -78,7 +78,7 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
 def show(config: Config) -> str:
     """The complete configuration as YAML that `load` accepts, secrets masked."""
     shown = config.model_dump(mode="json", by_alias=True)
-    shown["slos"] |= {name: False for name in SLOS if name not in config.slos}
+    shown["slos"] |= {name: False for name in DEFAULT_SLOS if name not in config.slos}
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -112,7 +112,7 @@ def _variables(environ: Mapping[str, str]) -> dict[Path, str]:
     """The variables that are ours, by the path of the key that they set."""
     found: dict[Path, str] = {}
     for name in sorted(environ):
-        rest = name.removeprefix(PREFIX)
+        rest = name.removeprefix(VARIABLE_PREFIX)
         if rest != name and rest and environ[name] and not _is_of_kubernetes(rest, environ[name]):
             found[tuple(int(part) if part.isdecimal() else part.lower() for part in rest.split(DELIMITER))] = name
     return found
@@ -179,11 +179,11 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
     """Fills in what is not written. Returns the objectives that are there by default only: those no probe feeds are left out."""
     probes = raw.get("probes", {})
     if isinstance(probes, dict):
-        raw["probes"] = _probes(probes, PROBES, ("probes",), problems)
+        raw["probes"] = _probes(probes, DEFAULT_PROBES, ("probes",), problems)
         # A probe that is not even a mapping is reported once, and not for each target again.
-        probes = {name: PROBES[name] if not isinstance(probe, dict) else probe for name, probe in raw["probes"].items()}
+        probes = {name: DEFAULT_PROBES[name] if not isinstance(probe, dict) else probe for name, probe in raw["probes"].items()}
     else:
-        probes = dict(PROBES)
+        probes = dict(DEFAULT_PROBES)
     targets = raw["targets"]
     if isinstance(targets, list):
         raw["targets"] = [_target(target, probes, ("targets", number), problems) for number, target in enumerate(targets)]
@@ -192,7 +192,7 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
         return frozenset()
     written = {str(name): {} if slo is None else slo for name, slo in slos.items()}
     switched_off = {name for name, slo in written.items() if slo in _OFF}
-    complete = laid_over(SLOS, written)
+    complete = laid_over(DEFAULT_SLOS, written)
     raw["slos"] = {name: slo for name, slo in complete.items() if name not in switched_off}
     by_default = frozenset(raw["slos"]) - frozenset(written)
     unfed = {name for name in by_default if not _is_fed(raw["slos"][name]["indicator"], raw)}

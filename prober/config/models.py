@@ -20,20 +20,20 @@ from prober.config.values import (
     EMBEDDED,
     Cronline,
     DatabaseUrl,
+    DnsLabel,
     Duration,
-    Endpoint,
+    EndpointText,
     FaultSpec,
     Folder,
     HttpUrl,
     LabelName,
-    Name,
+    ObjectiveName,
     Port,
     Positive,
     Project,
     Section,
     Share,
     Size,
-    SloName,
     Word,
     Written,
     name_of_host,
@@ -94,7 +94,7 @@ class Deadlines(Section):
     """How long a run waits for what is owed before it is judged without it."""
 
 
-class Probe(Section):
+class ProbeSettings(Section):
     """How one kind of experiment is run."""
 
     schedule: Schedule
@@ -134,9 +134,9 @@ class Probe(Section):
 class TargetSettings(Section):
     """One service that is probed."""
 
-    name: Name
+    name: DnsLabel
     """Unique. The label `target` of every series about it."""
-    endpoint: Endpoint = EMBEDDED
+    endpoint: EndpointText = EMBEDDED
     """Where it is. `embedded` is the Pub/Sub server in this process."""
     project: Project = "ordering-prober"
     """Google Cloud project. Has a default for the embedded server only."""
@@ -146,7 +146,7 @@ class TargetSettings(Section):
     """The label `region`. By default what `endpoint` says: that region, `global`, or `local` for an address."""
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
     """Free labels, shown by `pubsub_prober_target_info` and the API."""
-    probes: Mapping[ProbeName, Probe]
+    probes: Mapping[ProbeName, ProbeSettings]
     """Which probes run there: a list of names, or a mapping of names to what is different there. By default all."""
 
     @model_validator(mode="after")
@@ -191,7 +191,7 @@ class Slo(Section):
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
 
 
-class History(Section):
+class HistorySettings(Section):
     """The record of every event, run and finding."""
 
     location: Folder | None = None
@@ -206,7 +206,7 @@ class History(Section):
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
 
 
-class Status(Section):
+class StatusSettings(Section):
     """The store behind the API and the status page."""
 
     url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
@@ -276,7 +276,7 @@ class Maintenance(Section):
     """Begins. Together with `duration`."""
     duration: Positive | None = None
     """How long each lasts."""
-    target: Name | None = None
+    target: DnsLabel | None = None
     """Name of a target. This or `region`."""
     region: Word | None = None
     """Region of targets."""
@@ -306,7 +306,7 @@ class Maintenance(Section):
 class Sharding(Section):
     """Whether several probers share the work."""
 
-    group: Name | None = None
+    group: DnsLabel | None = None
     """Probers of one group that use one `status.url` divide the probes among themselves; without it each does all of them."""
 
 
@@ -322,17 +322,17 @@ class Embedded(Section):
 class Config(Section):
     """The whole configuration."""
 
-    instance: Name | None = None
+    instance: DnsLabel | None = None
     """What this prober is called. The names of its topics and subscriptions begin with it; by default the name of the host."""
     targets: Annotated[tuple[TargetSettings, ...], Field(min_length=1)]
     """What is probed."""
-    probes: Mapping[ProbeName, Probe]
+    probes: Mapping[ProbeName, ProbeSettings]
     """How, unless a target says otherwise."""
-    slos: Mapping[SloName, Slo]
+    slos: Mapping[ObjectiveName, Slo]
     """What is promised."""
-    history: History = History()
+    history: HistorySettings = HistorySettings()
     """The record of everything."""
-    status: Status = Status()
+    status: StatusSettings = StatusSettings()
     """The store behind the API."""
     api: Api = Api()
     """Where the service listens."""

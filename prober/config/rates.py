@@ -14,7 +14,7 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.models import Probe, ProbeName, Slo, TargetSettings
+from prober.config.models import ProbeName, ProbeSettings, Slo, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.values import write_duration
 from prober.slo.indicators import DISTURBED, MEANINGS, SLICE_S, Indicator, Unit
@@ -38,15 +38,15 @@ class Feed:
     """Which probes feed an indicator, and how many of its things one run counts at the least. `per_minute`: one minute, run or not."""
 
     probes: frozenset[ProbeName]
-    count: Callable[[Probe], int]
+    count: Callable[[ProbeSettings], int]
     per_minute: bool = False
 
 
-def _messages(probe: Probe) -> int:
+def _messages(probe: ProbeSettings) -> int:
     return probe.keys * probe.messages
 
 
-def _keys(probe: Probe) -> int:
+def _keys(probe: ProbeSettings) -> int:
     return probe.keys
 
 
@@ -95,12 +95,12 @@ def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> 
         yield Problem((*at, "probes", str(probe_name)), text)
 
 
-def _rate_per_s(probe: Probe, indicator: Indicator) -> float:
+def _rate_per_s(probe: ProbeSettings, indicator: Indicator) -> float:
     feed = FEEDS[indicator]
     return feed.count(probe) / _period_s(probe, feed)
 
 
-def _period_s(probe: Probe, feed: Feed) -> float:
+def _period_s(probe: ProbeSettings, feed: Feed) -> float:
     return SLICE_S if feed.per_minute else probe.schedule.longest_gap.total_seconds()
 
 
@@ -108,7 +108,7 @@ def _promise(slo: Slo) -> str:
     return f"{slo.objective * 100:.8g}% over {write_duration(slo.window)}"
 
 
-def _too_few(probe: Probe, feed: Feed, unit: Unit, needed: float, promises: str) -> str:
+def _too_few(probe: ProbeSettings, feed: Feed, unit: Unit, needed: float, promises: str) -> str:
     counted = f"{floor(feed.count(probe) / _period_s(probe, feed) * HOUR_S * 10) / 10:,}".removesuffix(".0")
     return (
         f"counts {counted} {_PLURALS[unit]} an hour, so few that one bad one would fire an alert of {promises}. "
@@ -120,7 +120,7 @@ def _per_hour(rate_per_s: float) -> str:
     return f"{ceil(rate_per_s * HOUR_S - _ROUNDING):,}"
 
 
-def _remedy(probe: Probe, feed: Feed, needed: float) -> str:
+def _remedy(probe: ProbeSettings, feed: Feed, needed: float) -> str:
     factor = ceil(needed * _period_s(probe, feed) / feed.count(probe) - _ROUNDING)
     larger = f"with {factor} times the {'messages or keys' if feed.count is _messages else 'keys'}"
     longest = timedelta(seconds=int(feed.count(probe) / needed + _ROUNDING))

@@ -12,20 +12,20 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from prober.config.defaults import PROBES, SLOS
+from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.drills import Drills
 from prober.config.models import (
     Api,
     Config,
     Deadlines,
     Embedded,
-    History,
+    HistorySettings,
     Maintenance,
-    Probe,
+    ProbeSettings,
     Schedule,
     Sharding,
     Slo,
-    Status,
+    StatusSettings,
     TargetSettings,
     Telemetry,
 )
@@ -112,7 +112,7 @@ between two runs counts.
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("targets", TargetSettings, "A list. What a target writes under `probes` is laid over the shared settings, key by key."),
-    ("probes", Probe, "A mapping of `ordering`, `redelivery` and `affinity` to:"),
+    ("probes", ProbeSettings, "A mapping of `ordering`, `redelivery` and `affinity` to:"),
     ("schedule", Schedule, "Inside a probe. Exactly one of the two keys; one that is written replaces the default."),
     ("deadlines", Deadlines, "Inside a probe."),
     (
@@ -121,8 +121,8 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
         "A mapping of names to objectives. The names below exist by default; what is written about one is laid over it, `false` "
         "leaves it out, and other names add to them.",
     ),
-    ("history", History, ""),
-    ("status", Status, ""),
+    ("history", HistorySettings, ""),
+    ("status", StatusSettings, ""),
     ("api", Api, ""),
     ("telemetry", Telemetry, ""),
     ("maintenance", Maintenance, "A list."),
@@ -137,11 +137,11 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
     (Config, "slos"): "see below",
     (TargetSettings, "probes"): "all",
     (TargetSettings, "region"): "from `endpoint`",
-    (Probe, "schedule"): "see below",
-    (Probe, "keys"): "see below",
-    (Probe, "messages"): "see below",
-    (Probe, "subscribers"): "see below",
-    (Probe, "ack_deadline"): "see below",
+    (ProbeSettings, "schedule"): "see below",
+    (ProbeSettings, "keys"): "see below",
+    (ProbeSettings, "messages"): "see below",
+    (ProbeSettings, "subscribers"): "see below",
+    (ProbeSettings, "ack_deadline"): "see below",
 }
 
 
@@ -150,12 +150,12 @@ def reference_page() -> str:
     parts = [INTRODUCTION, "## Keys\n", _table(Config)]
     for name, section, note in _SECTIONS:
         parts += [f"## {name}\n", *_prose(section, note), _table(section)]
-        if section is Probe:
-            parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in PROBES.items()}})]
+        if section is ProbeSettings:
+            parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in DEFAULT_PROBES.items()}})]
         if section is Slo:
             parts += [
                 "By default, as far as a probe feeds them:\n",
-                _yaml({"slos": {name: dict(slo) for name, slo in SLOS.items()}}),
+                _yaml({"slos": {name: dict(slo) for name, slo in DEFAULT_SLOS.items()}}),
             ]
             parts += ["The indicators:\n", _indicators()]
     return "\n".join(parts)

@@ -207,15 +207,15 @@ Cronline = Annotated[
     Written("crontab line in UTC: `*/5 * * * *`"),
 ]
 FaultSpec = Annotated[str, AfterValidator(_fault), Written("`NAME:p=0.1,count=3`; see `ordering-prober faults`")]
-Endpoint = Annotated[
+EndpointText = Annotated[
     str, AfterValidator(_endpoint), Written("`embedded`, `global`, a region such as `europe-west1`, or `HOST:PORT`")
 ]
-Name = Annotated[
+DnsLabel = Annotated[
     str,
     _pattern("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name: write small letters, digits and hyphens, at most 63"),
     Written("small letters, digits, hyphens"),
 ]
-SloName = Annotated[
+ObjectiveName = Annotated[
     str,
     _pattern("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is no name of an objective: write small letters, digits and single underscores"),
     Written("small letters, digits, underscores"),

@@ -20,7 +20,7 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import Probe, ProbeName, Schedule, TargetSettings
+from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
 from prober.drills.chain import Chain, NoAnswer, Patience, Sighting
@@ -44,8 +44,8 @@ _LEASE: Final = timedelta(seconds=10)
 _SETTINGS: Final = MappingProxyType(
     {
         # Little enough that probes of the service do not feel it; enough for every fault to strike.
-        ProbeName.ORDERING: Probe(schedule=_ONCE, keys=6, messages=10, rate=400, subscribers=3, ack_deadline=_LEASE),
-        ProbeName.REDELIVERY: Probe(schedule=_ONCE, keys=4, messages=5, subscribers=2, ack_deadline=_LEASE),
+        ProbeName.ORDERING: ProbeSettings(schedule=_ONCE, keys=6, messages=10, rate=400, subscribers=3, ack_deadline=_LEASE),
+        ProbeName.REDELIVERY: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=2, ack_deadline=_LEASE),
     }
 )
 _NOT_FOLLOWED: Final = {

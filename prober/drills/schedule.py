@@ -17,7 +17,7 @@ from prober.drills.drill import Drill
 from prober.drills.plans import chosen
 from prober.drills.results import DrillReport, DrillResult
 from prober.schedule.scheduler import Scheduler
-from prober.sinks.metrics import Component, DrillMetrics, Health, Skip
+from prober.sinks.metrics import Component, DrillMetrics, ProberHealth, SkipReason
 
 NAME: Final = "drills"
 STOP_GRACE_S: Final = 1.0
@@ -33,7 +33,7 @@ def drills_of(settings: Drills) -> tuple[str, ...]:
 class FireDrills:
     """The drills of a service. Without a schedule it does nothing. `report` says how they stand."""
 
-    def __init__(self, settings: Drills, metrics: DrillMetrics, health: Health) -> None:
+    def __init__(self, settings: Drills, metrics: DrillMetrics, health: ProberHealth) -> None:
         self._settings, self._metrics, self._health = settings, metrics, health
         self._report = DrillReport(drills_of(settings))
         self._scheduler = Scheduler(self)
@@ -90,7 +90,7 @@ class FireDrills:
     def expected(self, name: str) -> None:
         """It is time."""
 
-    def skipped(self, name: str, reason: Skip) -> None:
+    def skipped(self, name: str, reason: SkipReason) -> None:
         """It was time, and the drills do not start."""
         _log.warning("%s were skipped: %s", name, reason)
 

@@ -8,10 +8,11 @@ from collections import Counter
 from typing import Final
 
 from prober.config.models import Config
-from prober.reports.reader import HOT_KEYS, ReportReader
+from prober.reports.reader import ReportReader
+from prober.reports.values import HotKeyClass
 from prober.sinks.history.store import HistoryError
-from prober.sinks.metrics import Health
-from prober.sinks.metrics.families import Component, Heat, Job
+from prober.sinks.metrics import ProberHealth
+from prober.sinks.metrics.families import Component, Job
 
 EVERY_S: Final = 60.0
 KEYS_COUNTED_MAX: Final = 10_000
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 class NightlyReports:
     """Looks where the configuration says that reports are; without that it does nothing. `error`: why the last look failed, or empty."""
 
-    def __init__(self, config: Config, health: Health) -> None:
+    def __init__(self, config: Config, health: ProberHealth) -> None:
         self.error = ""
         self._config, self._health = config, health
 
@@ -46,9 +47,9 @@ class NightlyReports:
             at = reports.last_success(job)
             if at is not None:
                 self._health.job_succeeded(job, at)
-        day = reports.latest_day(HOT_KEYS)
+        day = reports.latest_day(Job.HOT_KEYS)
         report = None if day is None else reports.hot_keys(day, KEYS_COUNTED_MAX)
         if report is not None:
             counted = Counter((key.target, key.heat) for key in report.keys)
             for target in self._config.targets:
-                self._health.hot_keys(target, {heat: counted[target.name, heat] for heat in Heat})
+                self._health.hot_keys(target, {heat: counted[target.name, heat] for heat in HotKeyClass})

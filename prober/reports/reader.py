@@ -31,17 +31,10 @@ from prober.reports.values import (
     Spender,
     Spread,
 )
-from prober.sinks.history.store import HistoryError, Store
+from prober.sinks.history.store import HistoryError, HistoryStore
+from prober.sinks.metrics.families import Job
 
-HOT_KEYS: Final = "hot-keys"
-SLO_BURN: Final = "slo-burn"
-REVERIFY: Final = "reverify"
-COMPACT: Final = "compact"
-NIGHTLY: Final = "nightly"
-JOBS: Final = (HOT_KEYS, SLO_BURN, REVERIFY, COMPACT, NIGHTLY)
-"""Every job that leaves a report; `nightly` is all the others in their order."""
-
-VERSION: Final = 1
+REPORT_VERSION: Final = 1
 """The version of reports that this program reads; one of another version is none."""
 SUMMARY_BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 20_000
@@ -72,7 +65,7 @@ class ReportReader:
     def __init__(self, location: str) -> None:
         self.location = location
         # Spark knows Amazon's store as s3a, everybody else as s3.
-        self._files = Store(f"s3://{location.removeprefix('s3a://')}" if location.startswith("s3a://") else location).files
+        self._files = HistoryStore(f"s3://{location.removeprefix('s3a://')}" if location.startswith("s3a://") else location).files
 
     def days(self, job: str, limit: int = 100) -> list[date]:
         """The days that a job has reported on, the latest first."""
@@ -92,7 +85,7 @@ class ReportReader:
 
     def summaries(self, day: date) -> dict[str, JobSummary]:
         """The same of every job that has reported on the day, by its name."""
-        found = {job: self.summary(job, day) for job in JOBS}
+        found = {job: self.summary(job, day) for job in Job}
         return {job: summary for job, summary in found.items() if summary is not None}
 
     def last_success(self, job: str) -> float | None:
@@ -113,7 +106,7 @@ class ReportReader:
             left_out = more + len(keys) - len(largest) + summary.numbers.get("left_out", 0)
             return HotKeysReport(summary, tuple(map(_key_of, largest)), _values(Spread, spreads), left_out)
 
-        return self._report(HOT_KEYS, day, read)
+        return self._report(Job.HOT_KEYS, day, read)
 
     def slo_burn(self, day: date, *, objective: str | None = None, target: str | None = None) -> BurnReport | None:
         """What `slo-burn` says about a day, of one objective or target if asked for; None without a report."""
@@ -132,7 +125,7 @@ class ReportReader:
                 more_windows + more_alerts + more_spenders,
             )
 
-        return self._report(SLO_BURN, day, read)
+        return self._report(Job.SLO_BURN, day, read)
 
     # --- files ---------------------------------------------------------------------------------------------------------------
 
@@ -196,7 +189,7 @@ def _summary_of(text: bytes, job: str, day: date) -> JobSummary | None:
     """None for what is cut short, or of another version."""
     try:
         said: dict[str, Any] = json.loads(text)
-        if said["version"] != VERSION:
+        if said["version"] != REPORT_VERSION:
             return None
         finished_at = datetime.fromisoformat(said["finished_at"]).timestamp()
         rows = MappingProxyType({table: int(count) for table, count in said["rows"].items()})

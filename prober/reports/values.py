@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from typing import Any
 
 from prober.core.verdict import Verdict
+
+
+class HotKeyClass(StrEnum):
+    """Why the job `hot-keys` calls a key hot, the most urgent first."""
+
+    STALLED = "stalled"
+    THROUGHPUT_BOUND = "throughput-bound"
+    CONSUMER_BOUND = "consumer-bound"
+    SKEWED = "skewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,7 @@ class JobSummary:
 class ReportedKey:
     """A hot key.
 
-    heat       its class: stalled, throughput-bound, consumer-bound or skewed. `reasons` has every class that holds, the most urgent first.
+    heat       its class, one of `HotKeyClass`. `reasons` has every class that holds, the most urgent first.
     score      0 to 1 and more: how near the limit, which part is not consumed or stands still, which share.
     share      its part of the messages of its topic.
     advice     what to do, in words.

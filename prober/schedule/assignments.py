@@ -19,7 +19,7 @@ from prober.schedule.probe_loop import ProbeInstance, ProbeLoop, Surroundings
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Health, Skip
+from prober.sinks.metrics import Component, ProberHealth, SkipReason
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 class Assignments:
     """Takes up sites, and gives them up again. On the event loop. KeyError for a site that is not in the configuration."""
 
-    def __init__(self, config: Config, live: LiveState, health: Health) -> None:
+    def __init__(self, config: Config, live: LiveState, health: ProberHealth) -> None:
         self._config, self._live, self._health = config, live, health
         self._scheduler = Scheduler(self)
         self._instances: dict[str, ProbeInstance] = {}
@@ -151,7 +151,7 @@ class Assignments:
         self._surroundings[probe_instance.site.target.name].metrics.expected(probe_instance.site.probe)
         self._live.expected(probe_instance.shown)
 
-    def skipped(self, name: str, reason: Skip) -> None:
+    def skipped(self, name: str, reason: SkipReason) -> None:
         """A run that the schedule asked for does not start."""
         probe_instance = self._instances[name]
         self._surroundings[probe_instance.site.target.name].metrics.skipped(probe_instance.site.probe, reason)

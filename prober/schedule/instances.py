@@ -9,7 +9,7 @@ from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
-from prober.config.models import Probe, ProbeName, TargetSettings
+from prober.config.models import ProbeName, ProbeSettings, TargetSettings
 from prober.core.rules import Rules
 from prober.probes.catalogue import PROBES
 from prober.probes.context import Experiment, Workload
@@ -41,7 +41,7 @@ class PlannedSite:
 
     target: TargetSettings
     probe: ProbeName
-    settings: Probe
+    settings: ProbeSettings
     vantage: Vantage
     part: int = 0
 

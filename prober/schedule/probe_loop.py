@@ -24,7 +24,7 @@ from prober.runs.sink import RunSink
 from prober.runs.site import Site
 from prober.schedule import instances
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Skip, TargetMetrics
+from prober.sinks.metrics import SkipReason, TargetMetrics
 from prober.slo.indicators import Indicator
 
 STUCK_MARGIN_S: Final = 60.0
@@ -128,7 +128,7 @@ class ProbeLoop:
         probe_instance = self.probe_instance
         site = probe_instance.site
         if self.maintenance() is not None:
-            self._metrics.skipped(site.probe, Skip.MAINTENANCE)
+            self._metrics.skipped(site.probe, SkipReason.MAINTENANCE)
             return
         seed = secrets.randbits(32)
         run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)

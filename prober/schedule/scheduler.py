@@ -38,7 +38,7 @@ from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped
 from prober.clock import monotonic_s
 from prober.config.cron import Cron
 from prober.config.models import Schedule
-from prober.sinks.metrics.families import Skip
+from prober.sinks.metrics.families import SkipReason
 
 HEARTBEAT_S: Final = 1.0
 LATE_MAX_S: Final = 3600
@@ -57,7 +57,7 @@ class ScheduleListener(Protocol):
     def expected(self, name: str) -> None:
         """The schedule asked for a run. It starts, unless `skipped` follows."""
 
-    def skipped(self, name: str, reason: Skip) -> None:
+    def skipped(self, name: str, reason: SkipReason) -> None:
         """An expected run does not start: its time was missed, or one is under way."""
 
     def failed(self, name: str, error: BaseException) -> None:
@@ -226,19 +226,19 @@ class Scheduler:
         for _ in range(count):
             self._listener.expected(job.name)
         for _ in range(count - 1):
-            self._listener.skipped(job.name, Skip.MISFIRE)
+            self._listener.skipped(job.name, SkipReason.MISFIRE)
 
     def _missed(self, event: JobExecutionEvent) -> None:
         """A point came too late to make up for it; `_due` does not follow."""
         if event.job_id in self._jobs:
-            self._listener.skipped(event.job_id, Skip.MISFIRE)
+            self._listener.skipped(event.job_id, SkipReason.MISFIRE)
 
     async def _due(self, job: _Job) -> None:
         """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
         delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
         if not self._begin(job, delay_s, job.action):
-            self._listener.skipped(job.name, Skip.OVERLAP)
+            self._listener.skipped(job.name, SkipReason.OVERLAP)
 
     async def _beat(self) -> None:
         self._beat_t = self._clock()

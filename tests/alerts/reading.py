@@ -8,7 +8,7 @@ from typing import Any
 import promql_parser
 import yaml
 
-from prober.sinks.metrics.families import FAMILIES, Kind
+from prober.sinks.metrics.families import FAMILIES, MetricType
 from tests.alerts.stories import PATHS
 
 FROM_PROMETHEUS = {"up": {"job", "instance"}, "prometheus_rule_evaluation_failures_total": {"rule_group"}, "ALERTS": {"alertname"}}
@@ -32,7 +32,7 @@ def scraped() -> dict[str, set[str]]:
     known: dict[str, set[str]] = {}
     for family in FAMILIES:
         labels = {*family.labels, *added}
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricType.HISTOGRAM:
             known |= {f"{family.full_name}_bucket": {*labels, "le"}, f"{family.full_name}_count": labels}
         else:
             known[family.full_name] = labels

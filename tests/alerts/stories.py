@@ -12,7 +12,7 @@ import yaml
 from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.rules import SCRAPE_JOB, AlertingRule, Options
 from prober.config.loading import load
-from prober.sinks.metrics.families import Family, Kind
+from prober.sinks.metrics.families import Family, MetricType
 from prober.slo.objectives import Objective
 from tests.alerts.tools import said
 from tests.commands import ROOT
@@ -60,7 +60,7 @@ def of(family: Family, suffix: str = "", **labels: str) -> str:
     wanted = {*family.labels, *({"le"} if suffix == "_bucket" else ())}
     complete = {name: value for name, value in {**HERE, **given}.items() if name in wanted}
     assert complete.keys() == wanted, (family.name, complete.keys() ^ wanted)
-    assert (family.kind is Kind.HISTOGRAM) == bool(suffix)
+    assert (family.kind is MetricType.HISTOGRAM) == bool(suffix)
     return named(family.full_name + suffix, **{**PROCESS, **given} | complete)
 
 

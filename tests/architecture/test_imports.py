@@ -47,6 +47,7 @@ SPARK_MAY_IMPORT = (
     "prober.clock",
     "prober.core",
     "prober.evidence.explain",
+    "prober.reports.values",
     "prober.slo",
     "prober.sinks.history.schema",
 )

@@ -25,11 +25,12 @@ from prober.config import load
 from prober.core.events import Event
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
-from prober.reports.reader import HOT_KEYS, SLO_BURN, ReportReader
+from prober.reports.reader import ReportReader
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
+from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.queries import StatusQueries
@@ -326,9 +327,17 @@ def _report(folder: Path) -> None:
         "left_out": 0,
     }
     spread.pop("key")
-    put(folder, HOT_KEYS, date(2026, 2, 27), tables={"keys": keys[1:2], "subscriptions": [spread]}, left_out=0)
+    put(folder, Job.HOT_KEYS, date(2026, 2, 27), tables={"keys": keys[1:2], "subscriptions": [spread]}, left_out=0)
     said = {"line": "7 hot keys among 1,200: 1 stalled, 2 throughput-bound, 4 skewed", "finished_at": "2026-03-01T01:02:03+00:00"}
-    put(folder, HOT_KEYS, date(2026, 2, 28), verdict="FAIL", tables={"keys": keys, "subscriptions": [spread]}, left_out=4, **said)
+    put(
+        folder,
+        Job.HOT_KEYS,
+        date(2026, 2, 28),
+        verdict="FAIL",
+        tables={"keys": keys, "subscriptions": [spread]},
+        left_out=4,
+        **said,
+    )
     about = {"objective": "redelivery", "target": "europe"}
     spenders: list[Row] = [
         {**about, "by": "key", "value": ORDERS, "bad": 540, "share": 0.75, "others": 0},
@@ -340,7 +349,7 @@ def _report(folder: Path) -> None:
         "spenders": spenders,
     }
     said = {"line": "1 of 16 budgets burns too fast", "finished_at": "2026-03-01T01:04:05+00:00"}
-    put(folder, SLO_BURN, date(2026, 2, 28), verdict="FAIL", tables=tables, **said)
+    put(folder, Job.SLO_BURN, date(2026, 2, 28), verdict="FAIL", tables=tables, **said)
 
 
 def _about(key: str) -> dict[str, Any]:

@@ -12,12 +12,12 @@ import yaml
 
 from dashboards.promql import RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES, Kind
+from prober.sinks.metrics.families import FAMILIES, MetricType
 from tests.dashboards import linter
 from tests.dashboards.committed import FOLDER, NAMES, Json, breakdowns, choices, dashboard, interpolated, queries
 
 OF_SCRAPES = {"job", "instance"}
-SUFFIXES = {Kind.HISTOGRAM: ("_bucket", "_count", "_sum")}
+SUFFIXES = {MetricType.HISTOGRAM: ("_bucket", "_count", "_sum")}
 
 # Labels that are facts about the thing, not part of the family: the info families, and what a query itself makes.
 FACTS = {families.BUILD.full_name: {"version"}}

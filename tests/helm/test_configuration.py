@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from prober.cli import main
-from prober.config.loading import PREFIX, load
+from prober.config.loading import VARIABLE_PREFIX, load
 from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives
 from tests.commands import ROOT
@@ -100,7 +100,7 @@ def test_variables_of_the_prober_are_keys_of_its_configuration(case: str, tmp_pa
     for _, pod in pods(CASES[case]):
         for container in containers(pod):
             variables = environment(container, AnySecret())
-            load(None, {name: value for name, value in variables.items() if name.startswith(PREFIX)})
+            load(None, {name: value for name, value in variables.items() if name.startswith(VARIABLE_PREFIX)})
 
 
 @pytest.mark.parametrize("component", ["prober", "api"])

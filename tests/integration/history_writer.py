@@ -10,7 +10,7 @@ from itertools import count
 from threading import Event as Alarm
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.core.events import Acked
 from prober.core.rules import Rules
 from prober.sinks.history import writer as writer_module
@@ -22,7 +22,7 @@ def main(location: str, run_id: str, spool: str | None = None) -> None:
     """Records for ever."""
     writer_module.SEGMENT_AGE_MAX_S = 0.3  # type: ignore[misc]
     writer_module.SHIP_EVERY_S = 0.05  # type: ignore[misc]
-    writer = HistoryWriter(History(location=location, spool=spool))
+    writer = HistoryWriter(HistorySettings(location=location, spool=spool))
     writer.start()
     log = writer.begin(RunContext(run_id, "demo", "test", "local", "ordering", "wire", "topic", {"s": Rules()}, wall_s()))
     pause = Alarm()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.core.events import Acked, Interrupted
 from prober.sinks.history import run_log
 from tests.unit.sinks.history.recording import Recorder, numbered, parquet_files
@@ -66,7 +66,7 @@ def test_an_object_store_that_nobody_serves_is_waited_for(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # closed again before it is asked
     location = f"gs://anonymous@bucket/history?endpoint_override=127.0.0.1:{port}&scheme=http&retry_limit_seconds=0.2"
-    recorder = Recorder(Path(), settings=History.model_construct(location=location, spool=str(tmp_path / "spool")))
+    recorder = Recorder(Path(), settings=HistorySettings.model_construct(location=location, spool=str(tmp_path / "spool")))
     recorder.record([Acked(1.0, "s", "k", "A", "m")])
     assert recorder.writer.flush()
     recorder.writer.end_segment()
@@ -76,7 +76,7 @@ def test_an_object_store_that_nobody_serves_is_waited_for(tmp_path: Path) -> Non
     assert (state.dropped, state.waiting, recorder.losses.failures) == (0, 0, 1)
     recorder.kill()
 
-    near = Recorder(tmp_path / "near", settings=History(location=str(tmp_path / "near"), spool=str(tmp_path / "spool")))
+    near = Recorder(tmp_path / "near", settings=HistorySettings(location=str(tmp_path / "near"), spool=str(tmp_path / "spool")))
     (inherited,) = (tmp_path / "spool").iterdir()
     inherited.rename(near.writer._root)  # as if the store had come back under another name
     assert near.writer.ship()

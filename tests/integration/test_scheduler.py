@@ -9,7 +9,7 @@ from datetime import timedelta
 from prober.clock import monotonic_s
 from prober.config.models import Schedule
 from prober.schedule.scheduler import Scheduler
-from prober.sinks.metrics.families import Skip
+from prober.sinks.metrics.families import SkipReason
 
 
 class Told:
@@ -21,7 +21,7 @@ class Told:
     def expected(self, name: str) -> None:
         self.counts["expected"] += 1
 
-    def skipped(self, name: str, reason: Skip) -> None:
+    def skipped(self, name: str, reason: SkipReason) -> None:
         self.counts[reason] += 1
 
     def failed(self, name: str, error: BaseException) -> None:
@@ -58,6 +58,6 @@ def test_runs_start_in_real_time_and_every_point_is_accounted_for() -> None:
 
     asyncio.run(trial())
     assert (started, cancelled) == (3, 1)
-    assert told.counts[Skip.OVERLAP] >= 1
-    assert told.counts[Skip.MISFIRE] >= 3
-    assert told.counts["expected"] == started + told.counts[Skip.OVERLAP] + told.counts[Skip.MISFIRE]
+    assert told.counts[SkipReason.OVERLAP] >= 1
+    assert told.counts[SkipReason.MISFIRE] >= 3
+    assert told.counts["expected"] == started + told.counts[SkipReason.OVERLAP] + told.counts[SkipReason.MISFIRE]

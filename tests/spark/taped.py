@@ -15,7 +15,7 @@ from prober.core.events import EVENT_TYPES, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.sinks.history.arrow import schema_of, to_parquet
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, encode_rules, file_name, folder_of
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, encode_rules, folder_of, history_file_name
 from spark_jobs.history import Events, struct_of
 from spark_jobs.scan import Scan
 
@@ -119,7 +119,7 @@ def write(history: Path, *runs: Taped, writer: str = "p1", segment: int = 1) -> 
         for row in rows_of(table, runs):
             folders.setdefault(folder_of(table, f"{row['time']:%Y-%m-%d}", row["time"].hour), []).append(row)
         for folder, rows in folders.items():
-            path = history / folder / file_name(table, writer, segment)
+            path = history / folder / history_file_name(table, writer, segment)
             path.parent.mkdir(parents=True, exist_ok=True)
             listed = [{name: _mapped(value) for name, value in row.items()} for row in rows]
             path.write_bytes(to_parquet(pa.Table.from_pylist(listed, schema_of(table)), table))

@@ -43,7 +43,7 @@ from prober.runs.site import Site
 from prober.sinks.history.reader import HistoryReader, Recorded
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import synthesize
+from prober.sinks.history.synthesize import make_history
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics, TargetMetrics
 from prober.sinks.metrics.measurements import Measurements
@@ -88,7 +88,7 @@ class Told:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("conformance") / "history"
-    synthesize(str(folder), Recipe(MIDNIGHT, days=1, events=6000, targets=1, seed=5))
+    make_history(str(folder), Recipe(MIDNIGHT, days=1, events=6000, targets=1, seed=5))
     write(folder, *_cases())
     return folder
 

@@ -42,7 +42,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, run: Taped, *, without: Sequence[str
     monkeypatch.setattr(fold, "Verifier", Listening)
     rows: list[dict[str, Any]] = [row | dict.fromkeys(without) | {"shard": 0, "wall_t": 0.0} for row in run.events]
     batch = pa.RecordBatch.from_pylist(rows, pa.schema([(name, TYPES[name]) for name in fold.COLUMNS]))
-    list(fold.folding({run.run_id: fold.Plan(encode_rules(run.rules))})([batch]))
+    list(fold.folding({run.run_id: fold.JudgingPlan(encode_rules(run.rules))})([batch]))
     return Listening.heard
 
 

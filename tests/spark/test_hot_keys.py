@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
+from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, RUNS
 from spark_jobs import hot_keys
 from spark_jobs.history import History, runs_of
-from spark_jobs.hot_keys import ADVICE, Heat, HotKey, heat_of
+from spark_jobs.hot_keys import ADVICE, Heat, heat_of
 from spark_jobs.loads import candidates, is_large, key_loads, large_keys, outstanding, place_hash, places_of, sketched
-from spark_jobs.points import candidate_events, evidence, minute_points, receipts
+from spark_jobs.points import candidate_events, key_evidence, minute_points, receipts
 from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work, collected, start_us
 from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, events_of, frame, write
 
@@ -69,16 +70,16 @@ def life_of(messages: list[Message]) -> list[Event]:
     [
         ({}, 0.1, None),
         ({"standstill_minutes": 9}, 0.1, None),
-        ({"standstill_minutes": 60}, 0.1, Heat((HotKey.STALLED,), 0.1)),
+        ({"standstill_minutes": 60}, 0.1, Heat((HotKeyClass.STALLED,), 0.1)),
         ({"peak_bytes_per_s": 799_999.0}, 0.1, None),
-        ({"peak_bytes_per_s": 800_000.0}, 0.1, Heat((HotKey.THROUGHPUT_BOUND,), 0.8)),
+        ({"peak_bytes_per_s": 800_000.0}, 0.1, Heat((HotKeyClass.THROUGHPUT_BOUND,), 0.8)),
         ({"backlog_rises": True}, 0.1, None),
-        ({"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05}, 0.1, Heat((HotKey.CONSUMER_BOUND,), 0.3)),
-        ({}, 0.15, Heat((HotKey.SKEWED,), 0.15)),
+        ({"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05}, 0.1, Heat((HotKeyClass.CONSUMER_BOUND,), 0.3)),
+        ({}, 0.15, Heat((HotKeyClass.SKEWED,), 0.15)),
         (
             {"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05, "standstill_minutes": 30},
             0.2,
-            Heat((HotKey.STALLED, HotKey.CONSUMER_BOUND, HotKey.SKEWED), 0.3),
+            Heat((HotKeyClass.STALLED, HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED), 0.3),
         ),
     ],
 )
@@ -96,7 +97,7 @@ def test_a_key_that_rises_becomes_hot_if_it_gets_there_within_a_day() -> None:
     rising = CALM | {"mean_bytes_per_s": 400_000.0, "bytes_rise": True, "peak_bytes_per_s": 500_000.0}
     heat = heat_of(rising | {"bytes_slope_per_s": 10.0}, 0.1, 100)
     assert heat is not None
-    assert heat.reasons == (HotKey.THROUGHPUT_BOUND,)
+    assert heat.reasons == (HotKeyClass.THROUGHPUT_BOUND,)
     assert heat.limit_in_s == (1_000_000 - (400_000 + 10.0 * 300 * 60)) / 10.0
     assert heat_of(rising | {"bytes_slope_per_s": 1.0}, 0.1, 100) is None
 
@@ -108,7 +109,7 @@ def test_one_of_few_keys_is_not_skewed() -> None:
 
 
 def test_every_class_says_what_to_do() -> None:
-    assert set(ADVICE) == set(HotKey)
+    assert set(ADVICE) == set(HotKeyClass)
 
 
 # --- loads -------------------------------------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
     run = Taped().add(*life_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
     rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "slow", "stalled", "fine"), spark)
-    found = {row["candidate"]: row for row in collected(evidence(rows, runs_of(frame(spark, RUNS, run))))}
+    found = {row["candidate"]: row for row in collected(key_evidence(rows, runs_of(frame(spark, RUNS, run))))}
     assert (found[0]["backlog_rises"], found[0]["age_rises"], found[0]["standstill_minutes"]) == (True, True, 0)
     assert found[0]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
     assert found[1]["standstill_minutes"] == 60

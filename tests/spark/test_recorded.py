@@ -8,9 +8,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from prober.clock import wall_s
-from prober.reports.reader import REVERIFY, ReportReader
+from prober.reports.reader import ReportReader
 from prober.reports.values import JobSummary
 from prober.sinks.history.reader import HistoryReader
+from prober.sinks.metrics.families import Job
 from spark_jobs import reverify
 from spark_jobs.history import History
 from spark_jobs.work import Reports, Work
@@ -57,7 +58,7 @@ def test_the_same_is_found_online_and_again(spark: SparkSession, tmp_path: Path)
         assert running.stop() == 0
     work = Work(spark, History(spark, location), Reports(spark, str(tmp_path / "reports")), first, wall_s())
     reverify.run(work)
-    summary = ReportReader(str(tmp_path / "reports")).summary(REVERIFY, first)
+    summary = ReportReader(str(tmp_path / "reports")).summary(Job.REVERIFY, first)
     assert summary is not None
     recorded = list(HistoryReader(location).runs())
     if _today() == first:  # otherwise some of it is of the next day

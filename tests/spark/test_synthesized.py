@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Ended, Event, Opened, Published, PublishInvoked
 from prober.core.verdict import Verdict
-from prober.reports.reader import COMPACT, HOT_KEYS, JOBS, NIGHTLY, REVERIFY, SLO_BURN, ReportReader
+from prober.reports.reader import ReportReader
 from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import synthesize
+from prober.sinks.history.synthesize import make_history
+from prober.sinks.metrics.families import Job
 from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -49,7 +50,7 @@ class Night:
 def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Night:
     """Both days, the second of which is the one asked for; it finds that the first one has not been reported on."""
     folder = tmp_path_factory.mktemp("synthesized")
-    synthesize(str(folder / "history"), RECIPE)
+    make_history(str(folder / "history"), RECIPE)
     history, reports = History(spark, str(folder / "history")), Reports(spark, str(folder / "reports"))
     work = Work(spark, history, reports, DAY, MIDNIGHT + 2 * DAY_S + HOUR_S, Settings(look_back_days=1))
     outcome = nightly.run(work)
@@ -84,12 +85,12 @@ def test_what_is_judged_again_is_what_was_planted_and_what_was_found_online(nigh
         if one["run_began"].startswith(str(day))
         for finding in one["findings"]
     }
-    rows = _table(night, REVERIFY, "findings", day)
+    rows = _table(night, Job.REVERIFY, "findings", day)
     found = Counter((row["run_id"], row["subscription"], row["key"], row["kind"], row["status"]) for row in rows)
     assert set(found) == planted
     assert bool(planted) == (day == DAY)
-    assert _table(night, REVERIFY, "differences", day) == []
-    runs = _table(night, REVERIFY, "runs", day)
+    assert _table(night, Job.REVERIFY, "differences", day) == []
+    runs = _table(night, Job.REVERIFY, "runs", day)
     assert {row["run_id"] for row in runs if row["verdict"] != row["online_verdict"]} == set()
 
 
@@ -130,24 +131,24 @@ def test_who_spent_the_budget_of_order(night: Night) -> None:
 
 def test_every_job_leaves_a_summary(night: Night) -> None:
     summaries = night.reader.summaries(DAY)
-    assert set(summaries) == set(JOBS)
-    assert {job: one.verdict for job, one in summaries.items() if one.verdict is not Verdict.FAIL} == {COMPACT: Verdict.PASS}
+    assert set(summaries) == set(Job)
+    assert {job: one.verdict for job, one in summaries.items() if one.verdict is not Verdict.FAIL} == {Job.COMPACT: Verdict.PASS}
     assert all(one.finished_at > 0.0 and one.duration_s > 0.0 for one in summaries.values())
-    assert night.reader.latest_day(SLO_BURN) == DAY
-    assert night.reader.last_success(NIGHTLY) == summaries[NIGHTLY].finished_at
-    assert set(summaries[NIGHTLY].numbers["jobs"]) == {HOT_KEYS, SLO_BURN, REVERIFY, COMPACT}
+    assert night.reader.latest_day(Job.SLO_BURN) == DAY
+    assert night.reader.last_success(Job.NIGHTLY) == summaries[Job.NIGHTLY].finished_at
+    assert set(summaries[Job.NIGHTLY].numbers["jobs"]) == {Job.HOT_KEYS, Job.SLO_BURN, Job.REVERIFY, Job.COMPACT}
 
 
 def test_what_compaction_merged_is_no_news(night: Night) -> None:
     for day in (QUIET, DAY):
-        assert not nightly.inputs_of(night.work, day).are_news_to(night.work.reports.summary(NIGHTLY, day))
+        assert not nightly.inputs_of(night.work, day).are_news_to(night.work.reports.summary(Job.NIGHTLY, day))
 
 
 def test_a_night_that_is_repeated_says_the_same_and_picks_up_what_came_late(
     night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of the quiet day that a prober could not ship in time holds a message that was received out of order."""
-    monkeypatch.setattr(nightly, "JOBS", {job: nightly.JOBS[job] for job in (HOT_KEYS, REVERIFY)})
+    monkeypatch.setattr(nightly, "JOBS", {job: nightly.JOBS[job] for job in (Job.HOT_KEYS, Job.REVERIFY)})
     for name in ("history", "reports"):
         copytree(night.folder / name, tmp_path / name)
     history = History(night.work.spark, str(tmp_path / "history"))
@@ -156,11 +157,11 @@ def test_a_night_that_is_repeated_says_the_same_and_picks_up_what_came_late(
     outcome = nightly.run(replace(night.work, history=history, reports=reports))
     assert outcome.line == f"nightly {DAY}: FAIL, hot-keys FAIL, reverify FAIL; done again: {QUIET}"
     reader = ReportReader(str(tmp_path / "reports"))
-    late = reader.summary(REVERIFY, QUIET)
+    late = reader.summary(Job.REVERIFY, QUIET)
     assert late is not None
     assert late.numbers["kinds"] == {"ORDER_GAP": 1, "ORDER_INVERSION": 1, "REALTIME_INVERSION": 1}
     before, after = night.reader.summaries(DAY), reader.summaries(DAY)
-    for job in (HOT_KEYS, REVERIFY):
+    for job in (Job.HOT_KEYS, Job.REVERIFY):
         assert after[job].numbers == before[job].numbers
         assert after[job].finished_at > before[job].finished_at
 

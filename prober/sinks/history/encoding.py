@@ -24,7 +24,7 @@ from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, conform, schema_of, to_parquet
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, TABLES, Table, Type, encode_rules, file_name, folder_of
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, TABLES, Table, Type, encode_rules, folder_of, history_file_name
 from prober.slo.objectives import whole_micros
 
 TABLE: Final = b"table"
@@ -71,7 +71,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class EventCounts:
     """Events of a run: recorded, missing in the history, and judged online (None: all)."""
 
     recorded: int
@@ -207,7 +207,7 @@ def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object
     }
 
 
-def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, counts: Counts) -> dict[str, object]:
+def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, counts: EventCounts) -> dict[str, object]:
     """A run that has ended at `t`, as a row of `RUNS`."""
     return beginning_row(run, origin, t) | {
         "verdict": result.verdict.value,
@@ -230,14 +230,14 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class EncodedFile:
     """A file of the history: its path below `HISTORY`, and its content."""
 
     path: str
     content: pa.Buffer
 
 
-def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[File]:
+def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[EncodedFile]:
     """The files of a segment with this content. `writer` and `segment` name them. Raises ValueError for what no spool holds."""
     batches: dict[Table, list[pa.RecordBatch]] = {table: [] for table in TABLES.values()}
     for frame in frames:
@@ -247,16 +247,16 @@ def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[Fil
     for table, members in batches.items():
         if members:
             rows = events_table(members) if table is EVENTS else conform(pa.Table.from_batches(members), table)
-            yield from divided(rows, table, file_name(table, writer, segment))
+            yield from divided(rows, table, history_file_name(table, writer, segment))
 
 
-def divided(rows: pa.Table, table: Table, name: str) -> Iterator[File]:
+def divided(rows: pa.Table, table: Table, name: str) -> Iterator[EncodedFile]:
     """One file of that name for each date, or hour, that the rows fall into."""
     unit = "hour" if table.hourly else "day"
     starts = pc.floor_temporal(rows.column("time"), unit=unit)
     for start in sorted(starts.unique().to_pylist()):
         part = rows.filter(pc.equal(starts, pa.scalar(start, starts.type)))
-        yield File(f"{_folder(table, start)}/{name}", to_parquet(part, table))
+        yield EncodedFile(f"{_folder(table, start)}/{name}", to_parquet(part, table))
 
 
 def _folder(table: Table, start: datetime) -> str:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from prober.core.events import Closed, Event, Interrupted, Opened
-from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
+from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.rejudge import extent, others_matter, runs_about
 from prober.sinks.history.store import HistoryError
@@ -27,13 +27,13 @@ class Exported:
     events: int
 
 
-def export(
+def export_traces(
     reader: HistoryReader,
     key: str,
     output: str | os.PathLike[str],
     *,
     subscription: str | None = None,
-    span: Span = ALWAYS,
+    span: TimeSpan = ALWAYS,
     run_id: str | None = None,
 ) -> list[Exported]:
     """Writes what concerns the key on one subscription in that time: one file per run, since each run has its own rules and clock.
@@ -54,7 +54,7 @@ def export(
     ]
 
 
-def _where(subscription: str | None, span: Span, run_id: str | None) -> str:
+def _where(subscription: str | None, span: TimeSpan, run_id: str | None) -> str:
     said = [
         f"on {subscription}" if subscription else "",
         "in that time" if span != ALWAYS else "",
@@ -68,7 +68,7 @@ def _beside(target: Path, run_id: str) -> Path:
     return target.with_name(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}{target.suffix}")
 
 
-def _export_run(reader: HistoryReader, run: StoredRun, key: str, path: Path, subscription: str | None, span: Span) -> Exported:
+def _export_run(reader: HistoryReader, run: StoredRun, key: str, path: Path, subscription: str | None, span: TimeSpan) -> Exported:
     name = subscription or _only(run)
     header = TraceHeader(name, key, run.rules[name], name=f"{key} in run {run.run_id}", extra=_about(run))
     try:
@@ -96,16 +96,16 @@ def _only(run: StoredRun) -> str:
     return next(iter(run.rules))
 
 
-def _events(reader: HistoryReader, run: StoredRun, key: str | None, subscription: str, span: Span) -> Iterator[Event]:
+def _events(reader: HistoryReader, run: StoredRun, key: str | None, subscription: str, span: TimeSpan) -> Iterator[Event]:
     whole = extent([run])
     since, until = max(span.since, whole.since), min(span.until, whole.until)
-    part = reader.events(key, subscription=subscription, span=Span(since, until), run_ids=(run.run_id,))
+    part = reader.events(key, subscription=subscription, span=TimeSpan(since, until), run_ids=(run.run_id,))
     events = (recorded.event for recorded in part)
     first = next(events, None)
     if first is None:
         return
     if since > run.began_at:
-        earlier = reader.events(key, subscription=subscription, span=Span(whole.since, since), run_ids=(run.run_id,))
+        earlier = reader.events(key, subscription=subscription, span=TimeSpan(whole.since, since), run_ids=(run.run_id,))
         yield from _cut((recorded.event for recorded in earlier), first.t)
     yield from chain([first], events)
 

@@ -17,9 +17,9 @@ import pyarrow.dataset as ds
 
 from prober.core.events import EVENT_TYPES, Event
 from prober.sinks.history.arrow import schema_of, version_in
-from prober.sinks.history.records import StoredFinding, StoredRun, finding_of, run_of
+from prober.sinks.history.records import StoredFinding, StoredRun, stored_finding, stored_run
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, values_of
-from prober.sinks.history.store import HistoryError, Store, end_of
+from prober.sinks.history.store import HistoryError, HistoryStore, end_of
 from prober.slo.objectives import whole_micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000
@@ -27,14 +27,14 @@ ROWS_AT_ONCE_MAX: Final = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A time span in seconds since 1970, the end not included."""
 
     since: float = -inf
     until: float = inf
 
 
-ALWAYS: Final = Span()
+ALWAYS: Final = TimeSpan()
 
 
 class Recorded(NamedTuple):
@@ -50,13 +50,13 @@ class HistoryReader:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        self._store = Store(location)
+        self._store = HistoryStore(location)
         if self._store.root is not None and not self._store.root.is_dir():
             raise HistoryError(f"{location}: there is no such folder; give the location of a history")
 
     # --- questions -----------------------------------------------------------------------------------------------------------
 
-    def run_ids(self, key: str, *, subscription: str | None = None, span: Span = ALWAYS) -> Sequence[str]:
+    def run_ids(self, key: str, *, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
         """The runs that have events of the key itself in that time, in the order in which they first do."""
         question = (pc.field("key") == key) & _about(subscription, span)
         found: dict[str, None] = {}
@@ -65,7 +65,7 @@ class HistoryReader:
                 found.update(dict.fromkeys(batch.column(0).unique().to_pylist()))
         return tuple(found)
 
-    def keys(self, *, subscription: str | None = None, span: Span = ALWAYS) -> Sequence[str]:
+    def keys(self, *, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
         """All keys that have events in that time, sorted; they are held in memory."""
         found: set[str] = set()
         for dataset in self._datasets(EVENTS, span):
@@ -74,7 +74,7 @@ class HistoryReader:
         return sorted(found)
 
     def events(
-        self, key: str | None, *, subscription: str | None = None, span: Span = ALWAYS, run_ids: Collection[str] | None = None
+        self, key: str | None, *, subscription: str | None = None, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None
     ) -> Iterator[Recorded]:
         """The events that concern a key, or all keys, on one subscription, or all of them, those of each run in recorder order.
 
@@ -91,7 +91,7 @@ class HistoryReader:
                 rows = _table(dataset, None, question & window)
                 yield from _events_of(rows.sort_by([("run_id", "ascending"), ("number", "ascending")]))
 
-    def runs(self, *, span: Span = ALWAYS, run_ids: Collection[str] | None = None) -> Iterator[StoredRun]:
+    def runs(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Iterator[StoredRun]:
         """Runs that began or ended in that time, in the order in which they ended; those without an end come last."""
         question = _within(span)
         if run_ids is not None:
@@ -99,7 +99,7 @@ class HistoryReader:
         begun: dict[str, StoredRun] = {}
         ended: set[str] = set()
         for row in self._rows(RUNS, question, span):
-            run = run_of(row)
+            run = stored_run(row)
             if run.result is None:
                 begun[run.run_id] = run
             elif run.run_id not in ended:
@@ -109,22 +109,22 @@ class HistoryReader:
         yield from (run for run_id, run in begun.items() if run_id not in ended)
 
     def findings(
-        self, *, key: str | None = None, subscription: str | None = None, run_id: str | None = None, span: Span = ALWAYS
+        self, *, key: str | None = None, subscription: str | None = None, run_id: str | None = None, span: TimeSpan = ALWAYS
     ) -> Iterator[StoredFinding]:
         """What the online checker found, by time."""
         question = _within(span)
         for name, value in (("key", key), ("subscription", subscription), ("run_id", run_id)):
             if value is not None:
                 question &= pc.field(name) == value
-        yield from map(finding_of, self._rows(FINDINGS, question, span))
+        yield from map(stored_finding, self._rows(FINDINGS, question, span))
 
     # --- files ---------------------------------------------------------------------------------------------------------------
 
-    def _rows(self, table: Table, question: pc.Expression, span: Span) -> Iterator[Mapping[str, Any]]:
+    def _rows(self, table: Table, question: pc.Expression, span: TimeSpan) -> Iterator[Mapping[str, Any]]:
         for dataset in self._datasets(table, span):
             yield from _table(dataset, None, question).sort_by("time").to_pylist()
 
-    def _datasets(self, table: Table, span: Span) -> Iterator[ds.Dataset]:
+    def _datasets(self, table: Table, span: TimeSpan) -> Iterator[ds.Dataset]:
         """What is in each folder of a table that has something of that time, the oldest first."""
         try:
             folders = self._folders(table, span)
@@ -135,7 +135,7 @@ class HistoryReader:
             if paths:
                 yield self._dataset(table, paths)
 
-    def _folders(self, table: Table, span: Span) -> Iterable[str]:
+    def _folders(self, table: Table, span: TimeSpan) -> Iterable[str]:
         folders = self._store.folders(table.name)
         if table.hourly:
             folders = [hour for date in folders if _touches(date, span) for hour in self._store.folders(date)]
@@ -153,7 +153,7 @@ class HistoryReader:
         return ds.FileSystemDataset(fragments, schema, dataset.format, self._store.files)
 
 
-def _touches(folder: str, span: Span) -> bool:
+def _touches(folder: str, span: TimeSpan) -> bool:
     """Whether a folder, of a day or an hour, may hold something of that time."""
     end = end_of(folder)
     if end is None:
@@ -165,14 +165,14 @@ def _touches(folder: str, span: Span) -> bool:
 # --- expressions and rows ----------------------------------------------------------------------------------------------------
 
 
-def _about(subscription: str | None, span: Span) -> pc.Expression:
+def _about(subscription: str | None, span: TimeSpan) -> pc.Expression:
     within = _within(span)
     if subscription is None:
         return within
     return within & ((pc.field("subscription") == subscription) | pc.field("subscription").is_null())
 
 
-def _within(span: Span) -> pc.Expression:
+def _within(span: TimeSpan) -> pc.Expression:
     expression = pc.scalar(True)
     if span.since > -inf:
         expression &= pc.field("time") >= _instant(span.since)

@@ -77,7 +77,7 @@ class StoredFinding:
     explanation: str
 
 
-def run_of(row: Mapping[str, Any]) -> StoredRun:
+def stored_run(row: Mapping[str, Any]) -> StoredRun:
     """A run from its row; from the row of its end if `verdict` is there, else from that of its beginning."""
     context = RunContext(
         row["run_id"],
@@ -117,7 +117,7 @@ def _result(row: Mapping[str, Any], context: RunContext) -> RunResult:
     )
 
 
-def finding_of(row: Mapping[str, Any]) -> StoredFinding:
+def stored_finding(row: Mapping[str, Any]) -> StoredFinding:
     """A finding from its row, equal to the one that was recorded; what was not a finite number among its facts is missing."""
     facts = {name: _fact(value) for name, value in orjson.loads(row["facts"]).items() if value is not None}
     finding = Finding(

@@ -16,7 +16,7 @@ from prober.core.events import Ended, Event
 from prober.core.findings import Finding
 from prober.core.judge import Judge
 from prober.core.verdict import Verdict
-from prober.sinks.history.reader import ALWAYS, HistoryReader, Span
+from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
 from prober.sinks.history.records import StoredRun
 from prober.sinks.history.schema import ABOUT_TIME
 from prober.traces.judgement import Judgement
@@ -40,7 +40,7 @@ def rejudge(
     key: str,
     *,
     subscription: str | None = None,
-    span: Span = ALWAYS,
+    span: TimeSpan = ALWAYS,
     run_id: str | None = None,
     alone: bool = False,
 ) -> Iterator[Rejudged]:
@@ -68,7 +68,7 @@ def _is_about_time(judged: Rejudged) -> bool:
 
 
 def _each(
-    reader: HistoryReader, key: str, runs: Mapping[str, StoredRun], subscription: str | None, span: Span
+    reader: HistoryReader, key: str, runs: Mapping[str, StoredRun], subscription: str | None, span: TimeSpan
 ) -> Iterator[Rejudged]:
     """Each run judged by the events of the key alone."""
     under_way: dict[str, _Slice] = {}
@@ -99,7 +99,7 @@ def _among_all_keys(reader: HistoryReader, key: str, alone: Rejudged, subscripti
 
 
 def runs_about(
-    reader: HistoryReader, key: str, subscription: str | None, span: Span, run_id: str | None
+    reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan, run_id: str | None
 ) -> tuple[Mapping[str, StoredRun], Sequence[str]]:
     """The runs that have the subscription, and events of the key in that time, and the names of those that have no row."""
     wanted = [one for one in reader.run_ids(key, subscription=subscription, span=span) if run_id in (None, one)]
@@ -108,11 +108,11 @@ def runs_about(
     return {one: run for one, run in runs.items() if subscription is None or subscription in run.rules}, unknown
 
 
-def _runs_named(reader: HistoryReader, run_ids: Sequence[str], span: Span) -> Mapping[str, StoredRun]:
+def _runs_named(reader: HistoryReader, run_ids: Sequence[str], span: TimeSpan) -> Mapping[str, StoredRun]:
     """Looks first where the rows of runs of that time should be."""
     if not run_ids:
         return {}
-    near = Span(span.since - _DAY_S, span.until + _DAY_S)
+    near = TimeSpan(span.since - _DAY_S, span.until + _DAY_S)
     runs = {run.run_id: run for run in reader.runs(span=near, run_ids=run_ids)}
     rest = [run_id for run_id in run_ids if run_id not in runs]
     if rest and near != ALWAYS:
@@ -120,10 +120,10 @@ def _runs_named(reader: HistoryReader, run_ids: Sequence[str], span: Span) -> Ma
     return {run_id: runs[run_id] for run_id in run_ids if run_id in runs}
 
 
-def extent(runs: Iterable[StoredRun]) -> Span:
+def extent(runs: Iterable[StoredRun]) -> TimeSpan:
     """The time that covers all events of these runs, of which there is at least one."""
     listed = list(runs)
-    return Span(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
+    return TimeSpan(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
 
 
 class _Slice:

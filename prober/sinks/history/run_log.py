@@ -18,7 +18,7 @@ from prober.core.findings import Finding
 from prober.core.judge import RecordedFinding
 from prober.runs.result import RunResult
 from prober.sinks.history.encoding import (
-    Counts,
+    EventCounts,
     EventEncoder,
     Origin,
     RunContext,
@@ -102,7 +102,7 @@ class RunLog:
         `judged_events`: after so many events the recorder stopped judging; None if it judged all.
         """
         self._keep(late)
-        counts = Counts(self._count, self._dropped, judged_events)
+        counts = EventCounts(self._count, self._dropped, judged_events)
         self._rows.append(ending_row(self.run, self._origin, self._clock(), result, counts))
         self.release()
 

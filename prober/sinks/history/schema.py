@@ -249,7 +249,7 @@ their key, and on those of sessions, which every part has.
 _FILE_NAME: Final = re.compile(r"(events|runs|findings)-[A-Za-z0-9.-]+-\d+\.parquet")
 
 
-def file_name(table: Table, writer: str, segment: int) -> str:
+def history_file_name(table: Table, writer: str, segment: int) -> str:
     """What a file is called: `writer` is the process, or whatever else wrote it and gives each `segment` out once.
 
     Only files of such names are read, counted and, when they are too old, deleted. A name that begins with a dot or an underscore is

@@ -16,7 +16,7 @@ from typing import Final
 from prober.errors import ProberError
 from prober.sinks.history.encoding import files_of
 from prober.sinks.history.spool import Segment, Spool, abandoned, read_frames, set_aside
-from prober.sinks.history.store import RetentionPolicy, Store, enforce
+from prober.sinks.history.store import HistoryRetention, HistoryStore, enforce
 
 RETENTION_EVERY_S: Final = 600.0
 ABANDONED_EVERY_S: Final = 60.0
@@ -31,7 +31,7 @@ class Shipper:
     written   files written.
     """
 
-    def __init__(self, location: str, spool_root: Path, policy: RetentionPolicy, failed: Callable[[], None]) -> None:
+    def __init__(self, location: str, spool_root: Path, policy: HistoryRetention, failed: Callable[[], None]) -> None:
         self.error = ""
         self.written = 0
         self.written_at: float | None = None
@@ -39,7 +39,7 @@ class Shipper:
         self._root = spool_root
         self._policy = policy
         self._failed = failed
-        self._store: Store | None = None
+        self._store: HistoryStore | None = None
         self._abandoned_due_t = self._retention_due_t = float("-inf")
 
     def ship(self, spool: Spool | None, now_t: float, wall_s: float) -> bool:
@@ -60,7 +60,7 @@ class Shipper:
         return True
 
     def _ship(self, spool: Spool | None, now_t: float, wall_s: float) -> None:
-        store = self._store = self._store or Store(self._location)
+        store = self._store = self._store or HistoryStore(self._location)
         if now_t >= self._abandoned_due_t:
             with abandoned(self._root) as segments:
                 for segment in segments:
@@ -73,7 +73,7 @@ class Shipper:
             enforce(self._policy, store, datetime.fromtimestamp(wall_s, UTC))
             self._retention_due_t = now_t + RETENTION_EVERY_S
 
-    def _bring(self, segment: Segment, store: Store, wall_s: float) -> None:
+    def _bring(self, segment: Segment, store: HistoryStore, wall_s: float) -> None:
         """Writes the files of a segment and takes it out of the spool."""
         try:
             frames, torn = read_frames(segment.path)

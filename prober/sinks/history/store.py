@@ -47,7 +47,7 @@ class Stored:
         return self.path.rpartition("/")[0]
 
 
-class Store:
+class HistoryStore:
     """The place of one history. `root` is its local folder, None if it is elsewhere."""
 
     def __init__(self, location: str) -> None:
@@ -139,14 +139,14 @@ def end_of(folder: str) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionPolicy:
+class HistoryRetention:
     """How long a history is kept, and how many bytes it may have."""
 
     retention: timedelta
     size_max: int
 
 
-def enforce(policy: RetentionPolicy, store: Store, now: datetime) -> list[Stored]:
+def enforce(policy: HistoryRetention, store: HistoryStore, now: datetime) -> list[Stored]:
     """Deletes the history's files in folders that ended longer ago than the retention, and then in the oldest that are left, until all
     files together have at most `size_max` bytes. Returns what was deleted. Raises OSError if the store does not let it.
 

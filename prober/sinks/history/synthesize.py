@@ -22,15 +22,15 @@ from prober.core.judge import KeptFindings
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 from prober.core.verifier import Verifier
-from prober.sinks.history.encoding import Counts, EventEncoder, events_table
-from prober.sinks.history.reader import HistoryReader, Span
+from prober.sinks.history.encoding import EventCounts, EventEncoder, events_table
+from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.rejudge import rejudge
 from prober.sinks.history.schema import EVENTS, RUNS
-from prober.sinks.history.store import HistoryError, Store
+from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.history.synthesis import experiments, plan
 from prober.sinks.history.synthesis.experiments import Breach
-from prober.sinks.history.synthesis.output import Outcome, Output, Truth
-from prober.sinks.history.synthesis.plan import HotKey, Recipe, SyntheticTarget, Trouble
+from prober.sinks.history.synthesis.output import RunOutcome, TargetFiles, Truth
+from prober.sinks.history.synthesis.plan import PlantedHeat, Recipe, SyntheticTarget, Trouble
 from prober.sinks.history.synthesis.traffic import Traffic
 from prober.slo.counts import OVERDUE, checks_of, completeness_of
 from prober.slo.indicators import Indicator
@@ -42,19 +42,19 @@ HOT_KEY: Final = "hot_key"
 _STOOD_STILL: Final = "the prober's process stood still for 3.0 s"
 
 
-def synthesize(location: str, recipe: Recipe, progress: Callable[[int], None] = lambda _events: None) -> Truth:
+def make_history(location: str, recipe: Recipe, progress: Callable[[int], None] = lambda _events: None) -> Truth:
     """Writes a history to a location where there is none yet; returns what stands in its `truth.json`.
 
     `progress` is told how many events have been written so far. Memory does not grow with the history. Raises `HistoryError` if the
     location cannot be used or holds a history already.
     """
-    store = Store(location)
+    store = HistoryStore(location)
     try:
         if next(store.contents(), None) is not None:
             raise HistoryError(f"{location} holds a history already; give an empty folder")
         truth = Truth(recipe)
         for target in plan.targets(recipe):
-            output = Output(store, target, recipe.start)
+            output = TargetFiles(store, target, recipe.start)
             for day in range(recipe.days):
                 _Day(recipe, output, day, truth, location).make(progress)
         store.write(TRUTH, pa.py_buffer(truth.as_json()))
@@ -66,7 +66,7 @@ def synthesize(location: str, recipe: Recipe, progress: Callable[[int], None] = 
 class _Day:
     """One day of one target."""
 
-    def __init__(self, recipe: Recipe, output: Output, day: int, truth: Truth, location: str) -> None:
+    def __init__(self, recipe: Recipe, output: TargetFiles, day: int, truth: Truth, location: str) -> None:
         self._recipe = recipe
         self._output = output
         self._target: SyntheticTarget = output.target
@@ -103,7 +103,7 @@ class _Day:
             t = self._midnight_t + begin_s
             run = self._output.context(self._run_id(ORDERING), ORDERING, t)
             subscription = self._target.subscription(ORDERING)
-            events = experiments.events_of(experiments.Resources(subscription, run.run_id, t), breach)
+            events = experiments.events_of(experiments.SyntheticRun(subscription, run.run_id, t), breach)
             batches += EventEncoder(run, self._output.origin).batches(1, events)
             stood_still = any(one.covers(begin_s) for one in self._windows if one.trouble is Trouble.PROBER_STOOD_STILL)
             outcome = _judged(events, subscription, trusted=not stood_still)
@@ -118,7 +118,7 @@ class _Day:
 
     def _schedule(self) -> Iterator[tuple[float, Breach | None]]:
         """When experiments begin, in seconds from midnight, and what is planted in them."""
-        due = {} if self._recipe.is_quiet(self._day) else dict(experiments.BREACHES)
+        due = {} if self._recipe.is_quiet(self._day) else dict(experiments.PLANTED_BREACHES)
         begin_s = 60.0 + 7.0 * self._target.number
         while begin_s + experiments.LONGEST_S < DAY_S:
             reached = next((at for at in sorted(due) if at <= begin_s), None)
@@ -152,23 +152,23 @@ class _Day:
         for key in keys:
             if key.hot is not None:
                 self._truth.add_hot_key(target, self._day, key, traffic.totals.messages[key.name])
-            if key.hot is HotKey.STALLED:
+            if key.hot is PlantedHeat.STALLED:
                 found = {(Kind.STUCK, Status.LIVENESS)}
                 at = self._at(self._midnight_t)
                 self._truth.add_violation(target, run_id, target.subscription(HOT_KEY), key.name, at, found)
         outcome = self._traffic_outcome(
-            run_id, [key.name for key in keys if key.hot is HotKey.STALLED or key.roams], traffic, number - 1
+            run_id, [key.name for key in keys if key.hot is PlantedHeat.STALLED or key.roams], traffic, number - 1
         )
         self._runs.append(self._output.end(run, outcome))
         self._findings += self._output.found(run, outcome.findings)
         self._truth.count(target, self._day, outcome.checks or {})
 
-    def _traffic_outcome(self, run_id: str, remarkable: Sequence[str], traffic: Traffic, events: int) -> Outcome:
+    def _traffic_outcome(self, run_id: str, remarkable: Sequence[str], traffic: Traffic, events: int) -> RunOutcome:
         """As if all keys had been judged: the checker sees those on which it has something to find, the others count."""
         findings = KeptFindings()
         counters = Counter(traffic.totals.counters)
         reader = HistoryReader(self._location)
-        day = Span(self._at(self._midnight_t), self._at(self._midnight_t) + DAY_S)
+        day = TimeSpan(self._at(self._midnight_t), self._at(self._midnight_t) + DAY_S)
         for key in remarkable:
             for judged in rejudge(reader, key, span=day, run_id=run_id, alone=True):
                 for made in judged.judgement.findings:
@@ -178,10 +178,10 @@ class _Day:
         missing = traffic.totals.undelivered
         checks = _checks(counters, findings, missing, trusted=True)
         verdict = verdict_of(failed=findings.failed, owed=bool(missing))
-        return Outcome(
+        return RunOutcome(
             self._midnight_t + DAY_S - 1.0,
             verdict,
-            Counts(events, 0, None),
+            EventCounts(events, 0, None),
             tuple(findings.kept),
             dict(findings.counts),
             {**counters, "keys": len(traffic.totals.messages)},
@@ -190,7 +190,7 @@ class _Day:
         )
 
 
-def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Outcome:
+def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> RunOutcome:
     """What the checker says of an experiment; nothing if its recorder stood still."""
     verifier = Verifier(Rules(), subscriptions=(subscription,))
     findings = KeptFindings()
@@ -202,11 +202,11 @@ def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Out
     missing = Counter(key for message_id, key in published.items() if message_id not in received)
     checks = _checks(verifier.counters, findings, missing, trusted=trusted)
     if not trusted:
-        return Outcome(events[-1].t, Verdict.UNKNOWN, Counts(len(events), 0, 0), checks=checks, reason=_STOOD_STILL)
+        return RunOutcome(events[-1].t, Verdict.UNKNOWN, EventCounts(len(events), 0, 0), checks=checks, reason=_STOOD_STILL)
     verdict = verdict_of(failed=findings.failed, owed=verifier.owed)
-    counts = Counts(len(events), 0, None)
+    counts = EventCounts(len(events), 0, None)
     kept, counters = tuple(findings.kept), dict(verifier.counters)
-    return Outcome(events[-1].t, verdict, counts, kept, dict(findings.counts), counters, checks, _reason(verdict, findings))
+    return RunOutcome(events[-1].t, verdict, counts, kept, dict(findings.counts), counters, checks, _reason(verdict, findings))
 
 
 def _checks(

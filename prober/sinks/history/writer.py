@@ -33,14 +33,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext
 from prober.sinks.history.run_log import Meter, RunLog
 from prober.sinks.history.shipping import Shipper
 from prober.sinks.history.spool import Spool, bytes_below
-from prober.sinks.history.store import HistoryError, RetentionPolicy
+from prober.sinks.history.store import HistoryError, HistoryRetention
 
 FLUSH_EVERY_S: Final = 0.5
 SHIP_EVERY_S: Final = 1.0
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class WriterState:
+class HistoryWriterState:
     """How the writing goes.
 
     recorded, dropped   events and findings taken in, and given up.
@@ -83,7 +83,7 @@ class HistoryWriter:
 
     def __init__(
         self,
-        settings: History,
+        settings: HistorySettings,
         *,
         dropped: Callable[[int], None] = lambda _count: None,
         failed: Callable[[], None] = lambda: None,
@@ -113,7 +113,7 @@ class HistoryWriter:
         self._spool_bytes = 0
         self._spool_error = ""
         self._segment_began_t = 0.0
-        policy = RetentionPolicy(settings.retention, settings.size_max)
+        policy = HistoryRetention(settings.retention, settings.size_max)
         self._shipper = Shipper(self._location, self._root, policy, self._count_failure)
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -126,10 +126,10 @@ class HistoryWriter:
         self._logs.append(log)
         return log
 
-    def state(self) -> WriterState:
+    def state(self) -> HistoryWriterState:
         """How the writing goes; from memory."""
         meter, shipper = self._meter, self._shipper
-        return WriterState(
+        return HistoryWriterState(
             self._location,
             self.origin.process,
             meter.took,
@@ -152,7 +152,7 @@ class HistoryWriter:
             thread.start()
             self._threads.append(thread)
 
-    def close(self, timeout_s: float = 10.0) -> WriterState:
+    def close(self, timeout_s: float = 10.0) -> HistoryWriterState:
         """Writes what there is and ends. What takes longer than `timeout_s` stays in the spool for the next process."""
         deadline_t = self._clock() + timeout_s
         self._stopping.set()
@@ -256,7 +256,7 @@ def new_process(wall_time_s: float) -> str:
     return f"{datetime.fromtimestamp(wall_time_s, UTC):%Y%m%dt%H%M%Sz}-{token_hex(4)}"
 
 
-def spool_root(settings: History) -> Path:
+def spool_root(settings: HistorySettings) -> Path:
     """The local folder that all processes with this history and this spool share.
 
     By default `_spool` in the history's own folder, where Parquet readers do not look; for a history that is not local, a folder in the

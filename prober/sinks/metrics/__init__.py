@@ -1,24 +1,24 @@
 """The metrics: `Metrics` is the door, the other names are what its methods take."""
 
 from prober.sinks.metrics.drills import DrillMetrics
-from prober.sinks.metrics.families import Component, Job, Outstanding, Result, Skip
-from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.service import Metrics, Scrapes, Snapshot
+from prober.sinks.metrics.families import CheckResult, Component, Job, Outstanding, SkipReason
+from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.service import BacklogSource, Metrics, Scrapes
 from prober.sinks.metrics.store import Exemplar, exemplar_of
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 
 __all__ = [
+    "BacklogSource",
+    "CheckResult",
     "Component",
     "DrillMetrics",
     "Exemplar",
-    "Health",
     "Job",
     "Metrics",
     "Outstanding",
-    "Result",
+    "ProberHealth",
     "Scrapes",
-    "Skip",
-    "Snapshot",
+    "SkipReason",
     "SubscriptionMetrics",
     "TargetMetrics",
     "TopicMetrics",

@@ -9,7 +9,7 @@ from typing import Final
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.sinks.metrics.store import Store, content_type_for, render
+from prober.sinks.metrics.store import MetricStore, content_type_for, render
 
 _FOUND: Final = families.DRILL_FINDINGS.full_name
 
@@ -17,7 +17,7 @@ _FOUND: Final = families.DRILL_FINDINGS.full_name
 class DrillMetrics:
     """The metrics of drills with these names. Everything that they count is at 0 from the start; how long steps took is not there yet."""
 
-    def __init__(self, store: Store, drills: Iterable[str]) -> None:
+    def __init__(self, store: MetricStore, drills: Iterable[str]) -> None:
         self._store = store
         for drill in drills:
             store.gauge(families.DRILL_LAST_SUCCESS, drill)

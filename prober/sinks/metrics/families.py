@@ -28,7 +28,7 @@ class PublishOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Result(StrEnum):
+class CheckResult(StrEnum):
     """How a check ended."""
 
     GOOD = "good"
@@ -44,7 +44,7 @@ class Outstanding(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Skip(StrEnum):
+class SkipReason(StrEnum):
     """Why a scheduled run did not start."""
 
     MISFIRE = "misfire"
@@ -74,16 +74,7 @@ class Job(StrEnum):
     NIGHTLY = "nightly"
 
 
-class Heat(StrEnum):
-    """Why the nightly job `hot-keys` calls a key hot."""
-
-    STALLED = "stalled"
-    THROUGHPUT_BOUND = "throughput-bound"
-    CONSUMER_BOUND = "consumer-bound"
-    SKEWED = "skewed"
-
-
-class Duration(StrEnum):
+class MeasuredDuration(StrEnum):
     """The durations that are measured about a service."""
 
     PUBLISH = "publish_latency"
@@ -101,7 +92,7 @@ TARGET: Final = ("target", "environment", "region")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
 
 
-class Kind(StrEnum):
+class MetricType(StrEnum):
     """The kinds of families."""
 
     COUNTER = "counter"
@@ -115,85 +106,107 @@ class Family:
     """One family. `name` is without the prefix, and without the `_total` or `_info` that its kind adds."""
 
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     help: str
 
     @property
     def full_name(self) -> str:
         """The name as it is scraped; of a histogram without `_bucket`, `_sum` and `_count`."""
-        suffix = {Kind.COUNTER: "_total", Kind.INFO: "_info"}.get(self.kind, "")
+        suffix = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}.get(self.kind, "")
         return f"{PREFIX}_{self.name}{suffix}"
 
 
 # About a service.
 OLDEST_UNACKED_AGE: Final = Family(
     "oldest_unacked_message_age_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     SUBSCRIPTION,
     "Age of the oldest message that was to be published, was not refused, and that no subscriber has acknowledged.",
 )
 UNDELIVERED: Final = Family(
-    "num_undelivered_messages", Kind.GAUGE, SUBSCRIPTION, "Published messages that no subscriber has acknowledged."
+    "num_undelivered_messages", MetricType.GAUGE, SUBSCRIPTION, "Published messages that no subscriber has acknowledged."
 )
-STALLED_KEYS: Final = Family("stalled_keys", Kind.GAUGE, SUBSCRIPTION, "Ordering keys that stand still although something is owed.")
-PUBLISHES: Final = Family("publishes", Kind.COUNTER, (*TARGET, "topic", "outcome"), "Messages published, by what became of them.")
-DELIVERIES: Final = Family("deliveries", Kind.COUNTER, (*SUBSCRIPTION, "kind"), "Messages received, by whether they came before.")
-FINDINGS: Final = Family("findings", Kind.COUNTER, (*SUBSCRIPTION, "kind", "status"), "What the checker found.")
-ORDER_CHECKS: Final = Family("order_checks", Kind.COUNTER, (*SUBSCRIPTION, "result"), "Messages judged for order of first receipt.")
+STALLED_KEYS: Final = Family(
+    "stalled_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that stand still although something is owed."
+)
+PUBLISHES: Final = Family(
+    "publishes", MetricType.COUNTER, (*TARGET, "topic", "outcome"), "Messages published, by what became of them."
+)
+DELIVERIES: Final = Family(
+    "deliveries", MetricType.COUNTER, (*SUBSCRIPTION, "kind"), "Messages received, by whether they came before."
+)
+FINDINGS: Final = Family("findings", MetricType.COUNTER, (*SUBSCRIPTION, "kind", "status"), "What the checker found.")
+ORDER_CHECKS: Final = Family(
+    "order_checks", MetricType.COUNTER, (*SUBSCRIPTION, "result"), "Messages judged for order of first receipt."
+)
 REDELIVERY_CHECKS: Final = Family(
-    "redelivery_checks", Kind.COUNTER, (*SUBSCRIPTION, "result"), "Redeliveries judged for what they should have brought along."
+    "redelivery_checks",
+    MetricType.COUNTER,
+    (*SUBSCRIPTION, "result"),
+    "Redeliveries judged for what they should have brought along.",
 )
 AFFINITY_CHECKS: Final = Family(
-    "affinity_checks", Kind.COUNTER, (*SUBSCRIPTION, "result"), "Messages judged for going to the subscriber that holds their key."
+    "affinity_checks",
+    MetricType.COUNTER,
+    (*SUBSCRIPTION, "result"),
+    "Messages judged for going to the subscriber that holds their key.",
 )
 DELIVERY_CHECKS: Final = Family(
-    "delivery_checks", Kind.COUNTER, (*SUBSCRIPTION, "result"), "Confirmed messages judged for being delivered by the deadline."
+    "delivery_checks",
+    MetricType.COUNTER,
+    (*SUBSCRIPTION, "result"),
+    "Confirmed messages judged for being delivered by the deadline.",
 )
 AFFINITY_MOVES: Final = Family(
     "affinity_moves",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (*SUBSCRIPTION, "outstanding"),
     "Keys that moved to another subscriber.",
 )
 EARLY_REDELIVERIES: Final = Family(
     "early_redeliveries",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     SUBSCRIPTION,
     "Keys that the service delivered again to another subscriber while their messages were held: allowed, but twice the work.",
 )
 PUBLISH_LATENCY: Final = Family(
     "publish_latency_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     (*TARGET, "topic"),
     "From the intended send time of a message to the service's confirmation.",
 )
 END_TO_END_LATENCY: Final = Family(
-    "end_to_end_latency_seconds", Kind.HISTOGRAM, SUBSCRIPTION, "From the intended send time of a message to its first receipt."
+    "end_to_end_latency_seconds",
+    MetricType.HISTOGRAM,
+    SUBSCRIPTION,
+    "From the intended send time of a message to its first receipt.",
 )
 REDELIVERY_LATENCY: Final = Family(
-    "redelivery_latency_seconds", Kind.HISTOGRAM, SUBSCRIPTION, "From a refusal or the end of a lease to the next receipt."
+    "redelivery_latency_seconds", MetricType.HISTOGRAM, SUBSCRIPTION, "From a refusal or the end of a lease to the next receipt."
 )
 CONTROL_PLANE_LATENCY: Final = Family(
-    "control_plane_latency_seconds", Kind.HISTOGRAM, (*TARGET, "operation"), "Duration of administration calls."
+    "control_plane_latency_seconds", MetricType.HISTOGRAM, (*TARGET, "operation"), "Duration of administration calls."
 )
-PROBE_RUNS: Final = Family("probe_runs", Kind.COUNTER, (*TARGET, "probe", "verdict"), "Finished runs of a probe.")
-PROBE_RUNS_EXPECTED: Final = Family("probe_runs_expected", Kind.COUNTER, (*TARGET, "probe"), "Runs that the schedule asked for.")
+PROBE_RUNS: Final = Family("probe_runs", MetricType.COUNTER, (*TARGET, "probe", "verdict"), "Finished runs of a probe.")
+PROBE_RUNS_EXPECTED: Final = Family(
+    "probe_runs_expected", MetricType.COUNTER, (*TARGET, "probe"), "Runs that the schedule asked for."
+)
 PROBE_LAST_SUCCESS: Final = Family(
     "probe_last_success_timestamp_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (*TARGET, "probe"),
     "When a run last passed, seconds since 1970; 0 if never.",
 )
 PROBE_INTERVAL: Final = Family(
-    "probe_interval_seconds", Kind.GAUGE, (*TARGET, "probe"), "The longest time that the schedule leaves between two runs."
+    "probe_interval_seconds", MetricType.GAUGE, (*TARGET, "probe"), "The longest time that the schedule leaves between two runs."
 )
-PROBED_KEYS: Final = Family("probed_keys", Kind.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
-UNDER_MAINTENANCE: Final = Family("under_maintenance", Kind.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
-TARGET_INFO: Final = Family("target", Kind.INFO, TARGET, "The targets, with the labels that the configuration gives them.")
+PROBED_KEYS: Final = Family("probed_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
+UNDER_MAINTENANCE: Final = Family("under_maintenance", MetricType.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
+TARGET_INFO: Final = Family("target", MetricType.INFO, TARGET, "The targets, with the labels that the configuration gives them.")
 JOB_LAST_SUCCESS: Final = Family(
     "job_last_success_timestamp_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (
         "job",
         "job_name",
@@ -203,48 +216,55 @@ JOB_LAST_SUCCESS: Final = Family(
 
 HOT_KEYS: Final = Family(
     "hot_keys",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (*TARGET, "class"),
     "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
 )
 REPORTS_EXPECTED: Final = Family(
-    "reports_expected", Kind.GAUGE, (), "1 if the configuration says where the nightly jobs leave their reports, else 0."
+    "reports_expected", MetricType.GAUGE, (), "1 if the configuration says where the nightly jobs leave their reports, else 0."
 )
 
 # Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
 DRILL_STEP: Final = Family(
-    "drill_step_seconds", Kind.GAUGE, ("drill", "step"), "How long a step of the newest drill took. Absent before the first one."
+    "drill_step_seconds",
+    MetricType.GAUGE,
+    ("drill", "step"),
+    "How long a step of the newest drill took. Absent before the first one.",
 )
-DRILL_RUNS: Final = Family("drill_runs", Kind.COUNTER, ("drill", "verdict"), "Finished drills.")
+DRILL_RUNS: Final = Family("drill_runs", MetricType.COUNTER, ("drill", "verdict"), "Finished drills.")
 DRILL_LAST_SUCCESS: Final = Family(
     "drill_last_success_timestamp_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("drill",),
     "When a drill last passed, seconds since 1970; 0 if never.",
 )
-DRILL_FINDINGS: Final = Family("drill_findings", Kind.COUNTER, ("drill", "kind", "status"), "What the checker found in drills.")
+DRILL_FINDINGS: Final = Family(
+    "drill_findings", MetricType.COUNTER, ("drill", "kind", "status"), "What the checker found in drills."
+)
 
 # About the prober itself. Nothing here says anything about a service.
-INTERNAL_ERRORS: Final = Family("internal_errors", Kind.COUNTER, ("component",), "Faults of the prober's own.")
-SCHEDULER_SKIPS: Final = Family("scheduler_skips", Kind.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start.")
-EVENTS_DROPPED: Final = Family("events_dropped", Kind.COUNTER, ("component",), "Recorded facts that were given up.")
-HISTORY_FAILURES: Final = Family("history_failures", Kind.COUNTER, (), "Attempts to write the history that failed.")
-STATUS_STORE_UP: Final = Family(
-    "status_store_up", Kind.GAUGE, (), "1 while the status store takes or gives what it is asked for, 0 while it does not."
+INTERNAL_ERRORS: Final = Family("internal_errors", MetricType.COUNTER, ("component",), "Faults of the prober's own.")
+SCHEDULER_SKIPS: Final = Family(
+    "scheduler_skips", MetricType.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start."
 )
-STATUS_FAILURES: Final = Family("status_failures", Kind.COUNTER, (), "Attempts to write the status store that failed.")
-LOOP_LAG: Final = Family("loop_lag_seconds", Kind.HISTOGRAM, (), "How much later than asked for the event loop woke up.")
+EVENTS_DROPPED: Final = Family("events_dropped", MetricType.COUNTER, ("component",), "Recorded facts that were given up.")
+HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Attempts to write the history that failed.")
+STATUS_STORE_UP: Final = Family(
+    "status_store_up", MetricType.GAUGE, (), "1 while the status store takes or gives what it is asked for, 0 while it does not."
+)
+STATUS_FAILURES: Final = Family("status_failures", MetricType.COUNTER, (), "Attempts to write the status store that failed.")
+LOOP_LAG: Final = Family("loop_lag_seconds", MetricType.HISTOGRAM, (), "How much later than asked for the event loop woke up.")
 NEGATIVE_DURATIONS: Final = Family(
     "negative_durations",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (*TARGET, "duration"),
     "Durations that came out negative, and were counted as 0: a clock is wrong.",
 )
 FOLDED_NAMES: Final = Family(
-    "folded_names", Kind.COUNTER, (*TARGET, "label"), "Times that a name beyond the limit was counted as `other`."
+    "folded_names", MetricType.COUNTER, (*TARGET, "label"), "Times that a name beyond the limit was counted as `other`."
 )
-START: Final = Family("start_timestamp_seconds", Kind.GAUGE, (), "When this prober started, seconds since 1970.")
-BUILD: Final = Family("build", Kind.INFO, (), "The version that is running.")
+START: Final = Family("start_timestamp_seconds", MetricType.GAUGE, (), "When this prober started, seconds since 1970.")
+BUILD: Final = Family("build", MetricType.INFO, (), "The version that is running.")
 
 CHECKS: Final = MappingProxyType(
     {

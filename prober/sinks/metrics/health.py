@@ -8,13 +8,13 @@ from functools import partial
 from prober.config import TargetSettings
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Component, Job
-from prober.sinks.metrics.store import Store
+from prober.sinks.metrics.store import MetricStore
 
 
-class Health:
+class ProberHealth:
     """How the prober itself is. Nothing here is the service's doing."""
 
-    def __init__(self, store: Store, version: str) -> None:
+    def __init__(self, store: MetricStore, version: str) -> None:
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
         self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
         self._history_failures = store.counter(families.HISTORY_FAILURES)

@@ -15,7 +15,7 @@ from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.metrics.families import Component, Outstanding
-from prober.sinks.metrics.health import Health
+from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters
@@ -41,7 +41,7 @@ class MetricsSink:
         target: TargetMetrics,
         name: str,
         tallies: SloCounters,
-        health: Health,
+        health: ProberHealth,
         exemplar_of: Callable[[str], Exemplar],
     ) -> None:
         """`name`: what its topic and subscription are called in metrics."""
@@ -68,7 +68,7 @@ class Measurements:
         probe: str = "",
         *,
         target: TargetMetrics | None = None,
-        health: Health | None = None,
+        health: ProberHealth | None = None,
     ) -> None:
         """`probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured."""
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)

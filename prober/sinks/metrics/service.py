@@ -21,13 +21,13 @@ from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import PREFIX, Component, Family
-from prober.sinks.metrics.health import Health
-from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, Store, content_type_for, render
+from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
 from prober.sinks.metrics.targets import OTHER, TargetMetrics
 from prober.slo.objectives import Objective
 
 # By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
-Snapshot: TypeAlias = Callable[[], Mapping[str, Backlog]]
+BacklogSource: TypeAlias = Callable[[], Mapping[str, Backlog]]
 
 
 class BacklogCollector(Collector):
@@ -35,10 +35,10 @@ class BacklogCollector(Collector):
 
     def __init__(self, failed: Callable[[], None]) -> None:
         self._failed: Final = failed
-        self._sources: Final[list[tuple[TargetMetrics, Snapshot]]] = []
+        self._sources: Final[list[tuple[TargetMetrics, BacklogSource]]] = []
         self._seen: tuple[GaugeMetricFamily, ...] = tuple(self.describe())  # replaced as a whole, never changed
 
-    def watch(self, target: TargetMetrics, snapshot: Snapshot) -> None:
+    def watch(self, target: TargetMetrics, snapshot: BacklogSource) -> None:
         """Asks a target's snapshot with each `look` from now on."""
         self._sources.append((target, snapshot))
 
@@ -87,8 +87,8 @@ class Metrics:
     """The door: what is watched, how the prober is, and what a scrape gets."""
 
     def __init__(self, objectives: Iterable[Objective] = (), version: str = "") -> None:
-        self._store: Final = Store(objectives)
-        self.health: Final = Health(self._store, version)
+        self._store: Final = MetricStore(objectives)
+        self.health: Final = ProberHealth(self._store, version)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
         self._store.registry.register(self._backlogs)
 
@@ -97,7 +97,7 @@ class Metrics:
         target: TargetSettings,
         topics: Iterable[str] = (),
         subscriptions: Iterable[str] = (),
-        backlog: Snapshot = dict,
+        backlog: BacklogSource = dict,
     ) -> TargetMetrics:
         """The metrics of a target. What may happen to these topics and subscriptions is at 0 from now on; others may follow.
 
@@ -123,7 +123,7 @@ class Metrics:
 FRESH_S: Final = 1.0
 """A page that is younger is given again, so that whoever asks without a pause does not keep the thread busy."""
 
-Page: TypeAlias = tuple[str, bytes]
+ScrapePage: TypeAlias = tuple[str, bytes]
 """Content type and body."""
 
 
@@ -136,10 +136,10 @@ class Scrapes:
     def __init__(self, metrics: Metrics, clock: Callable[[], float] = monotonic_s) -> None:
         self._metrics, self._clock = metrics, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self._under_way: dict[str, asyncio.Task[Page]] = {}
-        self._made: dict[str, tuple[float, Page]] = {}
+        self._under_way: dict[str, asyncio.Task[ScrapePage]] = {}
+        self._made: dict[str, tuple[float, ScrapePage]] = {}
 
-    async def page(self, accept: str) -> Page:
+    async def page(self, accept: str) -> ScrapePage:
         """What a scrape with this Accept header gets."""
         content_type = content_type_for(accept)
         made_t, page = self._made.get(content_type, (-inf, None))
@@ -151,7 +151,7 @@ class Scrapes:
             making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
         return await asyncio.shield(making)
 
-    async def _make(self, content_type: str) -> Page:
+    async def _make(self, content_type: str) -> ScrapePage:
         try:
             self._metrics.look()
             body = await asyncio.get_running_loop().run_in_executor(self._thread, self._metrics.render, content_type)

@@ -10,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, Kind
+from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, MetricType
 from prober.slo.objectives import MICROS, Objective, whole_micros
 
 SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
@@ -29,7 +29,7 @@ def exemplar_of(run_id: str, trace_id: str = "") -> Exemplar:
     return exemplar if sum(len(name) + len(value) for name, value in exemplar.items()) <= _EXEMPLAR_CHARACTERS_MAX else {}
 
 
-class Store:
+class MetricStore:
     """The metrics of all families but those that are computed when they are scraped."""
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
@@ -65,11 +65,11 @@ class Store:
 
     def _add(self, family: Family, objectives: tuple[Objective, ...]) -> None:
         name = f"{PREFIX}_{family.name}"
-        if family.kind is Kind.COUNTER:
+        if family.kind is MetricType.COUNTER:
             self._counters[family] = Counter(name, family.help, family.labels, registry=self.registry)
-        elif family.kind is Kind.GAUGE:
+        elif family.kind is MetricType.GAUGE:
             self._gauges[family] = Gauge(name, family.help, family.labels, registry=self.registry)
-        elif family.kind is Kind.INFO:
+        elif family.kind is MetricType.INFO:
             self._infos[family] = Info(name, family.help, family.labels, registry=self.registry)
         else:
             bounds = families.bounds_of(family, objectives)

@@ -14,8 +14,8 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Duration, Family, Outstanding, PublishOutcome, Result, Skip
-from prober.sinks.metrics.store import Exemplar, Stopwatch, Store
+from prober.sinks.metrics.families import CheckResult, Family, MeasuredDuration, Outstanding, PublishOutcome, SkipReason
+from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -26,9 +26,9 @@ OTHER: Final = "other"
 class TopicMetrics:
     """What happened on a topic."""
 
-    def __init__(self, store: Store, labels: tuple[str, ...]) -> None:
+    def __init__(self, store: MetricStore, labels: tuple[str, ...]) -> None:
         self._outcomes = {outcome: store.counter(families.PUBLISHES, *labels, outcome) for outcome in PublishOutcome}
-        clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], Duration.PUBLISH)
+        clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
         self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
 
     def published(self, outcome: Outcome, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
@@ -47,7 +47,7 @@ def _outcome(outcome: Outcome) -> PublishOutcome:
 class SubscriptionMetrics:
     """What happened on a subscription."""
 
-    def __init__(self, store: Store, labels: tuple[str, ...]) -> None:
+    def __init__(self, store: MetricStore, labels: tuple[str, ...]) -> None:
         self._deliveries = {kind: store.counter(families.DELIVERIES, *labels, kind) for kind in DeliveryKind}
         self._findings = {
             (kind, status): store.counter(families.FINDINGS, *labels, kind, status) for kind in Kind for status in Status
@@ -55,14 +55,14 @@ class SubscriptionMetrics:
         self._checks = {
             (indicator, result): store.counter(family, *labels, result)
             for indicator, family in families.CHECKS.items()
-            for result in Result
+            for result in CheckResult
         }
         self._keys = store.gauge(families.PROBED_KEYS, *labels)
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
-            DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Duration.END_TO_END),
-            DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, Duration.REDELIVERY),
+            DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, MeasuredDuration.END_TO_END),
+            DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, MeasuredDuration.REDELIVERY),
         }
 
     def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
@@ -81,7 +81,11 @@ class SubscriptionMetrics:
 
     def checked(self, indicator: Indicator, tally: SliCounts) -> None:
         """So many things were judged, with these results. KeyError for an indicator that no run judges."""
-        for result, count in ((Result.GOOD, tally.good), (Result.BAD, tally.bad), (Result.UNDECIDED, tally.undecided)):
+        for result, count in (
+            (CheckResult.GOOD, tally.good),
+            (CheckResult.BAD, tally.bad),
+            (CheckResult.UNDECIDED, tally.undecided),
+        ):
             self._checks[indicator, result].inc(count)
 
     def moved(self, outstanding: Outstanding, count: int = 1) -> None:
@@ -101,14 +105,16 @@ class SubscriptionMetrics:
         self._deliveries[DeliveryKind.FOREIGN].inc(count)
 
     @staticmethod
-    def _stopwatch(store: Store, family: Family, labels: tuple[str, ...], duration: Duration) -> Stopwatch:
+    def _stopwatch(store: MetricStore, family: Family, labels: tuple[str, ...], duration: MeasuredDuration) -> Stopwatch:
         return Stopwatch(store.histogram(family, *labels), store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], duration))
 
 
 class TargetMetrics:
     """What happened at a target. Everything that can happen there is at 0 from the start, for its probes, topics and subscriptions."""
 
-    def __init__(self, store: Store, target: TargetSettings, topics: Iterable[str] = (), subscriptions: Iterable[str] = ()) -> None:
+    def __init__(
+        self, store: MetricStore, target: TargetSettings, topics: Iterable[str] = (), subscriptions: Iterable[str] = ()
+    ) -> None:
         self._store = store
         self.labels: Final = (target.name, target.environment, target.region)
         self._topics: dict[str, TopicMetrics] = {}
@@ -121,11 +127,11 @@ class TargetMetrics:
         self._control_plane = {
             operation: Stopwatch(
                 store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
-                store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.CONTROL_PLANE),
+                store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.CONTROL_PLANE),
             )
             for operation in AdminOperation
         }
-        self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, Duration.OLDEST_UNACKED_AGE)
+        self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.OLDEST_UNACKED_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
         for topic in topics:
             self.topic(topic)
@@ -155,7 +161,7 @@ class TargetMetrics:
         """The schedule asked for a run."""
         self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe).inc()
 
-    def skipped(self, probe: ProbeName, reason: Skip) -> None:
+    def skipped(self, probe: ProbeName, reason: SkipReason) -> None:
         """A run that the schedule asked for did not start."""
         self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason).inc()
 
@@ -182,7 +188,7 @@ class TargetMetrics:
             self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower())
         self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe)
         self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe)
-        for reason in Skip:
+        for reason in SkipReason:
             self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason)
 
     def _bounded(self, name: str, known: dict[str, TopicMetrics] | dict[str, SubscriptionMetrics], label: str) -> str:

@@ -28,8 +28,8 @@ from prober.core.events import (
 )
 from prober.sinks.metrics.families import PublishOutcome
 
-Identity: TypeAlias = tuple[str | int, ...]
-Outcome: TypeAlias = Published | PublishFailed | PublishUnknown | Acked | Nacked
+EpisodeIdentity: TypeAlias = tuple[str | int, ...]
+OutcomeEvent: TypeAlias = Published | PublishFailed | PublishUnknown | Acked | Nacked
 
 
 class DeliveryOutcome(StrEnum):
@@ -81,14 +81,14 @@ def episodes_of(events: Iterable[Event]) -> list[Episode]:
     return reading.episodes
 
 
-def identity(event: PublishInvoked | Delivered | Outcome | LeaseModified) -> Identity:
+def identity(event: PublishInvoked | Delivered | OutcomeEvent | LeaseModified) -> EpisodeIdentity:
     """Which publish or delivery an event is about. A session holds a message once at a time."""
     if isinstance(event, Delivered | Acked | Nacked | LeaseModified):
         return event.subscription, event.session, event.message_id
     return publish_identity(event)
 
 
-def publish_identity(event: PublishInvoked | Published | PublishFailed | PublishUnknown | Delivered) -> Identity:
+def publish_identity(event: PublishInvoked | Published | PublishFailed | PublishUnknown | Delivered) -> EpisodeIdentity:
     """Which publish an event is about, or which one a delivery came from."""
     return event.epoch, event.key, event.seq, event.generation
 
@@ -98,9 +98,9 @@ class _Reading:
 
     def __init__(self) -> None:
         self.episodes: list[Episode] = []
-        self._open: dict[Identity, Episode] = {}
-        self._subscribers: dict[Identity, str] = {}
-        self._closed_t: dict[Identity, float] = {}
+        self._open: dict[EpisodeIdentity, Episode] = {}
+        self._subscribers: dict[EpisodeIdentity, str] = {}
+        self._closed_t: dict[EpisodeIdentity, float] = {}
 
     def take(self, number: int, event: Event) -> None:
         """Reads the next event."""
@@ -110,7 +110,7 @@ class _Reading:
             subscriber = self._subscribers.get((event.subscription, event.session), "")
             episode = Episode(event, number, DeliveryOutcome.UNANSWERED, message_id=event.message_id, subscriber=subscriber)
             self._begin(event, episode)
-        elif isinstance(event, Outcome):
+        elif isinstance(event, OutcomeEvent):
             self._end(number, event)
         elif isinstance(event, LeaseModified):
             if held := self._open.get(identity(event)):
@@ -133,7 +133,7 @@ class _Reading:
         self._open[key] = episode
         self.episodes.append(episode)
 
-    def _end(self, number: int, event: Outcome) -> None:
+    def _end(self, number: int, event: OutcomeEvent) -> None:
         episode = self._open.pop(identity(event), None)
         if episode is None:
             return  # answered before, or its beginning is not in the record

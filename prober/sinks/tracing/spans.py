@@ -40,7 +40,7 @@ from prober.evidence.explain import explain
 from prober.runs.resources import steady_name
 from prober.runs.result import RunResult
 from prober.sinks.metrics.families import PublishOutcome
-from prober.sinks.tracing.episodes import Episode, Identity, episodes_of, publish_identity
+from prober.sinks.tracing.episodes import Episode, EpisodeIdentity, episodes_of, publish_identity
 
 SPANS_MAX: Final = 1000
 """Publishes and deliveries per trace; the rest is counted."""
@@ -129,7 +129,7 @@ class Tracing:
         return self._share.should_sample(None, int(trace_id_of(result.run_id), 16), "").decision is Decision.RECORD_AND_SAMPLE
 
     def _add_episodes(self, run: _RunTrace, episodes: Iterable[Episode], inside: Context) -> None:
-        publishes: dict[Identity, SpanContext] = {}
+        publishes: dict[EpisodeIdentity, SpanContext] = {}
         for episode in episodes:
             began = episode.began
             origin = publishes.get(publish_identity(began)) if isinstance(began, Delivered) else None

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.reports.reader import COMPACT, HOT_KEYS, SLO_BURN, ReportReader
+from prober.reports.reader import ReportReader
+from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import definition_of
@@ -71,8 +72,8 @@ class TestKeys:
         assert answer("/api/v1/keys/other")["findings"] == []
 
     def test_what_the_newest_report_says_of_it(self, tmp_path: Path) -> None:
-        put(tmp_path, HOT_KEYS, OLDER, tables={"keys": [key("k", 0.1)], "subscriptions": []})
-        put(tmp_path, HOT_KEYS, tables={"keys": [key("k", 0.9, backlog_max=7.0), key("l", 0.8)], "subscriptions": []})
+        put(tmp_path, Job.HOT_KEYS, OLDER, tables={"keys": [key("k", 0.1)], "subscriptions": []})
+        put(tmp_path, Job.HOT_KEYS, tables={"keys": [key("k", 0.9, backlog_max=7.0), key("l", 0.8)], "subscriptions": []})
         found = told(with_reports(tmp_path), "/api/v1/keys/k")
         (hot,) = found["hot"]
         assert (found["report_day"], hot["score"], hot["heat"], hot["evidence"]) == (str(DAY), 0.9, "skewed", {"backlog_max": 7.0})
@@ -80,7 +81,7 @@ class TestKeys:
 
 class TestSubscriptions:
     def test_those_that_are_probed_and_those_on_which_something_was_found(self, tmp_path: Path) -> None:
-        put(tmp_path, HOT_KEYS, tables={"keys": [], "subscriptions": [spread("s")]})
+        put(tmp_path, Job.HOT_KEYS, tables={"keys": [], "subscriptions": [spread("s")]})
         listed = told(with_reports(tmp_path), "/api/v1/subscriptions?since=2026-01-02T03:06:00Z")
         assert listed["since"] == "2026-01-02T03:06:00Z"
         probed, other = listed["items"]
@@ -122,7 +123,7 @@ class TestSlos:
     def test_one_in_full(self, tmp_path: Path) -> None:
         reports = tmp_path / "reports"
         burn: dict[str, Any] = {"windows": [window("order", "europe", 300.0)], "alerts": [{**alert("order"), "target": "europe"}]}
-        put(reports, SLO_BURN, tables={**burn, "spenders": [{**spender("k", 2), "target": "europe"}, spender("other", 1)]})
+        put(reports, Job.SLO_BURN, tables={**burn, "spenders": [{**spender("k", 2), "target": "europe"}, spender("other", 1)]})
         slo = told(with_reports(reports, self.counted(tmp_path)), "/api/v1/slos/order")
         assert (slo["name"], slo["indicator"], slo["objective"], slo["report_day"]) == ("order", "order", 0.9999, str(DAY))
         assert slo["budget"] == pytest.approx(0.0001)
@@ -151,8 +152,8 @@ class TestSlos:
 
 class TestReports:
     def test_hot_keys_of_the_newest_day_and_of_any(self, tmp_path: Path) -> None:
-        put(tmp_path, HOT_KEYS, OLDER, tables={"keys": [key("old", 0.1)], "subscriptions": []})
-        put(tmp_path, HOT_KEYS, tables={"keys": [key("a", 0.9), key("b", 0.95, "r")], "subscriptions": [spread("s")]})
+        put(tmp_path, Job.HOT_KEYS, OLDER, tables={"keys": [key("old", 0.1)], "subscriptions": []})
+        put(tmp_path, Job.HOT_KEYS, tables={"keys": [key("a", 0.9), key("b", 0.95, "r")], "subscriptions": [spread("s")]})
         asked = with_reports(tmp_path)
         newest = told(asked, "/api/v1/hot-keys")
         assert (newest["report"]["day"], [item["key"] for item in newest["items"]], newest["left_out"]) == (str(DAY), ["b", "a"], 0)
@@ -161,8 +162,8 @@ class TestReports:
         assert [item["key"] for item in told(asked, f"/api/v1/hot-keys?date={OLDER}")["items"]] == ["old"]
 
     def test_what_each_job_says_about_a_day(self, tmp_path: Path) -> None:
-        put(tmp_path, COMPACT, verdict="FAIL", files_before=7)
-        put(tmp_path, COMPACT, OLDER)
+        put(tmp_path, Job.COMPACT, verdict="FAIL", files_before=7)
+        put(tmp_path, Job.COMPACT, OLDER)
         asked = with_reports(tmp_path)
         listed = told(asked, "/api/v1/reports")
         assert (listed["day"], listed["days"]) == (str(DAY), [str(DAY), str(OLDER)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prober.cli import check, main
-from prober.config.loading import PREFIX
+from prober.config.loading import VARIABLE_PREFIX
 from prober.runs.result import RunResult
 from tests.commands import Output
 
@@ -28,13 +28,13 @@ def test_without_a_configuration_a_notice_says_that_the_embedded_server_is_check
     assert capsys.readouterr().err == NOTICE
 
 
-@pytest.mark.parametrize("variable", ["PUBSUB_EMULATOR_HOST", f"{PREFIX}TARGETS__0__ENDPOINT"])
+@pytest.mark.parametrize("variable", ["PUBSUB_EMULATOR_HOST", f"{VARIABLE_PREFIX}TARGETS__0__ENDPOINT"])
 def test_a_service_that_the_environment_names_needs_no_notice(
     variable: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setenv(variable, "127.0.0.1:1")
-    monkeypatch.setenv(f"{PREFIX}TARGETS__0__PROJECT", "p-1")
-    monkeypatch.setenv(f"{PREFIX}TARGETS__0__ENVIRONMENT", "test")
+    monkeypatch.setenv(f"{VARIABLE_PREFIX}TARGETS__0__PROJECT", "p-1")
+    monkeypatch.setenv(f"{VARIABLE_PREFIX}TARGETS__0__ENVIRONMENT", "test")
     main(["check"])
     assert capsys.readouterr().err == ""
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from prober.config import ProbeName, Vantage, load
-from prober.config.defaults import SLOS
+from prober.config.defaults import DEFAULT_SLOS
 from prober.errors import ConfigError
 from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import Indicator
@@ -88,7 +88,7 @@ def test_default_objectives_of_probes_that_run_nowhere_are_left_out(tmp_path: Pa
 
 
 def test_every_objective_that_is_there_by_default_is_counted_by_the_default_probes() -> None:
-    assert set(load(None, {}).slos) == set(SLOS)
+    assert set(load(None, {}).slos) == set(DEFAULT_SLOS)
 
 
 def test_the_nightly_jobs_have_the_same_objectives_by_default() -> None:

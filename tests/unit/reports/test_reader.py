@@ -15,8 +15,9 @@ import pytest
 
 from prober.core.verdict import Verdict
 from prober.reports import reader as reports
-from prober.reports.reader import HOT_KEYS, JOBS, SLO_BURN, ReportReader
+from prober.reports.reader import ReportReader
 from prober.sinks.history.store import HistoryError
+from prober.sinks.metrics.families import Job
 
 DAY = date(2026, 11, 20)
 FINISHED = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
@@ -91,8 +92,12 @@ def put(
 
 def test_where_there_is_nothing_there_is_no_report(tmp_path: Path) -> None:
     reader = ReportReader(str(tmp_path / "nowhere"))
-    assert reader.days(HOT_KEYS) == []
-    assert (reader.latest_day(HOT_KEYS), reader.summary(HOT_KEYS, DAY), reader.last_success(HOT_KEYS)) == (None, None, None)
+    assert reader.days(Job.HOT_KEYS) == []
+    assert (reader.latest_day(Job.HOT_KEYS), reader.summary(Job.HOT_KEYS, DAY), reader.last_success(Job.HOT_KEYS)) == (
+        None,
+        None,
+        None,
+    )
     assert (reader.hot_keys(DAY), reader.slo_burn(DAY), reader.summaries(DAY)) == (None, None, {})
 
 
@@ -107,27 +112,28 @@ def test_a_summary_says_what_came_out_and_when(tmp_path: Path) -> None:
 
 def test_the_latest_days_come_first_and_what_is_no_day_is_none(tmp_path: Path) -> None:
     for number in (3, 1, 2):
-        put(tmp_path, HOT_KEYS, date(2026, 11, number))
+        put(tmp_path, Job.HOT_KEYS, date(2026, 11, number))
     for other in ("_writing-date=2026-11-09", "date=soon", "elsewhere"):
-        (tmp_path / HOT_KEYS / other).mkdir()
-    (tmp_path / HOT_KEYS / "date=2026-11-04").mkdir()  # nothing in it yet
+        (tmp_path / Job.HOT_KEYS / other).mkdir()
+    (tmp_path / Job.HOT_KEYS / "date=2026-11-04").mkdir()  # nothing in it yet
     reader = ReportReader(str(tmp_path))
-    assert reader.days(HOT_KEYS, 3) == [date(2026, 11, 4), date(2026, 11, 3), date(2026, 11, 2)]
-    assert reader.latest_day(HOT_KEYS) == date(2026, 11, 3)
+    assert reader.days(Job.HOT_KEYS, 3) == [date(2026, 11, 4), date(2026, 11, 3), date(2026, 11, 2)]
+    assert reader.latest_day(Job.HOT_KEYS) == date(2026, 11, 3)
 
 
 def test_the_jobs_of_a_day(tmp_path: Path) -> None:
-    for job in JOBS[1:]:
+    first, *others = Job
+    for job in others:
         put(tmp_path, job)
-    put(tmp_path, JOBS[0], date(2026, 11, 19))
-    assert set(ReportReader(str(tmp_path)).summaries(DAY)) == set(JOBS[1:])
+    put(tmp_path, first, date(2026, 11, 19))
+    assert set(ReportReader(str(tmp_path)).summaries(DAY)) == set(others)
 
 
 def test_a_success_is_a_verdict_and_the_last_one_counts(tmp_path: Path) -> None:
     for day, verdict, at in ((18, "PASS", 1000), (19, "FAIL", 3000), (20, "PASS", 2000), (21, "UNKNOWN", 4000)):
-        put(tmp_path, HOT_KEYS, date(2026, 11, day), verdict=verdict, finished_at=datetime.fromtimestamp(at, UTC).isoformat())
+        put(tmp_path, Job.HOT_KEYS, date(2026, 11, day), verdict=verdict, finished_at=datetime.fromtimestamp(at, UTC).isoformat())
     reader = ReportReader(str(tmp_path))
-    assert reader.last_success(HOT_KEYS) == 3000.0
+    assert reader.last_success(Job.HOT_KEYS) == 3000.0
     assert reader.last_success("nightly") is None
 
 
@@ -135,9 +141,9 @@ def test_a_success_is_a_verdict_and_the_last_one_counts(tmp_path: Path) -> None:
     "text", ["", '{"version": 1, "job', "[]", '{"version": 2}', '{"version": 1, "rows": {}, "verdict": "FINE"}']
 )
 def test_a_summary_that_cannot_be_understood_is_none(tmp_path: Path, text: str) -> None:
-    (put(tmp_path, HOT_KEYS) / "summary.json").write_text(text)
+    (put(tmp_path, Job.HOT_KEYS) / "summary.json").write_text(text)
     reader = ReportReader(str(tmp_path))
-    assert (reader.summary(HOT_KEYS, DAY), reader.hot_keys(DAY), reader.last_success(HOT_KEYS)) == (None, None, None)
+    assert (reader.summary(Job.HOT_KEYS, DAY), reader.hot_keys(DAY), reader.last_success(Job.HOT_KEYS)) == (None, None, None)
 
 
 # --- hot keys ----------------------------------------------------------------------------------------------------------------
@@ -151,7 +157,7 @@ SPREAD: Row = {
 
 
 def hot(folder: Path, *keys: Row) -> Path:
-    return put(folder, HOT_KEYS, tables={"keys": keys, "subscriptions": [SPREAD]}, left_out=2)
+    return put(folder, Job.HOT_KEYS, tables={"keys": keys, "subscriptions": [SPREAD]}, left_out=2)
 
 
 def test_the_hottest_keys_come_first_with_what_was_measured(tmp_path: Path) -> None:
@@ -196,11 +202,11 @@ def test_a_table_that_is_not_all_there_is_no_report(tmp_path: Path) -> None:
     assert reader.hot_keys(DAY) is None
     file.parent.rmdir()
     assert reader.hot_keys(DAY) is None
-    assert reader.summary(HOT_KEYS, DAY) is not None
+    assert reader.summary(Job.HOT_KEYS, DAY) is not None
 
 
 def test_columns_of_another_version_are_no_report(tmp_path: Path) -> None:
-    put(tmp_path, HOT_KEYS, tables={"keys": [{"key": "a"}], "subscriptions": [SPREAD]})
+    put(tmp_path, Job.HOT_KEYS, tables={"keys": [{"key": "a"}], "subscriptions": [SPREAD]})
     assert ReportReader(str(tmp_path)).hot_keys(DAY) is None
 
 
@@ -213,7 +219,7 @@ def burnt(folder: Path) -> None:
         "alerts": [alert("order", datetime(2026, 11, 20, 12, tzinfo=UTC)), alert("fast")],
         "spenders": [spender(None, 9, 4), spender("a", 1), spender("b", 5)],
     }
-    put(folder, SLO_BURN, verdict="FAIL", tables=tables)
+    put(folder, Job.SLO_BURN, verdict="FAIL", tables=tables)
 
 
 def test_what_a_day_spent(tmp_path: Path) -> None:
@@ -245,7 +251,7 @@ def test_what_one_objective_spent(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / HOT_KEYS / f"date={DAY}" / "summary.json").mkdir(parents=True)  # opening that fails, as a broken disk would
+    (tmp_path / Job.HOT_KEYS / f"date={DAY}" / "summary.json").mkdir(parents=True)  # opening that fails, as a broken disk would
     with pytest.raises(HistoryError, match=r"^the reports at .* cannot be read: .+$"):
         ReportReader(str(tmp_path)).hot_keys(DAY)
     with pytest.raises(HistoryError):
@@ -257,7 +263,7 @@ def test_a_report_that_is_replaced_meanwhile_is_one_or_the_other(tmp_path: Path)
     old = hot(tmp_path / "old", key("a", 0.1))
     new = hot(tmp_path / "new", key("a", 0.2), key("b", 0.2))
     (new / "summary.json").write_text((new / "summary.json").read_text().replace("01:02:03", "01:02:04"))
-    place = tmp_path / "reports" / HOT_KEYS / f"date={DAY}"
+    place = tmp_path / "reports" / Job.HOT_KEYS / f"date={DAY}"
     place.parent.mkdir(parents=True)
     old.rename(place)
     waiting = [new, tmp_path / "aside"]

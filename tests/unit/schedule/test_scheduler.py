@@ -13,7 +13,7 @@ import pytest
 
 from prober.config.models import Schedule
 from prober.schedule.scheduler import HEARTBEAT_S, LATE_MAX_S, MISSED_COUNTED_MAX, Scheduler
-from prober.sinks.metrics.families import Skip
+from prober.sinks.metrics.families import SkipReason
 from tests.unit.virtual_time import STARTED_AT, VirtualTime
 
 
@@ -29,7 +29,7 @@ class Told:
     def expected(self, name: str) -> None:
         self.counts[f"{name} expected"] += 1
 
-    def skipped(self, name: str, reason: Skip) -> None:
+    def skipped(self, name: str, reason: SkipReason) -> None:
         self.counts[f"{name} {reason}"] += 1
 
     def failed(self, name: str, error: BaseException) -> None:

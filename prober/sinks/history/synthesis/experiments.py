@@ -15,7 +15,7 @@ from prober.core.events import Acked, Delivered, Ended, Event, Nacked, Opened, P
 from prober.core.findings import Kind, Status
 from prober.slo.objectives import HOUR_S
 
-KEYS: Final = 4
+KEYS_PER_RUN: Final = 4
 MESSAGES: Final = 5
 PLANTED_KEY: Final = "key-0"
 _STREAMS: Final = ("a", "b")
@@ -27,7 +27,7 @@ Found = frozenset[tuple[Kind, Status]]
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class SyntheticRun:
     """What the events of one run are about; `t` is when it begins."""
 
     subscription: str
@@ -35,56 +35,56 @@ class Resources:
     t: float
 
 
-def _delivered(resources: Resources, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Delivered:
-    session = f"{resources.epoch}-{stream}"
-    return Delivered(resources.t + at, resources.subscription, key, session, resources.epoch, seq, _id(resources, key, seq))
+def _delivered(run: SyntheticRun, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Delivered:
+    session = f"{run.epoch}-{stream}"
+    return Delivered(run.t + at, run.subscription, key, session, run.epoch, seq, _id(run, key, seq))
 
 
-def _acked(resources: Resources, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Acked:
-    return Acked(resources.t + at, resources.subscription, key, f"{resources.epoch}-{stream}", _id(resources, key, seq))
+def _acked(run: SyntheticRun, at: float, stream: str, seq: int, key: str = PLANTED_KEY) -> Acked:
+    return Acked(run.t + at, run.subscription, key, f"{run.epoch}-{stream}", _id(run, key, seq))
 
 
-def _id(resources: Resources, key: str, seq: int) -> str:
-    return f"{resources.epoch}-{key}-{seq}"
+def _id(run: SyntheticRun, key: str, seq: int) -> str:
+    return f"{run.epoch}-{key}-{seq}"
 
 
-def _received(resources: Resources, order: Sequence[int], stream: str = "a", begin: float = 1.0) -> Iterator[Event]:
+def _received(run: SyntheticRun, order: Sequence[int], stream: str = "a", begin: float = 1.0) -> Iterator[Event]:
     """Messages received one after the other and acknowledged at once."""
     for step, seq in enumerate(order):
-        yield _delivered(resources, begin + 0.1 * step, stream, seq)
-        yield _acked(resources, begin + 0.1 * step + 0.05, stream, seq)
+        yield _delivered(run, begin + 0.1 * step, stream, seq)
+        yield _acked(run, begin + 0.1 * step + 0.05, stream, seq)
 
 
-def _third_before_second(resources: Resources) -> Iterator[Event]:
-    yield from _received(resources, (1, 3, 2, 4, 5))
+def _third_before_second(run: SyntheticRun) -> Iterator[Event]:
+    yield from _received(run, (1, 3, 2, 4, 5))
 
 
-def _third_passed_over(resources: Resources) -> Iterator[Event]:
-    yield from (_delivered(resources, 1.0 + 0.1 * seq, "a", seq) for seq in (1, 2, 3))
-    yield from (_acked(resources, 1.4 + 0.01 * seq, "a", seq) for seq in (1, 3))
-    yield Nacked(resources.t + 1.5, resources.subscription, PLANTED_KEY, f"{resources.epoch}-a", _id(resources, PLANTED_KEY, 2))
-    yield from _received(resources, (2, 4, 5), begin=2.0)
+def _third_passed_over(run: SyntheticRun) -> Iterator[Event]:
+    yield from (_delivered(run, 1.0 + 0.1 * seq, "a", seq) for seq in (1, 2, 3))
+    yield from (_acked(run, 1.4 + 0.01 * seq, "a", seq) for seq in (1, 3))
+    yield Nacked(run.t + 1.5, run.subscription, PLANTED_KEY, f"{run.epoch}-a", _id(run, PLANTED_KEY, 2))
+    yield from _received(run, (2, 4, 5), begin=2.0)
 
 
-def _never_published(resources: Resources) -> Iterator[Event]:
-    yield from _received(resources, (1, 2, 3, 4, 5))
-    yield from _received(resources, (77,), begin=2.0)
+def _never_published(run: SyntheticRun) -> Iterator[Event]:
+    yield from _received(run, (1, 2, 3, 4, 5))
+    yield from _received(run, (77,), begin=2.0)
 
 
-def _damaged(resources: Resources) -> Iterator[Event]:
-    for event in _received(resources, (1, 2, 3, 4, 5)):
+def _damaged(run: SyntheticRun) -> Iterator[Event]:
+    for event in _received(run, (1, 2, 3, 4, 5)):
         yield replace(event, defect="checksum") if isinstance(event, Delivered) and event.seq == 3 else event
 
 
-def _elsewhere_while_held(resources: Resources) -> Iterator[Event]:
-    yield from _received(resources, (1,))
-    yield _delivered(resources, 1.1, "a", 2)
-    yield from _received(resources, (3, 4, 5), "b", 2.0)
-    yield _acked(resources, 3.0, "a", 2)
+def _elsewhere_while_held(run: SyntheticRun) -> Iterator[Event]:
+    yield from _received(run, (1,))
+    yield _delivered(run, 1.1, "a", 2)
+    yield from _received(run, (3, 4, 5), "b", 2.0)
+    yield _acked(run, 3.0, "a", 2)
 
 
-def _last_never_delivered(resources: Resources) -> Iterator[Event]:
-    yield from _received(resources, (1, 2, 3, 4))
+def _last_never_delivered(run: SyntheticRun) -> Iterator[Event]:
+    yield from _received(run, (1, 2, 3, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,18 @@ class Breach:
     """A broken promise: what happens to the planted key, and what has to be found."""
 
     name: str
-    events: Callable[[Resources], Iterator[Event]]
+    events: Callable[[SyntheticRun], Iterator[Event]]
     found: Found
 
 
-def _breach(name: str, events: Callable[[Resources], Iterator[Event]], *kinds: Kind, status: Status = Status.VIOLATION) -> Breach:
+def _breach(
+    name: str, events: Callable[[SyntheticRun], Iterator[Event]], *kinds: Kind, status: Status = Status.VIOLATION
+) -> Breach:
     return Breach(name, events, frozenset((kind, status) for kind in kinds))
 
 
 ORDER_BROKEN: Final = _breach("order_broken", _third_before_second, Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION)
-BREACHES: Final[Mapping[float, Breach]] = MappingProxyType(
+PLANTED_BREACHES: Final[Mapping[float, Breach]] = MappingProxyType(
     {
         2 * HOUR_S: _breach("redelivery_skip", _third_passed_over, Kind.REDELIVERY_SKIP),
         4 * HOUR_S: _breach("phantom", _never_published, Kind.PHANTOM),
@@ -113,26 +115,24 @@ BREACHES: Final[Mapping[float, Breach]] = MappingProxyType(
 """The single breaches of a day: that of the first run from that second of the day on."""
 
 
-def events_of(resources: Resources, breach: Breach | None = None) -> list[Event]:
+def events_of(run: SyntheticRun, breach: Breach | None = None) -> list[Event]:
     """The events of one run in recorder order."""
-    events: list[Event] = [
-        Opened(resources.t, resources.subscription, f"{resources.epoch}-{name}", f"{resources.epoch}-{name}") for name in _STREAMS
-    ]
-    for number in range(KEYS):
+    events: list[Event] = [Opened(run.t, run.subscription, f"{run.epoch}-{name}", f"{run.epoch}-{name}") for name in _STREAMS]
+    for number in range(KEYS_PER_RUN):
         key, stream = f"key-{number}", _STREAMS[number % len(_STREAMS)]
         for seq in range(1, MESSAGES + 1):
-            at = resources.t + 0.1 * seq
-            events.append(PublishInvoked(at, key, resources.epoch, seq, size=64))
-            events.append(Published(at + 0.05, key, resources.epoch, seq, _id(resources, key, seq)))
+            at = run.t + 0.1 * seq
+            events.append(PublishInvoked(at, key, run.epoch, seq, size=64))
+            events.append(Published(at + 0.05, key, run.epoch, seq, _id(run, key, seq)))
             if breach is None or key != PLANTED_KEY:
-                events.append(_delivered(resources, 1.0 + 0.1 * seq, stream, seq, key))
-                events.append(_acked(resources, 1.0 + 0.1 * seq + 0.05, stream, seq, key))
+                events.append(_delivered(run, 1.0 + 0.1 * seq, stream, seq, key))
+                events.append(_acked(run, 1.0 + 0.1 * seq + 0.05, stream, seq, key))
     if breach is not None:
-        events += breach.events(resources)
-    events.append(Ended(resources.t + duration_s(breach), drained=True))
+        events += breach.events(run)
+    events.append(Ended(run.t + run_duration_s(breach), drained=True))
     return sorted(events, key=attrgetter("t"))
 
 
-def duration_s(breach: Breach | None) -> float:
+def run_duration_s(breach: Breach | None) -> float:
     """How long a run takes."""
     return _ENDS_S if breach is None else LONGEST_S

@@ -21,7 +21,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import conform
 from prober.sinks.history.encoding import (
-    Counts,
+    EventCounts,
     Origin,
     RunContext,
     beginning_row,
@@ -32,14 +32,14 @@ from prober.sinks.history.encoding import (
     shared_columns,
     wall_time,
 )
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, Table, file_name
-from prober.sinks.history.store import Store
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, Table, history_file_name
+from prober.sinks.history.store import HistoryStore
 from prober.sinks.history.synthesis.plan import (
     ZIPF_EXPONENT,
     KeyTraffic,
     Recipe,
     SyntheticTarget,
-    Window,
+    TroubleWindow,
     targets,
 )
 from prober.slo.indicators import Indicator
@@ -77,7 +77,7 @@ class Truth:
             }
         )
 
-    def add_window(self, target: SyntheticTarget, day: int, window: Window) -> None:
+    def add_window(self, target: SyntheticTarget, day: int, window: TroubleWindow) -> None:
         """A time in which something went wrong."""
         midnight = self.recipe.start + day * DAY_S
         self.windows.append(
@@ -133,12 +133,12 @@ def _moment(at: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What is known of a run when it is over."""
 
     ended_t: float
     verdict: Verdict
-    counts: Counts
+    counts: EventCounts
     findings: tuple[RecordedFinding, ...] = ()
     finding_counts: Mapping[tuple[Kind, Status], int] | None = None
     counters: Mapping[str, int] | None = None
@@ -146,10 +146,10 @@ class Outcome:
     reason: str = ""
 
 
-class Output:
+class TargetFiles:
     """The files of one target's prober; `start` is when its history begins, in seconds since 1970."""
 
-    def __init__(self, store: Store, target: SyntheticTarget, start: float) -> None:
+    def __init__(self, store: HistoryStore, target: SyntheticTarget, start: float) -> None:
         self.target = target
         self.origin = Origin(target.process, start - target.t0)
         self._store = store
@@ -165,7 +165,7 @@ class Output:
     def write(self, table: Table, rows: pa.Table) -> None:
         """Writes rows with all columns of the table."""
         if rows.num_rows:
-            for file in divided(rows, table, file_name(table, self.target.process, next(self._segments))):
+            for file in divided(rows, table, history_file_name(table, self.target.process, next(self._segments))):
                 self._store.write(file.path, file.content)
 
     def write_rows(self, table: Table, rows: Iterable[Mapping[str, object]]) -> None:
@@ -188,7 +188,7 @@ class Output:
         """The row of a run that begins at `t`."""
         return beginning_row(run, self.origin, t)
 
-    def end(self, run: RunContext, outcome: Outcome) -> dict[str, object]:
+    def end(self, run: RunContext, outcome: RunOutcome) -> dict[str, object]:
         """The row of a run that is over."""
         result = RunResult(
             run.run_id,

@@ -120,7 +120,7 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TroubleWindow:
     """A part of a day, in seconds from midnight, in which something goes wrong.
 
     amount   slow delivery: seconds more; rejected publishes: their share; else without meaning.
@@ -137,14 +137,14 @@ class Window:
 
 
 WINDOWS: Final = (
-    Window(Trouble.SLOW_DELIVERY, 10 * HOUR_S, 11 * HOUR_S, 3.0),
-    Window(Trouble.PUBLISHES_REJECTED, 14 * HOUR_S, 14.5 * HOUR_S, 0.2),
-    Window(Trouble.ORDER_BROKEN, 16 * HOUR_S, 18 * HOUR_S),
-    Window(Trouble.PROBER_STOOD_STILL, 20 * HOUR_S, 21 * HOUR_S),
+    TroubleWindow(Trouble.SLOW_DELIVERY, 10 * HOUR_S, 11 * HOUR_S, 3.0),
+    TroubleWindow(Trouble.PUBLISHES_REJECTED, 14 * HOUR_S, 14.5 * HOUR_S, 0.2),
+    TroubleWindow(Trouble.ORDER_BROKEN, 16 * HOUR_S, 18 * HOUR_S),
+    TroubleWindow(Trouble.PROBER_STOOD_STILL, 20 * HOUR_S, 21 * HOUR_S),
 )
 
 
-def windows(recipe: Recipe, target: SyntheticTarget, day: int) -> tuple[Window, ...]:
+def windows(recipe: Recipe, target: SyntheticTarget, day: int) -> tuple[TroubleWindow, ...]:
     """When something goes wrong on a target on a day."""
     return () if target.number or recipe.is_quiet(day) else WINDOWS
 
@@ -152,7 +152,7 @@ def windows(recipe: Recipe, target: SyntheticTarget, day: int) -> tuple[Window, 
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 
-class HotKey(StrEnum):
+class PlantedHeat(StrEnum):
     """Why a key is hot."""
 
     THROUGHPUT_BOUND = "throughput-bound"
@@ -183,7 +183,7 @@ class KeyTraffic:
     name: str
     share: float
     size: int = PLAIN_SIZE
-    hot: HotKey | None = None
+    hot: PlantedHeat | None = None
     stretch: float = 1.0
     until_s: float = PUBLISH_UNTIL_S
     stalls_at_s: float = inf
@@ -197,7 +197,7 @@ def key_traffic(recipe: Recipe, target: SyntheticTarget, day: int) -> list[KeyTr
     names = [f"key-{number:05}" for number in range(count)]
     if target.number == 1:
         weights = [rank**-ZIPF_EXPONENT for rank in range(1, count + 1)]
-        ranks: list[HotKey | None] = [HotKey.SKEWED, *[None] * (count - 1)]
+        ranks: list[PlantedHeat | None] = [PlantedHeat.SKEWED, *[None] * (count - 1)]
     else:
         chance = random.Random(f"{recipe.seed} {target.number} keys")
         weights = [chance.uniform(0.7, 1.3) for _ in names]
@@ -222,10 +222,10 @@ def _planted(recipe: Recipe) -> list[KeyTraffic]:
     slow_share = min(0.15, max(share, slow_s * SLOW_MESSAGES_PER_S_MIN / recipe.messages_per_day))
     slow_s = min(slow_s, slow_share * recipe.messages_per_day / SLOW_MESSAGES_PER_S_MIN)
     return [
-        KeyTraffic("hot-throughput", share, size=size, hot=HotKey.THROUGHPUT_BOUND, until_s=busy_s),
-        KeyTraffic("hot-consumer", slow_share, hot=HotKey.CONSUMER_BOUND, stretch=1.45, until_s=slow_s),
-        KeyTraffic("hot-skewed", 0.3, hot=HotKey.SKEWED),
-        KeyTraffic("hot-stalled", share, hot=HotKey.STALLED, stalls_at_s=9 * HOUR_S),
+        KeyTraffic("hot-throughput", share, size=size, hot=PlantedHeat.THROUGHPUT_BOUND, until_s=busy_s),
+        KeyTraffic("hot-consumer", slow_share, hot=PlantedHeat.CONSUMER_BOUND, stretch=1.45, until_s=slow_s),
+        KeyTraffic("hot-skewed", 0.3, hot=PlantedHeat.SKEWED),
+        KeyTraffic("hot-stalled", share, hot=PlantedHeat.STALLED, stalls_at_s=9 * HOUR_S),
         KeyTraffic("refused", share, refused=0.5),
         KeyTraffic("roaming", roaming, roams=True),
     ]

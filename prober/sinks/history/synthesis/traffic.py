@@ -20,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prober.sinks.history.synthesis.plan import PUBLISH_UNTIL_S, KeyTraffic, Trouble, Window
+from prober.sinks.history.synthesis.plan import PUBLISH_UNTIL_S, KeyTraffic, Trouble, TroubleWindow
 from prober.slo.objectives import DAY_S, HOUR_S
 
 SUBSCRIBERS: Final = 4
@@ -48,7 +48,15 @@ class Traffic:
     """One day of one target. `t0` is what the recorder's clock says at midnight, `stamp` makes message ids unique."""
 
     def __init__(
-        self, keys: Sequence[KeyTraffic], windows: Sequence[Window], messages: int, *, epoch: str, t0: float, stamp: int, seed: str
+        self,
+        keys: Sequence[KeyTraffic],
+        windows: Sequence[TroubleWindow],
+        messages: int,
+        *,
+        epoch: str,
+        t0: float,
+        stamp: int,
+        seed: str,
     ) -> None:
         self.totals = Totals()
         self._keys = keys

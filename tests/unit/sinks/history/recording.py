@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.core.events import EVENT_TYPES, Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
@@ -55,13 +55,13 @@ class Recorder:
 
     location: Path
     process: str = "p1"
-    settings: History | None = None
+    settings: HistorySettings | None = None
     clock: Clock = field(default_factory=Clock)
     losses: Losses = field(default_factory=Losses)
 
     def __post_init__(self) -> None:
         self.writer = HistoryWriter(
-            self.settings or History(location=str(self.location)),
+            self.settings or HistorySettings(location=str(self.location)),
             dropped=self.losses.drop,
             failed=self.losses.fail,
             process=self.process,

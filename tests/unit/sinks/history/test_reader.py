@@ -16,7 +16,7 @@ from prober.core.rules import Rules
 from prober.sinks.history import encoding
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, schema_of
-from prober.sinks.history.reader import HistoryReader, Recorded, Span
+from prober.sinks.history.reader import HistoryReader, Recorded, TimeSpan
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, VERSION_KEY
 from prober.sinks.history.store import HistoryError
 from tests.notation import history
@@ -144,9 +144,9 @@ def test_what_is_written_by_two_processes_is_one_history(tmp_path: Path) -> None
 def test_a_time_span_has_its_begin_and_not_its_end(recorder: Recorder) -> None:
     recorder.record([acked(float(t)) for t in range(10)])
     recorder.save()
-    span = Span(BEGAN_AT + 3, BEGAN_AT + 6)
+    span = TimeSpan(BEGAN_AT + 3, BEGAN_AT + 6)
     assert [found.number for found in reader(recorder).events("k", span=span)] == [4, 5, 6]
-    assert reader(recorder).run_ids("k", span=Span(BEGAN_AT + 20)) == ()
+    assert reader(recorder).run_ids("k", span=TimeSpan(BEGAN_AT + 20)) == ()
 
 
 def test_an_event_that_is_there_twice_comes_once(recorder: Recorder) -> None:
@@ -174,7 +174,7 @@ def test_other_folders_and_other_keys_are_not_read(recorder: Recorder, monkeypat
     broken.parent.mkdir()
     broken.write_bytes(b"PAR1")
     read: list[int] = []
-    span = Span(BEGAN_AT, BEGAN_AT + 60)
+    span = TimeSpan(BEGAN_AT, BEGAN_AT + 60)
     (dataset,) = reader(recorder)._datasets(EVENTS, span)
     question = (pc.field("key") == "k40") | pc.field("key").is_null()
     for fragment in dataset.get_fragments():
@@ -196,7 +196,7 @@ def test_runs_come_when_they_ended_and_the_endless_last(recorder: Recorder) -> N
     recorder.save()
     assert [run.run_id for run in reader(recorder).runs()] == ["short", "long", "endless"]
     assert [run.run_id for run in reader(recorder).runs(run_ids=["long"])] == ["long"]
-    assert [run.run_id for run in reader(recorder).runs(span=Span(BEGAN_AT + 3600))] == ["long"]
+    assert [run.run_id for run in reader(recorder).runs(span=TimeSpan(BEGAN_AT + 3600))] == ["long"]
 
 
 def test_findings_by_key_subscription_run_and_time(recorder: Recorder) -> None:
@@ -208,7 +208,7 @@ def test_findings_by_key_subscription_run_and_time(recorder: Recorder) -> None:
     assert list(ask(key="k", subscription="s")) == list(ask())
     assert list(ask(key="other")) == list(ask(subscription="other")) == []
     assert {found.run_id for found in ask(run_id="run-2")} == {"run-2"}
-    assert {found.run_id for found in ask(span=Span(BEGAN_AT + 600))} == {"run-2"}
+    assert {found.run_id for found in ask(span=TimeSpan(BEGAN_AT + 600))} == {"run-2"}
     first = next(iter(ask()))
     assert first.at == pytest.approx(BEGAN_AT + first.made.finding.t)
 

@@ -13,8 +13,8 @@ from prober.core.events import DeliveryEvent, Event, Interrupted, Opened, Publis
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.sinks.history.export import Exported, export
-from prober.sinks.history.reader import HistoryReader, Span
+from prober.sinks.history.export import Exported, export_traces
+from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.rejudge import Rejudged, rejudge
 from prober.sinks.history.store import HistoryError
 from prober.traces.judgement import judge
@@ -113,7 +113,7 @@ def test_a_run_that_the_time_span_touches_is_judged_whole(recorder: Recorder) ->
     recorder.clock.now = 4000.0
     recorder.record(later(history(GAP), 4000), "second")
     recorder.save()
-    judged = list(rejudge(reader(recorder), "k", span=Span(BEGAN_AT + 1.1, BEGAN_AT + 1.3)))
+    judged = list(rejudge(reader(recorder), "k", span=TimeSpan(BEGAN_AT + 1.1, BEGAN_AT + 1.3)))
     assert [(one.run_id, one.judgement.verdict, one.judgement.events) for one in judged] == [
         ("first", Verdict.FAIL, len(history(GAP)))
     ]
@@ -180,7 +180,7 @@ def test_an_exported_trace_says_the_same(recorder: Recorder, tmp_path: Path) -> 
     online = recorder.record(history(GAP), rules=Rules(window=17))
     recorder.save()
     path = tmp_path / "trace.jsonl"
-    assert export(reader(recorder), "k", path) == [Exported(str(path), "run-1", len(history(GAP)))]
+    assert export_traces(reader(recorder), "k", path) == [Exported(str(path), "run-1", len(history(GAP)))]
     with read_trace(path) as trace:
         assert trace.header.rules == Rules(window=17)
         assert (trace.header.subscription, trace.header.key, trace.header.extra["run"]) == ("s", "k", "run-1")
@@ -192,9 +192,9 @@ def test_several_runs_make_several_files(recorder: Recorder, tmp_path: Path) -> 
     for run_id in ("a", "b/../c"):
         recorder.record(history(GAP), run_id)
     recorder.save()
-    written = export(reader(recorder), "k", tmp_path / "trace.jsonl")
+    written = export_traces(reader(recorder), "k", tmp_path / "trace.jsonl")
     assert sorted(one.path for one in written) == [str(tmp_path / "trace-a.jsonl"), str(tmp_path / "trace-b_.._c.jsonl")]
-    (only,) = export(reader(recorder), "k", tmp_path / "trace.jsonl", run_id="a")
+    (only,) = export_traces(reader(recorder), "k", tmp_path / "trace.jsonl", run_id="a")
     assert only.path == str(tmp_path / "trace.jsonl")
 
 
@@ -204,7 +204,7 @@ def test_a_trace_has_the_other_keys_where_they_may_have_delayed_this_one(
 ) -> None:
     online = recorder.record(held_up(messages_max=messages_max))
     recorder.save()
-    (written,) = export(reader(recorder), "k", tmp_path / "trace.jsonl")
+    (written,) = export_traces(reader(recorder), "k", tmp_path / "trace.jsonl")
     with read_trace(written.path) as trace:
         judged = judge("exported", trace.header, trace)
     assert judged.counts == online.counts
@@ -215,7 +215,7 @@ def test_a_trace_that_begins_in_a_run_keeps_what_streams_may_have_outstanding(re
     opened = Opened(0.0, "s", "A", "a", max_outstanding_messages=5, max_outstanding_bytes=600)
     recorder.record([opened, *(event for event in history("P1 A<1@1 A ack 1@2") if not isinstance(event, Opened))])
     recorder.save()
-    (written,) = export(reader(recorder), "k", tmp_path / "cut.jsonl", span=Span(BEGAN_AT + 1.5))
+    (written,) = export_traces(reader(recorder), "k", tmp_path / "cut.jsonl", span=TimeSpan(BEGAN_AT + 1.5))
     with read_trace(written.path) as trace:
         events = list(trace)
     assert isinstance(events[0], Interrupted)
@@ -229,7 +229,7 @@ def test_a_trace_that_begins_in_a_run_says_so_and_accuses_nobody(recorder: Recor
     recorder.record(history(CUT))
     recorder.save()
     for since in (0.25, 1.05, 2.05, 3.0, 4.5):
-        (written,) = export(reader(recorder), "k", tmp_path / "cut.jsonl", span=Span(BEGAN_AT + since))
+        (written,) = export_traces(reader(recorder), "k", tmp_path / "cut.jsonl", span=TimeSpan(BEGAN_AT + since))
         with read_trace(written.path) as trace:
             events = list(trace)
             judged = judge("cut", trace.header, events)
@@ -242,7 +242,7 @@ def test_a_trace_that_begins_in_a_run_says_so_and_accuses_nobody(recorder: Recor
 def test_a_trace_that_ends_in_a_run_does_not_end(recorder: Recorder, tmp_path: Path) -> None:
     recorder.record(history(GAP))
     recorder.save()
-    (written,) = export(reader(recorder), "k", tmp_path / "cut.jsonl", span=Span(until=BEGAN_AT + 1.1))
+    (written,) = export_traces(reader(recorder), "k", tmp_path / "cut.jsonl", span=TimeSpan(until=BEGAN_AT + 1.1))
     with read_trace(written.path) as trace:
         judged = judge("cut", trace.header, trace)
     assert judged.verdict is Verdict.UNKNOWN
@@ -253,9 +253,9 @@ def test_what_is_not_there_cannot_be_exported(recorder: Recorder, tmp_path: Path
     recorder.record(history(GAP))
     recorder.save()
     with pytest.raises(HistoryError, match="no run with events of key 'x' on t in that time in run r"):
-        export(reader(recorder), "x", tmp_path / "t", subscription="t", span=Span(1.0), run_id="r")
+        export_traces(reader(recorder), "x", tmp_path / "t", subscription="t", span=TimeSpan(1.0), run_id="r")
     with pytest.raises(HistoryError, match="cannot be written"):
-        export(reader(recorder), "k", tmp_path / "no" / "folder")
+        export_traces(reader(recorder), "k", tmp_path / "no" / "folder")
 
 
 def test_of_several_subscriptions_one_must_be_named(recorder: Recorder, tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_of_several_subscriptions_one_must_be_named(recorder: Recorder, tmp_path
         log.record(event)
     recorder.save()
     with pytest.raises(HistoryError, match=r"name one of s, t \(--subscription\)"):
-        export(reader(recorder), "k", tmp_path / "t")
-    (written,) = export(reader(recorder), "k", tmp_path / "t", subscription="t")
+        export_traces(reader(recorder), "k", tmp_path / "t")
+    (written,) = export_traces(reader(recorder), "k", tmp_path / "t", subscription="t")
     with read_trace(written.path) as trace:
         assert trace.header.rules == Rules(window=3)
     (judged,) = rejudge(reader(recorder), "k", subscription="s")

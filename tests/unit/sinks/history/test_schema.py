@@ -25,8 +25,8 @@ from prober.sinks.history.schema import (
     check_version,
     decode_rules,
     encode_rules,
-    file_name,
     folder_of,
+    history_file_name,
     is_file_name,
 )
 from tests.unit.sinks.history.recording import event_of
@@ -201,7 +201,7 @@ def test_what_are_no_rules_is_refused(text: str) -> None:
 
 def test_only_files_of_a_history_have_the_names_of_one() -> None:
     for table in TABLES.values():
-        assert is_file_name(file_name(table, "20260102t030405z-00ff", 17))
+        assert is_file_name(history_file_name(table, "20260102t030405z-00ff", 17))
     others = ["part-0001.parquet", ".events-a-1.parquet.tmp", "events-a-1.parquet.tmp", "events-a.parquet", "eventsx-a-1.parquet"]
     assert not any(map(is_file_name, others))
 

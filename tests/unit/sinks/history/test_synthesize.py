@@ -23,7 +23,7 @@ from prober.sinks.history.rejudge import rejudge
 from prober.sinks.history.schema import EVENTS
 from prober.sinks.history.store import HistoryError
 from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import synthesize
+from prober.sinks.history.synthesize import make_history
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.unit.sinks.history.recording import event_of
@@ -37,7 +37,7 @@ Found = set[tuple[str, str, str, str]]
 @pytest.fixture(scope="module")
 def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("synthetic")
-    synthesize(str(folder), RECIPE)
+    make_history(str(folder), RECIPE)
     return folder
 
 
@@ -215,7 +215,7 @@ def test_events_are_numbered_in_the_order_of_time(rows: list[dict[str, Any]], tr
 
 
 def test_the_same_recipe_gives_the_same_history(location: Path, tmp_path: Path) -> None:
-    synthesize(str(tmp_path), RECIPE)
+    make_history(str(tmp_path), RECIPE)
     for path in location.rglob("*"):
         if path.is_file():
             assert (tmp_path / path.relative_to(location)).read_bytes() == path.read_bytes()
@@ -223,7 +223,7 @@ def test_the_same_recipe_gives_the_same_history(location: Path, tmp_path: Path) 
 
 def test_another_seed_gives_another(location: Path, tmp_path: Path) -> None:
     told: list[int] = []
-    other = synthesize(str(tmp_path), Recipe(MIDNIGHT, days=1, events=6000, targets=1, keys=3, seed=4), told.append)
+    other = make_history(str(tmp_path), Recipe(MIDNIGHT, days=1, events=6000, targets=1, keys=3, seed=4), told.append)
     assert told == sorted(told)
     assert told[-1] == other.events
     first = ds.dataset(tmp_path / "events", schema=schema_of(EVENTS), format="parquet").to_table()
@@ -233,7 +233,7 @@ def test_another_seed_gives_another(location: Path, tmp_path: Path) -> None:
 
 def test_a_history_is_not_written_over(location: Path) -> None:
     with pytest.raises(HistoryError, match="holds a history already"):
-        synthesize(str(location), RECIPE)
+        make_history(str(location), RECIPE)
 
 
 @pytest.mark.parametrize("wrong", [{"start": MIDNIGHT + 1}, {"days": 0}, {"events": 0}, {"targets": 0}, {"keys": 0}, {"seed": -1}])

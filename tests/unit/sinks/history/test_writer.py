@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.config.models import History
+from prober.config.models import HistorySettings
 from prober.core.events import Acked, Delivered, Event, Interrupted, Opened, PublishInvoked
 from prober.core.verdict import Verdict
 from prober.sinks.history import run_log, writer
 from prober.sinks.history.arrow import ROW_GROUP_ROWS
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.spool import Spool
-from prober.sinks.history.store import HistoryError, Store
+from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.history.writer import HistoryWriter, spool_root
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -256,7 +256,7 @@ def test_a_store_that_refuses_costs_nothing_if_it_passes(recorder: Recorder, mon
     recorder.writer.flush()
     recorder.writer.end_segment()
     with monkeypatch.context() as unreachable:
-        unreachable.setattr(Store, "write", refuse)
+        unreachable.setattr(HistoryStore, "write", refuse)
         assert not recorder.writer.ship()
         assert "No space left" in recorder.writer.state().store_error
         assert recorder.losses.failures == 1
@@ -266,9 +266,9 @@ def test_a_store_that_refuses_costs_nothing_if_it_passes(recorder: Recorder, mon
 
 
 def test_a_spool_that_is_full_takes_up_again_when_the_store_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(tmp_path, settings=History(location=str(tmp_path), size_max=100_000))
+    recorder = Recorder(tmp_path, settings=HistorySettings(location=str(tmp_path), size_max=100_000))
     log = recorder.begin()
-    monkeypatch.setattr(Store, "write", refuse)
+    monkeypatch.setattr(HistoryStore, "write", refuse)
     filled = 0
     while True:
         log.record(Acked(float(filled), "s", "k", "A", "m" * 5000))
@@ -287,7 +287,7 @@ def test_a_spool_that_is_full_takes_up_again_when_the_store_does(tmp_path: Path,
 
 
 def test_a_segment_that_makes_no_sense_is_put_aside_and_the_others_go_on(recorder: Recorder) -> None:
-    dead = Spool(spool_root(History(location=str(recorder.location))), "dead", 10**6)
+    dead = Spool(spool_root(HistorySettings(location=str(recorder.location))), "dead", 10**6)
     dead.append([b"no such thing"])
     dead.close()
     recorder.record(history(GAP))
@@ -320,7 +320,7 @@ def test_what_cannot_be_encoded_leaves_a_hole_and_the_others_alone(recorder: Rec
 
 def test_a_history_needs_a_location() -> None:
     with pytest.raises(HistoryError, match=r"set history\.location"):
-        HistoryWriter(History())
+        HistoryWriter(HistorySettings())
 
 
 # --- processes ---------------------------------------------------------------------------------------------------------------
@@ -383,10 +383,10 @@ def test_processes_have_names_of_their_own() -> None:
 
 
 def test_the_spool_is_inside_a_local_history_and_elsewhere_for_another() -> None:
-    assert spool_root(History(location="somewhere")) == Path("somewhere/_spool")
-    assert spool_root(History(location=Path("/somewhere").as_uri())) == Path("/somewhere/_spool")
-    far, farther = spool_root(History(location="gs://a/b")), spool_root(History(location="gs://a/c"))
+    assert spool_root(HistorySettings(location="somewhere")) == Path("somewhere/_spool")
+    assert spool_root(HistorySettings(location=Path("/somewhere").as_uri())) == Path("/somewhere/_spool")
+    far, farther = spool_root(HistorySettings(location="gs://a/b")), spool_root(HistorySettings(location="gs://a/c"))
     assert far != farther
     assert far.name.startswith("ordering-prober-spool-")
-    chosen = spool_root(History(location="gs://a/b", spool="here"))
+    chosen = spool_root(HistorySettings(location="gs://a/b", spool="here"))
     assert chosen.parent == Path("here")

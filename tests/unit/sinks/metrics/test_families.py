@@ -17,8 +17,7 @@ from prober.core.findings import Kind, Status
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Metrics, exemplar_of
-from prober.sinks.metrics.families import FAMILIES, HOT_KEYS
-from prober.sinks.metrics.families import Kind as FamilyKind
+from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, MetricType
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
@@ -94,7 +93,7 @@ def test_every_family_is_there_from_the_start() -> None:
     metrics.watch(embedded(), ["t"], ["s"])
     found = {sample.name for sample in samples(metrics)}
     for family in set(FAMILIES) - ABSENT_AT_FIRST:
-        suffix = "_count" if family.kind is FamilyKind.HISTOGRAM else ""
+        suffix = "_count" if family.kind is MetricType.HISTOGRAM else ""
         assert family.full_name + suffix in found
 
 
@@ -105,7 +104,7 @@ def test_times_of_creation_do_not_double_the_series() -> None:
 def test_names_carry_their_units() -> None:
     for family in FAMILIES:
         assert not family.name.endswith(("_total", "_info", "_ms", "_count"))
-        if family.kind is FamilyKind.HISTOGRAM:
+        if family.kind is MetricType.HISTOGRAM:
             assert family.name.endswith("_seconds")
 
 

@@ -12,7 +12,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.sinks.metrics import Component, Job, Metrics, Outstanding, Skip, TargetMetrics, exemplar_of
+from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
@@ -80,7 +80,7 @@ def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
 def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
     target.expected(ProbeName.ORDERING)
     target.expected(ProbeName.ORDERING)
-    target.skipped(ProbeName.ORDERING, Skip.OVERLAP)
+    target.skipped(ProbeName.ORDERING, SkipReason.OVERLAP)
     target.run(ProbeName.ORDERING, Verdict.PASS, 1000.0)
     target.run(ProbeName.ORDERING, Verdict.FAIL, 2000.0)
     target.run(ProbeName.AFFINITY, Verdict.UNKNOWN, 3000.0)
