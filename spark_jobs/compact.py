@@ -57,7 +57,7 @@ def run(work: Work) -> JobOutcome:
 
 def _outcome(work: Work, before: int, after: int, deleted: int) -> JobOutcome:
     if not before:
-        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, there is nothing of that day")
+        return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, the history has no files of that day")
     gone = f", {deleted} days too old and deleted" if deleted else ""
     return JobOutcome(Exit.PASS, f"{JOB} {work.day}: PASS, {before} files became {after}{gone}")
 

@@ -200,7 +200,7 @@ class History:
         self.storage = Storage(spark, location)
         self._spark = spark
         if not self.storage.exists(""):
-            raise JobError(f"{location}: there is no such folder; give the location of a history")
+            raise JobError(f"{location}: no such folder; give the location of a history")
 
     def dates(self, table: Table) -> list[date]:
         """The days of which a table has a folder, the first one first."""

@@ -41,7 +41,9 @@ class Storage:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         if urlsplit(root).scheme and urlsplit(root).query:
-            raise JobError(f"{root}: what follows the ? is for the service; give Spark its own options, spark.hadoop.fs...")
+            raise JobError(
+                f"{root}: remove what follows the ?, which is for the service; Spark has options of its own, spark.hadoop.fs..."
+            )
         root = f"s3a{root[2:]}" if root.startswith("s3://") else root  # as Hadoop calls it
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm

@@ -30,6 +30,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
+from prober.reports.values import REPORT_VERSION, SUMMARY
 from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import MICROS, Objective
@@ -88,9 +89,6 @@ def _objective(row: Mapping[str, Any]) -> Objective:
 # --- reports -----------------------------------------------------------------------------------------------------------------
 
 
-VERSION: Final = 1
-SUMMARY: Final = "summary.json"
-
 _WRITING: Final = "_writing-"
 _REPLACED: Final = "_replaced-"
 
@@ -116,7 +114,7 @@ class Draft:
 
     def publish(self, summary: Mapping[str, object]) -> None:
         """Writes the summary and puts the report where it belongs."""
-        about = {"version": VERSION, "job": self._job, "date": self._name.partition("=")[2], "rows": self._tables}
+        about = {"version": REPORT_VERSION, "job": self._job, "date": self._name.partition("=")[2], "rows": self._tables}
         text = json.dumps({**about, **summary}, indent=2, default=str)
         self._storage.write_text(f"{self._folder}/{SUMMARY}", text)
         report, replaced = f"{self._job}/{self._name}", f"{self._job}/{_REPLACED}{self._name}"
@@ -147,7 +145,7 @@ class Reports:
             return {}
         with suppress(ValueError):
             read: dict[str, Any] = json.loads(self.storage.read_text(path))
-            if read.get("version") == VERSION:
+            if read.get("version") == REPORT_VERSION:
                 return read
         return {}
 

@@ -53,12 +53,16 @@ class CheckRequest:
 
 def check(
     probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
-    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Go on for this long: 30s, 5m.")] = "",
+    duration: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="Repeat the probes for this long, such as 30s or 5m.")
+    ] = "",
     endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
-    vantage: Annotated[Vantage, typer.Option(help="Look at the wire, or through Google's client library.")] = Vantage.WIRE,
+    vantage: Annotated[
+        Vantage, typer.Option(help="Speak gRPC itself (wire), or use Google's client library (library).")
+    ] = Vantage.WIRE,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
-    seed: Annotated[int, typer.Option(help="Repeats what is random in the experiments.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random in the experiments.")] = 0,
 ) -> None:
     """Run the probes once and print the verdict of each.
 

@@ -24,10 +24,13 @@ from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 def embedded(
     port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
-    fault: Annotated[list[str] | None, typer.Option("--fault", metavar="SPEC", help="Such as drop:p=0.1,key=orders-*")] = None,
-    admin_port: Annotated[int | None, typer.Option(help="Also listen for drills over HTTP here; 0 takes a free one.")] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
+    ] = None,
+    admin_port: Annotated[int | None, typer.Option(help="Also take faults over HTTP on this port; 0 takes a free one.")] = None,
 ) -> None:
-    """Run only the embedded Pub/Sub server, right or wrong on purpose."""
+    """Run only the embedded Pub/Sub server, with the faults that you inject."""
     try:
         asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
     except FaultError as error:
@@ -67,7 +70,7 @@ def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = No
 
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Validate a configuration file; all problems are told together."""
+    """Validate a configuration file; all problems are listed together."""
     load(file, os.environ)
     print(f"{file}: valid")
 
@@ -79,12 +82,14 @@ def alerts(
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="The configuration; without it the default objectives.")
     ] = None,
-    directory: Annotated[Path, typer.Option(help="Where the rule files are.")] = Path("alerts"),
+    directory: Annotated[Path, typer.Option(help="The folder of the rule files.")] = Path("alerts"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 2 if a file is not up to date.")] = False,
-    runbooks: Annotated[str, typer.Option(metavar="URL", help="Where people find the runbooks.")] = RUNBOOKS,
-    dashboards: Annotated[str, typer.Option(metavar="URL", help="Where Grafana is.")] = DASHBOARDS,
-    pages: Annotated[str, typer.Option(metavar="URL", help="Where the prober's status page is.")] = PAGES,
-    scrape_job: Annotated[str, typer.Option(metavar="NAME", help="What the scrape of the prober is called.")] = SCRAPE_JOB,
+    runbooks: Annotated[str, typer.Option(metavar="URL", help="The address of the runbooks.")] = RUNBOOKS,
+    dashboards: Annotated[str, typer.Option(metavar="URL", help="The address of Grafana.")] = DASHBOARDS,
+    pages: Annotated[str, typer.Option(metavar="URL", help="The address of the prober's status page.")] = PAGES,
+    scrape_job: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the scrape job of the prober in Prometheus.")
+    ] = SCRAPE_JOB,
     news: Annotated[str, typer.Option(metavar="DURATION", help="How long a finding keeps its alert firing.")] = NEWS,
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
@@ -112,4 +117,4 @@ def _compare(path: Path, text: str) -> None:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if there != text:
-        raise ConfigError(f"{path}: is not what the configuration asks for; write it again without --check")
+        raise ConfigError(f"{path}: is out of date; write it again without --check")

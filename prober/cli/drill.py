@@ -28,20 +28,26 @@ _CELL: Final = 7
 
 
 def drill(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; its section drills: counts.")] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The configuration; only its section `drills` is used.")
+    ] = None,
     fault: Annotated[
         list[str] | None, typer.Option("--fault", metavar="NAME", help="Only this drill; may be given several times.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every fault there is; otherwise one of each sort.")] = False,
-    prometheus: Annotated[str | None, typer.Option(metavar="URL", help="Follow findings to this Prometheus.")] = None,
-    alertmanager: Annotated[str | None, typer.Option(metavar="URL", help="Follow them to this Alertmanager.")] = None,
-    port: Annotated[int | None, typer.Option(help="Listen here for /metrics scrapes and /pages of Alertmanager.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Drill every fault; by default one of each sort.")] = False,
+    prometheus: Annotated[str | None, typer.Option(metavar="URL", help="Check that the alert fires in this Prometheus.")] = None,
+    alertmanager: Annotated[
+        str | None, typer.Option(metavar="URL", help="Check that the alert arrives at this Alertmanager.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Serve /metrics for Prometheus and /pages for Alertmanager on this port.")
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
-    seed: Annotated[int, typer.Option(help="Repeats what is random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
 ) -> None:
-    """Break promises on purpose, on a server of its own, and follow each to whoever is told.
+    """Break promises on purpose, on a server of its own, and follow each to the page that somebody should get.
 
-    Exit code 0: all pass. 1: a fault was missed, or somebody was not told. 2: wrong usage or configuration. 3: undecided.
+    Exit code 0: all pass. 1: a fault was missed, or nobody got the page. 2: wrong usage or configuration. 3: undecided.
     """
     if every and fault:
         raise ConfigError("write --all or --fault, not both")
@@ -88,7 +94,7 @@ async def run_drills(
     Prometheus is to be asked, and for a port that is taken.
     """
     if settings.prometheus is not None and settings.port is None:
-        raise ConfigError("Prometheus must scrape this process to be followed: say on which port, with --port or drills.port")
+        raise ConfigError("Prometheus must scrape this process: set its port with --port or drills.port")
     metrics = Metrics(version=version)
     metrics.health.started(wall_s())
     results = []

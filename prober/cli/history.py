@@ -16,7 +16,7 @@ from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import TRUTH, make_history
 
-history_app = typer.Typer(help="Trace files out of a history; histories made up for tests.", rich_markup_mode=None)
+history_app = typer.Typer(help="Export trace files from a history, or generate a synthetic history.", rich_markup_mode=None)
 
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
@@ -33,7 +33,7 @@ def _time(text: str | None, default: float) -> float:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is no time; write one like 2026-11-20T08:00:00Z") from None
+        raise ConfigError(f"{text!r} is not a time; write one like 2026-11-20T08:00:00Z") from None
     return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
@@ -42,7 +42,7 @@ def export(
     location: Annotated[str, typer.Argument(metavar="HISTORY", help="Folder, or gs:// or s3:// URI.")],
     key: Annotated[str, typer.Option(help="The ordering key.")],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Several runs become FILE-RUN.jsonl.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="The trace file to write; several runs become FILE-RUN.jsonl.")
     ] = "trace.jsonl",
     subscription: Annotated[str | None, typer.Option(help="Only this subscription, by its full name.")] = None,
     since: Since = None,
@@ -59,17 +59,17 @@ def export(
 @history_app.command()
 def synthesize(
     location: Annotated[str, typer.Argument(metavar="HISTORY", help="An empty folder, or one that is not there yet.")],
-    start: Annotated[str, typer.Option(metavar="DATE", help="The first day.")],
+    start: Annotated[str, typer.Option(metavar="DATE", help="The first day, UTC.")],
     days: Annotated[int, typer.Option(help="How many days.")] = 3,
     events: Annotated[int, typer.Option(help="About how many events in all.")] = 1_000_000,
     targets: Annotated[int, typer.Option(help="How many targets.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
 ) -> None:
-    """Make up a history with known hot keys, known burn and known violations, to try the nightly jobs on."""
+    """Generate a history with known hot keys, known budget burn and known violations, to try the nightly jobs on."""
     with while_writing(events) as progress, _recipe_errors():
         recipe = Recipe(_time(start, 0.0), days=days, events=events, targets=targets, seed=seed)
         make_history(location, recipe, progress)
-    print(f"{location}: made; what was planted stands in {TRUTH}")
+    print(f"{location}: written; {TRUTH} lists its hot keys, violations and times of trouble")
 
 
 @contextmanager

@@ -71,7 +71,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
         if len(files) == 1 and is_history(files[0]):
             for option, given in (("--reorder", reorder), ("--explain", explain)):
                 if given:
-                    raise ProberError(f"{option} reads trace files; make some of the history with: ordering-prober history export")
+                    raise ProberError(
+                        f"{option} reads trace files; write some from the history with: ordering-prober history export"
+                    )
             code = int(verify_history(files[0], HistorySelection(key, subscription, span_of(since, until)), output))
         else:
             code = int(verify_files(files, output, extras))
@@ -222,7 +224,7 @@ def verify_history(location: str, selection: HistorySelection, output: Format) -
             print(trouble, file=sys.stderr, flush=True)
         codes.append(judgement)
     if not codes:
-        print(f"{location}: nothing is recorded there about what was asked for", file=sys.stderr)
+        print(f"{location}: no recorded event matches", file=sys.stderr)
     return worst_code(codes)
 
 

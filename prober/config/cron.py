@@ -17,11 +17,11 @@ from typing import Final
 from cronsim import CronSim, CronSimError
 
 _FIELDS: Final = (
-    ("minute", "0 to 59"),
-    ("hour", "0 to 23"),
-    ("day of the month", "1 to 31"),
-    ("month", "1 to 12 or jan to dec"),
-    ("day of the week", "0 to 7 or sun to sat"),
+    ("a minute", "0 to 59"),
+    ("an hour", "0 to 23"),
+    ("a day of the month", "1 to 31"),
+    ("a month", "1 to 12 or jan to dec"),
+    ("a day of the week", "0 to 7 or sun to sat"),
 )
 _START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _RANGE_OF_ONE: Final = re.compile(r"\b(\w+)-\1/[1-9]\d*")  # cronsim reads 5-5/10 like 5/10, which goes on after 5
@@ -68,7 +68,7 @@ def parse_cron(text: str) -> Cron:
     for place, (word, (name, numbers)) in enumerate(zip(words, _FIELDS, strict=True)):
         alone = ["*"] * place + [word] + ["*"] * (len(_FIELDS) - place - 1)
         if not _comes(" ".join(alone)):
-            raise ValueError(f"{word!r} is no {name}: write *, {numbers}, a rising range a-b, */n, or several separated by commas")
+            raise ValueError(f"{word!r} is not {name}: write *, {numbers}, a rising range a-b, */n, or several separated by commas")
     cron = Cron(" ".join(words))
     if not _comes(cron.text):
         raise ValueError(f"{text!r} never comes: no such day exists")

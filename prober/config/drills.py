@@ -25,7 +25,7 @@ def _drill(name: str) -> str:
 
     known = {*CATALOGUE, CONTROL}
     if name not in known:
-        raise ValueError(f"{name!r} is no drill; {did_you_mean(name, known)}")
+        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known)}")
     return name
 
 
@@ -39,24 +39,24 @@ DrillName = Annotated[str, AfterValidator(_drill), Written("`control`, or a faul
 
 
 class Drills(Section):
-    """Fire drills: promises broken on purpose, on a server of their own in this process, to see that somebody would be told."""
+    """Fire drills: promises broken on purpose, on a server of their own in this process, to see that somebody would get a page."""
 
     cron: Annotated[Cronline, AfterValidator(_often)] | None = None
-    """When the service drills; without it, it does not. At least once a week."""
+    """When the service runs the drills, at least once a week; without it, it runs none."""
     faults: tuple[DrillName, ...] = ()
     """Which faults are planted, one after the other; `control` plants none. By default one of each sort, and the control."""
     prometheus: HttpUrl | None = None
-    """Where Prometheus answers that evaluates the rules of this project; without it, it is not followed whether the alert fires."""
+    """The Prometheus that evaluates the rules of this project; without it, the drill does not check that the alert fires."""
     alertmanager: HttpUrl | None = None
-    """Where Alertmanager answers; without it, it is not followed whether the alert arrives there."""
+    """The Alertmanager that Prometheus sends its alerts to; without it, the drill does not check that the alert arrives there."""
     host: str = "127.0.0.1"
     """Address to listen on for Alertmanager's webhook; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] | None = None
-    """Port for that webhook, `http://HOST:PORT/pages`. Without it, it is not followed whether a page arrives."""
+    """Port for that webhook, `http://HOST:PORT/pages`. Without it, the drill does not check that a page arrives."""
     deadline: Positive = timedelta(minutes=2)
     """How long after the finding its alert and page may come."""
     silence: Positive = timedelta(minutes=1)
-    """How long it is watched that no alert comes after what must not be found: longer than Prometheus takes to scrape and evaluate."""
+    """How long the drill checks that no alert fires where nothing may be found: longer than Prometheus takes to scrape and evaluate."""
 
 
 def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:

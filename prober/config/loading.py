@@ -62,7 +62,7 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     source = "configuration" if path is None else str(path)
     raw, problems = _read(path, source)
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
-        problems.append(Problem(("api", "token"), f"does not belong into a file; set {TOKEN_VARIABLE}"))
+        problems.append(Problem(("api", "token"), f"must not be in a file; set {TOKEN_VARIABLE}"))
         raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
     raw.setdefault("targets", [dict(DEFAULT_TARGET)])
     unwritable, origins = _lay_over(raw, environ, Config)
@@ -132,9 +132,9 @@ def _lay_over(raw: Raw, environ: Mapping[str, str], model: type[BaseModel]) -> t
             for made in _set(raw, path, _parsed(text, annotation_at(model, path))):
                 origins.setdefault(made, variable)
         except yaml.YAMLError:
-            problems.append(Problem(path, "begins like a list or mapping, but cannot be read as one"))
+            problems.append(Problem(path, "begins like a list or mapping, but is not valid YAML"))
         except LookupError:
-            problems.append(Problem(path, "names no key: nothing with such parts can be set"))
+            problems.append(Problem(path, "is not a key of the configuration"))
     return problems, origins
 
 
@@ -207,7 +207,7 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
         if name in set(ProbeName):
             known[str(name)] = {} if settings is None else settings
         else:
-            problems.append(Problem((*at, str(name)), f"is no probe; {did_you_mean(str(name), ProbeName)}"))
+            problems.append(Problem((*at, str(name)), f"is not a probe; {did_you_mean(str(name), ProbeName)}"))
     return laid_over(base, known)
 
 

@@ -167,7 +167,7 @@ class Slo(Section):
     indicator: Indicator
     """What is counted."""
     objective: Share
-    """The share of the counted things that is to be good."""
+    """The share of the counted things that must be good."""
     window: Positive = timedelta(seconds=PERIOD_S)
     """The period of the error budget; rolling."""
     threshold: Positive | None = None
@@ -182,7 +182,7 @@ class Slo(Section):
         if MEANINGS[self.indicator].thresholded and self.threshold is None:
             raise ValueError(f"threshold is missing: {self.indicator} is bad from some duration on, so write threshold: 1s")
         if not MEANINGS[self.indicator].thresholded and self.threshold is not None:
-            raise ValueError(f"threshold must go: {self.indicator} is no duration")
+            raise ValueError(f"remove threshold: {self.indicator} is not a duration")
         return self
 
     def objective_named(self, name: str) -> Objective:
@@ -199,9 +199,9 @@ class HistorySettings(Section):
     spool: Annotated[str, Written("path")] | None = None
     """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
     retention: Positive = timedelta(days=30)
-    """What is older is deleted."""
+    """Older files are deleted."""
     size_max: Annotated[Size, Field(ge=1)] = 50 * 2**30
-    """When it grows beyond, the oldest files are deleted first."""
+    """Above this size the oldest files are deleted."""
     reports: Folder | None = None
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
 

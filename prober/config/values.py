@@ -55,7 +55,7 @@ def read_duration(value: object) -> timedelta:
         return value
     microseconds = _microseconds(value)
     if not 0.0 <= microseconds < _DURATION_END:
-        raise ValueError(f"{value!r} is no duration: write it like 30s, 1h30m, 250ms or 28d")
+        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d")
     return timedelta(microseconds=round(microseconds))
 
 
@@ -148,7 +148,7 @@ def _endpoint(value: str) -> str:
 
 def _without_credentials(value: str) -> str:
     if "@" in urlsplit(value).netloc:
-        raise ValueError("must not hold a user or password; those belong into the environment of the client library")
+        raise ValueError("must not hold a user or password; put them into the environment of the client library")
     return value
 
 
@@ -212,17 +212,17 @@ EndpointText = Annotated[
 ]
 DnsLabel = Annotated[
     str,
-    _pattern("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is no name: write small letters, digits and hyphens, at most 63"),
+    _pattern("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),
     Written("small letters, digits, hyphens"),
 ]
 ObjectiveName = Annotated[
     str,
-    _pattern("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is no name of an objective: write small letters, digits and single underscores"),
+    _pattern("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is not a name of an objective: write small letters, digits and single underscores"),
     Written("small letters, digits, underscores"),
 ]
 Project = Annotated[
     str,
-    _pattern("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is no project id: write small letters, digits and hyphens"),
+    _pattern("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is not a project id: write small letters, digits and hyphens"),
     Written("project id"),
 ]
 Word = Annotated[
@@ -230,7 +230,7 @@ Word = Annotated[
     _pattern("[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "must be one word of at most 63 letters, digits, dots and hyphens"),
     Written("word"),
 ]
-LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is no label name: write letters, digits and underscores")]
+LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
 HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
 Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
 DatabaseUrl = Annotated[

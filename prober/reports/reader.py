@@ -22,6 +22,8 @@ from pyarrow import fs
 
 from prober.core.verdict import Verdict
 from prober.reports.values import (
+    REPORT_VERSION,
+    SUMMARY,
     BurnAlertDay,
     BurnReport,
     BurnWindow,
@@ -34,15 +36,12 @@ from prober.reports.values import (
 from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.metrics.families import Job
 
-REPORT_VERSION: Final = 1
-"""The version of reports that this program reads; one of another version is none."""
 SUMMARY_BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 20_000
 """Rows of a table that are looked at; beyond that they are left out, and counted."""
 SUCCESS_DAYS: Final = 8
 """A job that succeeded today reported on one of the last so many days that it has reported on."""
 
-_SUMMARY: Final = "summary.json"
 _ATTEMPTS: Final = 3
 _COMMON: Final = frozenset({"version", "job", "date", "rows", "verdict", "line", "finished_at", "duration_s"})
 
@@ -79,7 +78,7 @@ class ReportReader:
 
     def summary(self, job: str, day: date) -> JobSummary | None:
         """What a job says about a day in short; None if there is no report."""
-        path = f"{job}/date={day.isoformat()}/{_SUMMARY}"
+        path = f"{job}/date={day.isoformat()}/{SUMMARY}"
         text = self._asked(lambda: self._text(path))
         return None if text is None else _summary_of(text, job, day)
 

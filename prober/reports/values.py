@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from prober.core.verdict import Verdict
+
+REPORT_VERSION: Final = 1
+"""The version of reports that this program writes and reads; one of another version is none."""
+SUMMARY: Final = "summary.json"
+"""The file of a report that is written last: where it is, the report is complete."""
 
 
 class HotKeyClass(StrEnum):

@@ -62,9 +62,9 @@ def test_a_made_up_history_is_judged_like_any_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["history", "export", "nowhere", "--key", "k"], "there is no such folder"),
-        (["history", "synthesize", "made", "--start", "yesterday"], "'yesterday' is no time"),
-        (["verify", ".", "--since", "yesterday"], "'yesterday' is no time"),
+        (["history", "export", "nowhere", "--key", "k"], "no such folder"),
+        (["history", "synthesize", "made", "--start", "yesterday"], "'yesterday' is not a time"),
+        (["verify", ".", "--since", "yesterday"], "'yesterday' is not a time"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], problem: str) -> None:

@@ -65,7 +65,7 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
 
 
 def test_a_history_that_is_not_there_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"^.*/nowhere: there is no such folder; give the location of a history$"):
+    with pytest.raises(JobError, match=r"^.*/nowhere: no such folder; give the location of a history$"):
         History(spark, str(tmp_path / "nowhere"))
 
 

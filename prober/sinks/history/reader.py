@@ -52,7 +52,7 @@ class HistoryReader:
         self.location = location
         self._store = HistoryStore(location)
         if self._store.root is not None and not self._store.root.is_dir():
-            raise HistoryError(f"{location}: there is no such folder; give the location of a history")
+            raise HistoryError(f"{location}: no such folder; give the location of a history")
 
     # --- questions -----------------------------------------------------------------------------------------------------------
 

@@ -227,7 +227,7 @@ def decode_rules(text: str) -> dict[str, Rules]:
     try:
         return {subscription: _rules_of(row) for subscription, row in json.loads(text).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as wrong:
-        raise ValueError(f"these are no rules of a run: {text[:80]}") from wrong
+        raise ValueError(f"not the rules of a run: {text[:80]}") from wrong
 
 
 def _rules_of(row: Mapping[str, Any]) -> Rules:

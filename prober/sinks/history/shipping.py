@@ -52,7 +52,7 @@ class Shipper:
         except (OSError, ProberError) as error:
             problem = str(error).partition("\n")[0] or repr(error)
             if problem != self.error:
-                _log.warning("the history waits in the spool: %s", problem)
+                _log.warning("the history cannot be written to its location and waits in the spool: %s", problem)
             self.error = problem
             self._failed()
             return False
@@ -79,10 +79,10 @@ class Shipper:
             frames, torn = read_frames(segment.path)
         except FileNotFoundError:
             self._failed()
-            _log.warning("%s: somebody deleted it before it was written to the history", segment.path)
+            _log.warning("%s was deleted before it was written to the history; its events are lost", segment.path)
             return
         if torn:
-            _log.warning("%s: the last %d bytes were not complete and are left out", segment.path, torn)
+            _log.warning("%s: the last %d bytes are incomplete and left out", segment.path, torn)
         try:
             for file in files_of(frames, segment.process, segment.number):
                 store.write(file.path, file.content)

@@ -97,7 +97,7 @@ class HistoryWriter:
         process          names this incarnation and must never have been used before; by default a new name is made.
         """
         if settings.location is None:
-            raise HistoryError("there is no history without a location: set history.location")
+            raise HistoryError("the history has no location: set history.location")
         self.origin = Origin(process or new_process(wall_clock()), wall_clock() - clock())
         self._location = settings.location
         self._root = spool_root(settings)

@@ -1,4 +1,4 @@
-"""The metrics: `Metrics` is the door, the other names are what its methods take."""
+"""The metrics: `Metrics` is where to begin, the other names are what its methods take and return."""
 
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import CheckResult, Component, Job, Outstanding, SkipReason

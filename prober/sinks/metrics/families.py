@@ -93,7 +93,7 @@ SUBSCRIPTION: Final = (*TARGET, "subscription")
 
 
 class MetricType(StrEnum):
-    """The kinds of families."""
+    """The metric types of Prometheus that are in use."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -122,53 +122,54 @@ OLDEST_UNACKED_AGE: Final = Family(
     "oldest_unacked_message_age_seconds",
     MetricType.GAUGE,
     SUBSCRIPTION,
-    "Age of the oldest message that was to be published, was not refused, and that no subscriber has acknowledged.",
+    "Age of the oldest message without an acknowledgement, from its intended send time; rejected publishes do not count.",
 )
 UNDELIVERED: Final = Family(
     "num_undelivered_messages", MetricType.GAUGE, SUBSCRIPTION, "Published messages that no subscriber has acknowledged."
 )
-STALLED_KEYS: Final = Family(
-    "stalled_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that stand still although something is owed."
-)
-PUBLISHES: Final = Family(
-    "publishes", MetricType.COUNTER, (*TARGET, "topic", "outcome"), "Messages published, by what became of them."
-)
+STALLED_KEYS: Final = Family("stalled_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys with waiting messages and no progress.")
+PUBLISHES: Final = Family("publishes", MetricType.COUNTER, (*TARGET, "topic", "outcome"), "Publishes, by outcome.")
 DELIVERIES: Final = Family(
-    "deliveries", MetricType.COUNTER, (*SUBSCRIPTION, "kind"), "Messages received, by whether they came before."
+    "deliveries",
+    MetricType.COUNTER,
+    (*SUBSCRIPTION, "kind"),
+    "Messages received, by kind of delivery.",
 )
-FINDINGS: Final = Family("findings", MetricType.COUNTER, (*SUBSCRIPTION, "kind", "status"), "What the checker found.")
+FINDINGS: Final = Family(
+    "findings", MetricType.COUNTER, (*SUBSCRIPTION, "kind", "status"), "Findings of the checker, by kind and status."
+)
 ORDER_CHECKS: Final = Family(
-    "order_checks", MetricType.COUNTER, (*SUBSCRIPTION, "result"), "Messages judged for order of first receipt."
+    "order_checks", MetricType.COUNTER, (*SUBSCRIPTION, "result"), "Messages checked for the order of first deliveries, by result."
 )
 REDELIVERY_CHECKS: Final = Family(
     "redelivery_checks",
     MetricType.COUNTER,
     (*SUBSCRIPTION, "result"),
-    "Redeliveries judged for what they should have brought along.",
+    "Redeliveries checked for whether the later messages of the key came again too, by result.",
 )
 AFFINITY_CHECKS: Final = Family(
     "affinity_checks",
     MetricType.COUNTER,
     (*SUBSCRIPTION, "result"),
-    "Messages judged for going to the subscriber that holds their key.",
+    "Messages checked for whether they went to the subscriber that holds their key, by result.",
 )
 DELIVERY_CHECKS: Final = Family(
     "delivery_checks",
     MetricType.COUNTER,
     (*SUBSCRIPTION, "result"),
-    "Confirmed messages judged for being delivered by the deadline.",
+    "Confirmed messages checked for delivery by the deadline, by result.",
 )
 AFFINITY_MOVES: Final = Family(
     "affinity_moves",
     MetricType.COUNTER,
     (*SUBSCRIPTION, "outstanding"),
-    "Keys that moved to another subscriber.",
+    "Keys that moved to another subscriber, by whether they had outstanding messages.",
 )
 EARLY_REDELIVERIES: Final = Family(
     "early_redeliveries",
     MetricType.COUNTER,
     SUBSCRIPTION,
-    "Keys that the service delivered again to another subscriber while their messages were held: allowed, but twice the work.",
+    "Keys redelivered to another subscriber while the first still held their messages: allowed, but twice the work.",
 )
 PUBLISH_LATENCY: Final = Family(
     "publish_latency_seconds",
@@ -180,10 +181,10 @@ END_TO_END_LATENCY: Final = Family(
     "end_to_end_latency_seconds",
     MetricType.HISTOGRAM,
     SUBSCRIPTION,
-    "From the intended send time of a message to its first receipt.",
+    "From the intended send time of a message to its first delivery.",
 )
 REDELIVERY_LATENCY: Final = Family(
-    "redelivery_latency_seconds", MetricType.HISTOGRAM, SUBSCRIPTION, "From a refusal or the end of a lease to the next receipt."
+    "redelivery_latency_seconds", MetricType.HISTOGRAM, SUBSCRIPTION, "From a nack or the end of a lease to the next delivery."
 )
 CONTROL_PLANE_LATENCY: Final = Family(
     "control_plane_latency_seconds", MetricType.HISTOGRAM, (*TARGET, "operation"), "Duration of administration calls."
@@ -199,18 +200,15 @@ PROBE_LAST_SUCCESS: Final = Family(
     "When a run last passed, seconds since 1970; 0 if never.",
 )
 PROBE_INTERVAL: Final = Family(
-    "probe_interval_seconds", MetricType.GAUGE, (*TARGET, "probe"), "The longest time that the schedule leaves between two runs."
+    "probe_interval_seconds", MetricType.GAUGE, (*TARGET, "probe"), "The longest time between the starts of two scheduled runs."
 )
 PROBED_KEYS: Final = Family("probed_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
 UNDER_MAINTENANCE: Final = Family("under_maintenance", MetricType.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
-TARGET_INFO: Final = Family("target", MetricType.INFO, TARGET, "The targets, with the labels that the configuration gives them.")
+TARGET_INFO: Final = Family("target", MetricType.INFO, TARGET, "The targets, with their labels from the configuration.")
 JOB_LAST_SUCCESS: Final = Family(
     "job_last_success_timestamp_seconds",
     MetricType.GAUGE,
-    (
-        "job",
-        "job_name",
-    ),  # the same twice: Prometheus puts its own `job` in the place of the first, unless it is told to honor labels
+    ("job", "job_name"),  # the same twice: Prometheus replaces the first by its own `job`, unless it is told to honor labels
     "When a nightly job last succeeded, seconds since 1970; 0 if never.",
 )
 
@@ -221,7 +219,10 @@ HOT_KEYS: Final = Family(
     "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
 )
 REPORTS_EXPECTED: Final = Family(
-    "reports_expected", MetricType.GAUGE, (), "1 if the configuration says where the nightly jobs leave their reports, else 0."
+    "reports_expected",
+    MetricType.GAUGE,
+    (),
+    "1 if the configuration sets history.reports, so that nightly reports must come, else 0.",
 )
 
 # Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
@@ -229,7 +230,7 @@ DRILL_STEP: Final = Family(
     "drill_step_seconds",
     MetricType.GAUGE,
     ("drill", "step"),
-    "How long a step of the newest drill took. Absent before the first one.",
+    "Time from the fault to this step in the newest drill; NaN if it did not come. Absent before the first drill.",
 )
 DRILL_RUNS: Final = Family("drill_runs", MetricType.COUNTER, ("drill", "verdict"), "Finished drills.")
 DRILL_LAST_SUCCESS: Final = Family(
@@ -239,29 +240,39 @@ DRILL_LAST_SUCCESS: Final = Family(
     "When a drill last passed, seconds since 1970; 0 if never.",
 )
 DRILL_FINDINGS: Final = Family(
-    "drill_findings", MetricType.COUNTER, ("drill", "kind", "status"), "What the checker found in drills."
+    "drill_findings", MetricType.COUNTER, ("drill", "kind", "status"), "Findings of the checker in drills, by kind and status."
 )
 
 # About the prober itself. Nothing here says anything about a service.
-INTERNAL_ERRORS: Final = Family("internal_errors", MetricType.COUNTER, ("component",), "Faults of the prober's own.")
+INTERNAL_ERRORS: Final = Family(
+    "internal_errors", MetricType.COUNTER, ("component",), "Unexpected exceptions in the prober, by component."
+)
 SCHEDULER_SKIPS: Final = Family(
-    "scheduler_skips", MetricType.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start."
+    "scheduler_skips", MetricType.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start, by reason."
 )
-EVENTS_DROPPED: Final = Family("events_dropped", MetricType.COUNTER, ("component",), "Recorded facts that were given up.")
-HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Attempts to write the history that failed.")
+EVENTS_DROPPED: Final = Family(
+    "events_dropped",
+    MetricType.COUNTER,
+    ("component",),
+    "Events dropped because a queue or the spool was full.",
+)
+HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = Family(
-    "status_store_up", MetricType.GAUGE, (), "1 while the status store takes or gives what it is asked for, 0 while it does not."
+    "status_store_up", MetricType.GAUGE, (), "1 if the last request to the status store succeeded, else 0."
 )
-STATUS_FAILURES: Final = Family("status_failures", MetricType.COUNTER, (), "Attempts to write the status store that failed.")
-LOOP_LAG: Final = Family("loop_lag_seconds", MetricType.HISTOGRAM, (), "How much later than asked for the event loop woke up.")
+STATUS_FAILURES: Final = Family("status_failures", MetricType.COUNTER, (), "Failed attempts to write the status store.")
+LOOP_LAG: Final = Family("loop_lag_seconds", MetricType.HISTOGRAM, (), "How much too late the event loop woke up.")
 NEGATIVE_DURATIONS: Final = Family(
     "negative_durations",
     MetricType.COUNTER,
     (*TARGET, "duration"),
-    "Durations that came out negative, and were counted as 0: a clock is wrong.",
+    "Durations measured as negative and counted as 0, because a clock is wrong.",
 )
 FOLDED_NAMES: Final = Family(
-    "folded_names", MetricType.COUNTER, (*TARGET, "label"), "Times that a name beyond the limit was counted as `other`."
+    "folded_names",
+    MetricType.COUNTER,
+    (*TARGET, "label"),
+    "How often the limit of names made a topic or subscription count as `other`.",
 )
 START: Final = Family("start_timestamp_seconds", MetricType.GAUGE, (), "When this prober started, seconds since 1970.")
 BUILD: Final = Family("build", MetricType.INFO, (), "The version that is running.")

@@ -27,11 +27,11 @@ class ProberHealth:
         store.info(families.BUILD, (), {"version": version})
 
     def internal_error(self, component: Component) -> None:
-        """Something of ours failed."""
+        """An unexpected exception was caught."""
         self._errors[component].inc()
 
     def dropped(self, component: Component, count: int = 1) -> None:
-        """Recorded facts were given up."""
+        """Events or messages were dropped, because a queue or the spool was full."""
         self._dropped[component].inc(count)
 
     def history_failed(self) -> None:

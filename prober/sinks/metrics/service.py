@@ -1,4 +1,4 @@
-"""All metrics of one prober: the door to them, the backlog that each scrape asks for, and what scrapes get.
+"""All metrics of one prober: their registry, the backlog that each scrape asks for, and what scrapes get.
 
 The backlog grows while nothing happens, also while the service hangs. It is asked for on the event loop, where it changes, and kept as it
 was then for the thread that writes the page. That is done beside the loop, since latency is measured on the loop, and a page of a hundred
@@ -84,7 +84,7 @@ def _folded(target: TargetMetrics, backlogs: Mapping[str, Backlog]) -> dict[str,
 
 
 class Metrics:
-    """The door: what is watched, how the prober is, and what a scrape gets."""
+    """Where everything about metrics begins: what is watched, how the prober is, and what a scrape gets."""
 
     def __init__(self, objectives: Iterable[Objective] = (), version: str = "") -> None:
         self._store: Final = MetricStore(objectives)

@@ -28,9 +28,7 @@ def test_a_file_that_is_not_up_to_date_is_named(tmp_path: Path, capsys: pytest.C
     stale.write_text(stale.read_text().replace("14.4", "14"))
     before = stale.read_text()
     assert main(["alerts", "--directory", str(tmp_path), "--check"]) == 2
-    assert capsys.readouterr().err.strip() == (
-        f"ordering-prober: {stale}: is not what the configuration asks for; write it again without --check"
-    )
+    assert capsys.readouterr().err.strip() == (f"ordering-prober: {stale}: is out of date; write it again without --check")
     assert stale.read_text() == before
 
 

@@ -222,7 +222,7 @@ def test_a_variable_that_can_name_no_key_is_a_problem(tmp_path: Path, variable: 
 
 def test_a_list_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, "", {"ORDERING_PROBER_EMBEDDED__FAULTS": "[drop"})
-    assert problem == "ORDERING_PROBER_EMBEDDED__FAULTS (embedded.faults): begins like a list or mapping, but cannot be read as one"
+    assert problem == "ORDERING_PROBER_EMBEDDED__FAULTS (embedded.faults): begins like a list or mapping, but is not valid YAML"
 
 
 def test_what_kubernetes_puts_into_every_container_is_left_alone() -> None:
@@ -285,7 +285,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         "targets[0].environment: is missing: only the embedded server has a default",
         "targets[1].endpoint: endpoint 'nowhere' has no port: write HOST:PORT, global, or a region such as europe-west1; or embedded",
         "targets[1].name: 'a' is the name of another target too; every target needs its own",
-        "targets[1].probes.orderng: is no probe; did you mean ordering?",
+        "targets[1].probes.orderng: is not a probe; did you mean ordering?",
         "targets[1].projekt: is not known; did you mean project?",
         "targets[2]: labels must not hold region: every series has that already",
     ]
@@ -298,10 +298,10 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ("targets: 5", "targets: must be a list, not 5"),
         ("targets: [5]", "targets[0]: must be a mapping of keys to values, not 5"),
         ("targets: [{}]", "targets[0].name: is missing"),
-        ("targets: [{name: A B}]", "targets[0].name: 'A B' is no name: write small letters, digits and hyphens, at most 63"),
+        ("targets: [{name: A B}]", "targets[0].name: 'A B' is not a name: write small letters, digits and hyphens, at most 63"),
         ("probes: 5", "probes: must be a mapping of keys to values, not 5"),
         ("probes: {ordering: 5}", "probes.ordering: must be a mapping of keys to values, not 5"),
-        ("probes: {ordring: {}}", "probes.ordring: is no probe; did you mean ordering?"),
+        ("probes: {ordring: {}}", "probes.ordring: is not a probe; did you mean ordering?"),
         ("probes: {ordering: {sizes: []}}", "probes.ordering.sizes: must not be empty"),
         ("probes: {ordering: {sizes: [-1]}}", "probes.ordering.sizes[0]: must be at least 0, not -1"),
         ("probes: {ordering: {vantages: [air]}}", "probes.ordering.vantages[0]: must be 'wire' or 'library', not 'air'"),
@@ -316,7 +316,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ("probes: {ordering: {schedule: {interval: 0}}}", "probes.ordering.schedule.interval: must be longer than 0"),
         (
             "probes: {ordering: {schedule: {interval: soon}}}",
-            "probes.ordering.schedule.interval: 'soon' is no duration: write it like",
+            "probes.ordering.schedule.interval: 'soon' is not a duration: write it like",
         ),
         (
             "probes: {affinity: {subscribers: 1}}",
@@ -337,11 +337,11 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ("probes: {ordering: {keys: 3, parts: 4}}", "probes.ordering: parts must not be more than keys: 4 of 3"),
         ("slos: 5", "slos: must be a mapping of keys to values, not 5"),
         ("slos: {order: {window: 1d}}", "slos.order: window must be at least 7d, since the slowest alert looks back three days"),
-        ("slos: {order: {threshold: 1s}}", "slos.order: threshold must go: order is no duration"),
+        ("slos: {order: {threshold: 1s}}", "slos.order: remove threshold: order is not a duration"),
         ("slos: {publish_latency: {threshold: 0s}}", "slos.publish_latency.threshold: must be longer than 0"),
         (
             "slos: {a__b: {indicator: order, objective: 99%}}",
-            "slos.a__b: 'a__b' is no name of an objective",
+            "slos.a__b: 'a__b' is not a name of an objective",
         ),
         (
             "slos: {a: {indicator: control_plane_latency, objective: 99%, threshold: 5s}}",

@@ -15,7 +15,7 @@ EUROPE = "{name: eu, endpoint: europe-west1, project: my-project, environment: p
 
 def test_a_token_does_not_belong_into_a_file(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, f"api: {{token: {SECRET}}}")
-    assert problem == "api.token: does not belong into a file; set ORDERING_PROBER_API__TOKEN"
+    assert problem == "api.token: must not be in a file; set ORDERING_PROBER_API__TOKEN"
 
 
 def test_secrets_are_never_printed(tmp_path: Path) -> None:

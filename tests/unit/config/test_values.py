@@ -42,7 +42,7 @@ def test_durations(written: object, seconds: float) -> None:
     ["", "s", "5 apples", "-5s", -1, True, None, [], "1h 30m", "nan", float("inf"), "5M", "9999999999d", "9" * 400 + "s", 10**400],
 )
 def test_what_is_no_duration(written: object) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         read_duration(written)
 
 
@@ -55,7 +55,7 @@ def test_a_duration_on_the_command_line_is_written_as_in_the_configuration(writt
 def test_what_is_no_duration_on_the_command_line_is_one_line(written: str) -> None:
     with pytest.raises(ConfigError) as caught:
         duration_s(written)
-    assert str(caught.value) == f"{written!r} is no duration: write it like 30s, 1h30m, 250ms or 28d"
+    assert str(caught.value) == f"{written!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d"
 
 
 @given(st.integers(0, 10**15))

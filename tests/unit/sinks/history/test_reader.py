@@ -265,6 +265,6 @@ def test_an_older_file_may_lack_a_column(recorder: Recorder) -> None:
 
 
 def test_a_history_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="there is no such folder"):
+    with pytest.raises(HistoryError, match="no such folder"):
         HistoryReader(str(tmp_path / "nowhere"))
     assert list(HistoryReader(str(tmp_path)).events("k")) == []

@@ -192,7 +192,7 @@ NO_RULES = ["[]", '{"s": 1}', '{"s": {}}', '{"s": {"mode": "streaming", "speed":
 
 @pytest.mark.parametrize("text", NO_RULES)
 def test_what_are_no_rules_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="these are no rules of a run"):
+    with pytest.raises(ValueError, match="not the rules of a run"):
         decode_rules(text)
 
 
