@@ -80,7 +80,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
 
 @contextmanager
 def day_counts(events: Events, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
-    """Everything that counts for the objectives on a day, with columns as in `counts`."""
+    """Everything that counts for the objectives on a day, with columns as in `counts`; computed once, and held until the block ends."""
     since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
     several = several_subscriptions(runs)
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)

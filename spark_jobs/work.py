@@ -113,7 +113,7 @@ class Draft:
         return written
 
     def publish(self, summary: Mapping[str, object]) -> None:
-        """Writes the summary and puts the report where it belongs."""
+        """Writes the summary and puts the report in the place of the one before. Raises `JobError` if somebody else writes there too."""
         about = {"version": REPORT_VERSION, "job": self._job, "date": self._name.partition("=")[2], "rows": self._tables}
         text = json.dumps({**about, **summary}, indent=2, default=str)
         self._storage.write_text(f"{self._folder}/{SUMMARY}", text)

@@ -42,7 +42,13 @@ EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """What the caller wants checked: which probes (none named: those configured), where, from which vantage, for how long."""
+    """What the caller wants checked.
+
+    probes    by name; empty: those that are configured.
+    endpoint  HOST:PORT instead of what is configured; empty: as configured.
+    for_s     repeat the probes for so many seconds; 0: once.
+    seed      of the first run; each further run counts it up.
+    """
 
     probes: tuple[str, ...] = ()
     endpoint: str = ""
@@ -101,7 +107,7 @@ async def run_checks(
     tell: Callable[[RunResult], None],
     begin: Callable[[PlannedSite, int], None] = lambda _site, _runs: None,
 ) -> list[RunResult]:
-    """Runs what was ordered, one run after the other, and tells each result as it comes.
+    """Carries out a request, one run after the other, and tells each result as it comes.
 
     `begin` is told before each run where it takes place, and how many runs make one round on that target.
 

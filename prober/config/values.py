@@ -50,7 +50,7 @@ class Written:
 
 
 def read_duration(value: object) -> timedelta:
-    """`30s`, `1h30m`, `250ms`, `28d`, or a number of seconds."""
+    """From `30s`, `1h30m`, `250ms`, `28d`, or a number of seconds. Raises ValueError for anything else."""
     if isinstance(value, timedelta):
         return value
     microseconds = _microseconds(value)
@@ -94,7 +94,7 @@ def _not_zero(value: timedelta) -> timedelta:
 
 
 def read_size(value: object) -> object:
-    """`10GiB`, `512MB`, or a number of bytes."""
+    """Bytes from `10GiB` or `512MB`. Anything else comes back as it is: pydantic takes numbers and refuses the rest."""
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     return round(float(found[1]) * _SIZES[found[2]]) if found else value
 
@@ -105,7 +105,7 @@ def write_size(value: int) -> str | int:
 
 
 def read_ratio(value: object) -> object:
-    """`99.9%`, or 0.999."""
+    """The share 0.999 from `99.9%`. Anything else comes back as it is, likewise."""
     found = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     # Through the decimal places, so that 99.9% is the float 0.999.
     return round(float(found[1]) / 100, len(found[1]) + 2) if found else value

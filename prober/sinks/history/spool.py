@@ -142,7 +142,7 @@ def bytes_below(root: Path) -> int:
 
 
 def read_frames(path: Path) -> tuple[list[bytes], int]:
-    """The payloads of a segment up to the first frame that is not whole, and how many bytes follow there."""
+    """The payloads of a segment up to the first frame that is not whole, and how many bytes follow there. Raises OSError."""
     data = path.read_bytes()
     frames = list(_frames(data))
     return frames, len(data) - sum(_HEAD.size + len(payload) for payload in frames)
@@ -170,7 +170,7 @@ def segments_in(folder: Path) -> Sequence[Segment]:
 
 
 def set_aside(segment: Segment) -> Path:
-    """Puts a segment away that cannot be made sense of, so that the others go on; returns where it is now."""
+    """Puts a segment away that cannot be made sense of, so that the others go on; returns where it is now. Raises OSError."""
     aside = segment.path.with_suffix(_UNREADABLE)
     segment.path.rename(aside)
     return aside

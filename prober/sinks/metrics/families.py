@@ -312,6 +312,6 @@ _DEFAULT_BOUNDS: Final = MappingProxyType(
 
 
 def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
-    """The bucket bounds of a histogram: the threshold of every objective about it is one of them."""
+    """The bucket bounds of a histogram in seconds, ascending: the threshold of every objective about it is one of them."""
     thresholds = [one.threshold_s for one in objectives if LATENCIES.get(one.indicator) == family and one.threshold_s is not None]
     return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))

@@ -12,7 +12,7 @@ from prober.sinks.metrics.store import MetricStore
 
 
 class ProberHealth:
-    """How the prober itself is. Nothing here is the service's doing."""
+    """How the prober itself is. Nothing here is the service's doing. Its methods may be called in any thread; none blocks or raises."""
 
     def __init__(self, store: MetricStore, version: str) -> None:
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}

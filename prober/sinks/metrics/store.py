@@ -30,7 +30,11 @@ def exemplar_of(run_id: str, trace_id: str = "") -> Exemplar:
 
 
 class MetricStore:
-    """The metrics of all families but those that are computed when they are scraped."""
+    """The metrics of all families but those that are computed when they are scraped.
+
+    Label values stand in the order of the family's labels. KeyError for a family of another type, or one that is computed. May be used
+    in any thread.
+    """
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
         # Times of creation would double the series, and say nothing that a scrape does not.

@@ -1,4 +1,5 @@
-"""What happened at a target, told to the metrics. Methods are named after what happened; none of them blocks or raises.
+"""What happened at a target, told to the metrics. Methods are named after what happened; none of them blocks or raises,
+and all belong to the event loop.
 
 Who publishes or consumes a lot keeps the facade of its topic or subscription: there everything is looked up already.
 """

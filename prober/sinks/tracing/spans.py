@@ -149,7 +149,10 @@ class Tracing:
 
 
 def chosen_of(episodes: Sequence[Episode], findings: Iterable[RecordedFinding]) -> list[Episode]:
-    """As many as a trace may have: first what proves broken promises, then what proves other findings, then the earliest."""
+    """As many as a trace may have: first what proves broken promises, then what proves other findings, then the earliest.
+
+    Those that are chosen are in the order in which they began.
+    """
     if len(episodes) <= SPANS_MAX:
         return list(episodes)
     ranks: dict[int, int] = {}

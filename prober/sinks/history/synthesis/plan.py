@@ -27,6 +27,8 @@ class Recipe:
     """What to make: whole UTC days from `start` (seconds since 1970, at midnight), about so many events, on so many targets.
 
     keys   how many ordering keys the traffic of a target has; by default as many as make each worth looking at, at most 2,000.
+
+    Raises ValueError for a start that is not midnight UTC, and for numbers below 1 (the seed: below 0).
     """
 
     start: float
