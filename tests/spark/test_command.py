@@ -74,7 +74,7 @@ def test_a_history_that_is_not_there_is_one_line(spark: SparkSession, tmp_path: 
     [
         ("s3://bucket/history", r"^s3a://bucket/history cannot be used: .*S3AFileSystem"),
         ("nfs://host/history", r"^nfs://host/history cannot be used: .*nfs"),
-        ("s3://bucket/history?region=eu", r"^s3://bucket/history\?region=eu: what follows the \? is for the service"),
+        ("s3://bucket/history?region=eu", r"^s3://bucket/history\?region=eu: remove what follows the \?, which is for the service"),
     ],
 )
 def test_a_place_that_spark_does_not_know_is_one_line(spark: SparkSession, location: str, said: str) -> None:
