@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from typing import Final
 
 from prober.core.collector import SEQS_SHOWN, FindingsCollector
@@ -138,9 +139,7 @@ class HolderCheck:
         if self._collector.rules.exactly_once and not arrival.new:
             self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
-            if not arrival.new and (
-                arrival.position != arrival.own + 1 or not arrival.own or self._may_have_left_and_come_back(arrival)
-            ):
+            if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
                 self._note_break(arrival)
             if self._contested:
                 self._resume(arrival)
@@ -169,11 +168,6 @@ class HolderCheck:
         rules = self._collector.rules
         oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
         self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
-
-    def _may_have_left_and_come_back(self, arrival: Arrival) -> bool:
-        """Whether the key may have gone on elsewhere since the latest delivery on its session, on a stream that was lost."""
-        sent_t = arrival.track.last_t - self._collector.rules.delivery_delay_max_s
-        return self._subscription.may_have_lost(sent_t, arrival.t)
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
@@ -432,7 +426,10 @@ class HolderCheck:
             if track.lowest_held(now, self._log.floor):
                 shown = islice(track.held.items(), SEQS_SHOWN)
                 held += [
-                    Certain(p, number, track.session, self._comes_first(p, arrival), self._overtook_t(t, arrival))
+                    Certain(
+                        *(p, number, track.session, self._comes_first(p, arrival)),
+                        *(self._overtook_t(t, arrival), self._left_out_t(p, t)),
+                    )
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
                     and not self._orders.has_expired(self._log.invoked_t(p), arrival.t)
@@ -444,6 +441,10 @@ class HolderCheck:
     def _overtook_t(self, t: float, arrival: Arrival) -> float:
         """When what is held came, if it may have been sent after a delivery."""
         return t if arrival.lo - self._collector.rules.clock_error_s <= t else LONG_AGO
+
+    def _left_out_t(self, position: int, t: float) -> float:
+        """From when on a run from a position need not bring what is held: since it was sent, if it had been acknowledged before."""
+        return t - self._collector.rules.delivery_delay_max_s if self._log.flags(position) & ACKED else inf
 
     def _comes_first(self, position: int, arrival: Arrival) -> bool:
         """Whether a run from a position comes past it first: with a dead-letter policy it may leave out what was acknowledged."""

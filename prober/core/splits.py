@@ -32,6 +32,7 @@ from prober.core.subscription import Subscription
 
 BROKEN: Final = "one of the streams broke soon after, and may have been dead already"
 REWOUND: Final = "a rewind or an answer that was recorded later may have ended what was held"
+LEFT_OUT: Final = "the key may have begun again on a stream that was lost, without what is held, which had been acknowledged before"
 RESET: Final = "{} may have released what was held"
 
 SPLITS_MAX: Final = 256
@@ -47,6 +48,8 @@ class Certain(NamedTuple):
 
     `in_order`: its place and that of the delivery are certain, and a run from it must bring it again, so that below means something.
     `overtook_t`: the delivery that is judged may have been sent before this one, which came then; long ago if not.
+    `left_out_t`: it had been acknowledged before, so a run that began at it elsewhere after that time, on a stream that was lost, need
+    not bring it again; inf if it had not.
     """
 
     position: int
@@ -54,6 +57,7 @@ class Certain(NamedTuple):
     session: Session
     in_order: bool = True
     overtook_t: float = LONG_AGO
+    left_out_t: float = inf
 
 
 class Split(NamedTuple):
@@ -149,10 +153,11 @@ class Splits:
         rules = self._collector.rules
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
-        alive = [held for held in split.held if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
+        kept = [held for held in split.held if not self._subscription.may_have_lost(held.left_out_t, split.t)]
+        alive = [held for held in kept if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
         proven = bool(alive) and (same or split.session.closed_t > alive_t)
-        doubt = "" if proven else BROKEN if split.held else REWOUND
+        doubt = "" if proven else BROKEN if kept else LEFT_OUT if split.held else REWOUND
         self._collector.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
 
     def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:

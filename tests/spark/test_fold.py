@@ -39,7 +39,7 @@ class Listening:
 
 def judged(monkeypatch: pytest.MonkeyPatch, run: Taped, *, without: Sequence[str] = ()) -> list[Event]:
     """The events that the checker gets from the rows of a run, some of whose columns are null."""
-    monkeypatch.setattr(fold, "Verifier", Listening)
+    monkeypatch.setattr("prober.core.judge.Verifier", Listening)
     rows: list[dict[str, Any]] = [row | dict.fromkeys(without) | {"shard": 0, "wall_t": 0.0} for row in run.events]
     batch = pa.RecordBatch.from_pylist(rows, pa.schema([(name, TYPES[name]) for name in fold.COLUMNS]))
     list(fold.folding({run.run_id: fold.JudgingPlan(encode_rules(run.rules))})([batch]))

@@ -12,7 +12,8 @@ from prober.alerting.objectives import sli_queries
 from prober.alerting.promql import percent, prom_duration, prom_number, selector, series
 from prober.alerting.rules import AlertingRule, Options, RecordingRule, RuleGroup
 from prober.config.loading import load
-from prober.core.findings import Kind
+from prober.core.findings import Kind, Status
+from prober.core.kinds import KINDS
 from prober.sinks.metrics import families
 from prober.slo.counts import BREACHES
 from prober.slo.indicators import MEANINGS, Indicator
@@ -105,9 +106,7 @@ def test_every_kind_of_finding_has_its_alert() -> None:
     ]
     for kind in Kind:
         named = [expression for expression in written if re.search(rf"[\"|]{kind}[\"|]", expression)]
-        late = kind in {Kind.STUCK, Kind.LOST_OVERTAKEN}  # liveness only
-        harmless = kind in {Kind.AFFINITY_MOVE, Kind.SERVICE_DUP}
-        assert len(named) == (0 if late or harmless else 1), kind
+        assert len(named) == (Status.VIOLATION in KINDS[kind].statuses), kind  # a deadline's passing has one alert for all kinds
     assert {kind for kinds in BREACHES.values() for kind in kinds} <= set(Kind)
 
 

@@ -41,6 +41,8 @@ EOD = {"exactly_once": True}
         legal("refused below", f"{HELD} A nack 1,2@1.4 B<3@2 B<1,2,3@3"),
         # 2 went to C and was lost with its stream, 3 went to B; then the service began again at A, where that looks like going on
         legal("a run that seems to go on, and began again", f"{LOST} A<2,3@29.7 B<3@31"),
+        # 2, which A had acknowledged before, went to C although A held it, and was lost with its stream; so the key went on behind it
+        legal("a run that began elsewhere, on a stream that was lost", f"{LOST} A<2,3@29.7 B<3@36"),
         legal("what is held was dropped by a run behind another region's", "P1/a@0 ok1=m1@0.1 P2/a@0.2 ok2=m2@0.3 P3/b@0.4 ok3=m3@0.5 P4/b@0.6 ok4=m4@0.7 P5/a@0.8 ok5=m5@0.9 pull w@1 w<1@5 w<2@5 w<3@5 w<4@5 w<5@5 w ack 1,2,3,4,5@5.1 pull x@19 x<1@20 x<3@20 x<2@20 x ack 3@20.1 x nack 1@20.2 pull y@40 y<4@41 y<1@41 y nack 4@41.1 y ack 1@41.2 pull v@49 v<4@50 v<2@50 v ack 4@50.1 v nack 2@50.1 pull u@59 u<5@60", mode=PULL),
     ],
 )  # fmt: skip
@@ -70,7 +72,7 @@ def test_it_may_come_again_elsewhere(one: Definite) -> None:
         wrong("a stream that was noticed too late to have been dead", f"{HELD} B<3@3 close A@40", "V:AFFINITY_SPLIT", close_detection_max_s=30),
         wrong("only one stream of the other client broke", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 B<3@5 close A1@9 A2 ack 2@40 end @50", "V:AFFINITY_SPLIT", close_detection_max_s=30),
         wrong("the other stream broke, not the one that holds", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 B<2@5 close A2@9", "V:AFFINITY_SPLIT", close_detection_max_s=30),
-        wrong("a run that seems to go on, long before", f"{LOST} A<2,3@29.7 B<3@36", "V:AFFINITY_SPLIT"),
+        wrong("the same, of which nothing had been acknowledged", "open C of client C P1,2,3 A<1,2,3@3 A nack 2@5 A<2,3@9 close C@8.8 B<3@20", "V:AFFINITY_SPLIT"),
         wrong("a run that goes on, and nothing was lost", "open C of client C P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 A<1@20 A ack 1@20.1 A<2,3@29.7 B<3@31", "V:AFFINITY_SPLIT"),
         wrong("another region's run drops nothing", "P1/a@0 ok1=m1@0.1 P2/a@0.2 ok2=m2@0.3 P3/b@0.4 ok3=m3@0.5 P4/b@0.6 ok4=m4@0.7 P5/a@0.8 ok5=m5@0.9 pull w@1 w<1@5 w<2@5 w<3@5 w<4@5 w<5@5 w ack 1,2,3,4,5@5.1 pull x@19 x<1@20 x<3@20 x<2@20 x ack 3@20.1 x ack 1@20.2 pull v@49 v<4@50 v ack 4@50.1 pull u@59 u<5@60", "V:PULL_OVERLAP", mode=PULL),
     ],
