@@ -63,6 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("lost-behind-the-latest-only", "redelivery.py", "sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t", "sent_after_t = before.sent_after_t", "What was lost was sent after the latest that it may have been sent behind."),
     excuse("any-region-came-before", "redelivery.py", "return alone and (after == arrival.own or not self.changes_region(arrival))", "return alone", "On a stream that is alone it is known which message of a region came before."),
     excuse("clock-error-ignored-in-losses", "subscription.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._losses)", "About losses clocks agree."),
+    excuse("sent-again-on-a-lost-stream-for-nothing", "splits.py", "if not self._subscription.may_have_lost(held.left_out_t, split.t)", "if held.left_out_t", "A run that began elsewhere on a lost stream explains no split."),
     excuse("clock-error-ignored-in-answers", "splits.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
     excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),
     # forgetting
