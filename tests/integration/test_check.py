@@ -107,7 +107,10 @@ def test_the_document_has_the_promised_fields() -> None:
 @pytest.mark.timeout(240)
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
-    results = run(CheckRequest(), {"PUBSUB_EMULATOR_HOST": emulator_address})
+    for _ in range(3):  # on a machine under load it may not even answer in time
+        results = run(CheckRequest(), {"PUBSUB_EMULATOR_HOST": emulator_address})
+        if all(result.verdict is not Verdict.UNKNOWN for result in results):
+            break
     by_probe = {result.probe: result for result in results}
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason
