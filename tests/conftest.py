@@ -17,6 +17,14 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+WORKERS_MAX = 8
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice as many as there are cores, within reason: every other test waits most of the time, for programs, streams and deadlines."""
+    return min(WORKERS_MAX, 2 * (os.cpu_count() or 1))
+
+
 def pytest_sessionstart() -> None:
     """A checker that was compiled from other sources would be tested in place of the one that is here."""
     if modules := outdated():
