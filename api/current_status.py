@@ -17,10 +17,11 @@ FRESH_S: Final = 1.0
 STALE_S: Final = 3.0
 """So is one that is younger than this, while the next one is being made: nobody waits for that as long as somebody asks."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
+UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 
 
 class CurrentStatus:
-    """What the status store says; while it cannot be reached, what this process knows by itself, as such."""
+    """What the status store says; while it cannot be reached or written, what this process knows by itself, as such."""
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view = view
@@ -50,6 +51,8 @@ class CurrentStatus:
 
     async def _ask(self) -> StatusSnapshot:
         live = self._view.snapshot()
+        if not self._view.is_stored():
+            return replace(live, troubles=(*live.troubles, UNWRITTEN))
         try:
             return await asyncio.to_thread(self._overview.snapshot, live)
         except StatusError:  # whose text may name hosts and folders, which are nobody's business

@@ -79,6 +79,10 @@ class Alone:
         """What a scrape gets."""
         return await self._scrapes.page(accept)
 
+    def is_stored(self) -> bool:
+        """Nothing is known here that is not stored."""
+        return True
+
     def readiness(self) -> Readiness:
         """Whether the store answers."""
         return Readiness(not self._problem, (self._problem,) if self._problem else ())

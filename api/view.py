@@ -28,6 +28,10 @@ class View(Protocol):
         """What a scrape with this Accept header gets: content type and body. Written beside the loop, at most once a second."""
         ...
 
+    def is_stored(self) -> bool:
+        """Whether what this process knows reaches the status store; True for one that does not probe."""
+        ...
+
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and can be recorded."""
         ...

@@ -105,6 +105,10 @@ class Service:
         """What a scrape with this Accept header gets: content type and body."""
         return await self._scrapes.page(accept)
 
+    def is_stored(self) -> bool:
+        """Whether what this process knows reaches the status store."""
+        return not self._status.state().error
+
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
         problems = tuple(self._assignments.stuck())

@@ -51,7 +51,7 @@ class Overview:
             since=_since(verdict, sites, live),
             sites=sites,
             slos=tuple(self._slos(sites, live.at)),
-            troubles=(*live.troubles, *_troubles((told for told in probers if told.instance != live.instance), live.at)),
+            troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
         )
 
@@ -138,6 +138,11 @@ class _Kept:
     closed: Sequence[FindingRecord]
 
     @property
+    def verdict(self) -> Verdict | None:
+        """Of the newest run."""
+        return self.history[-1].verdict if self.history else None
+
+    @property
     def findings(self) -> tuple[FailingFinding, ...]:
         """Open ones first."""
         return tuple(map(_shown, (*self.failing.newest, *self.closed)))[:FINDINGS_SHOWN_MAX]
@@ -147,9 +152,9 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
     newest = told.newest
     return SiteSnapshot(
         site=newest.site,
-        verdict=kept.history[-1].verdict if kept.history else None,
+        verdict=kept.verdict,
         status=told.status,
-        since=kept.since,
+        since=kept.since if newest.verdict in (None, kept.verdict) else newest.since,
         overdue_s=max((one.overdue_s for one in told.reporting if one.overdue_s is not None), default=None),
         running_since=newest.running_since,
         next_run_at=min((one.next_run_at for one in told.all if one.next_run_at is not None), default=None),
@@ -174,13 +179,13 @@ def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
     return ProberSnapshot(told.instance, told.version, told.started_at, told.last_heartbeat_at, _is_silent(told, now))
 
 
-def _troubles(others: Iterable[ProberRecord], now: float) -> Iterator[str]:
-    """What other probers say of themselves, and which of them say nothing any more."""
-    for told in others:
-        if _is_silent(told, now):
-            silent_s = timedelta(seconds=int(now - told.last_heartbeat_at))
+def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:
+    """What other probers say of themselves, and which of all say nothing any more."""
+    for told in probers:
+        if _is_silent(told, live.at):
+            silent_s = timedelta(seconds=int(live.at - told.last_heartbeat_at))
             yield f"{told.instance} has sent no heartbeat for {write_duration(silent_s)}"
-        else:
+        elif told.instance != live.instance:
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 

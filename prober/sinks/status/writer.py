@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from secrets import token_hex
 from typing import Final
 
@@ -42,6 +43,8 @@ EVENTS_WAITING_MAX: Final = 400_000
 BYTES_WAITING_MAX: Final = 64 * 2**20
 """About what the runs and findings take that wait for the store."""
 BATCH_MAX: Final = 100
+MAKE_MAX_S: Final = 1.0
+"""How long evidence is made before what is ready is written, and the newest heartbeat."""
 RETRY_FIRST_S: Final = 0.5
 RETRY_MAX_S: Final = 10.0
 TIDY_EVERY_S: Final = 600.0
@@ -220,16 +223,16 @@ class StatusWriter:
     def write(self) -> bool:
         """Writes everything that waits; False if the store did not take it, and it waits on. Called by one thread at a time."""
         try:
-            self._make_entries()
             if not self._prepared:
                 self._store.prepare()
                 self._prepared = True
-            while self._entries:
+            refused = self._write_told()  # first: evidence takes a while, and a FAIL must not wait for it
+            while self._make_entries(MAKE_MAX_S):
                 self._write_entries()
-                self._make_entries()
-            self._write_told()
+                refused = self._write_told() or refused
             self._tidy()
         except StatusError as error:
+            self._make_entries()  # what waits takes less room with its evidence made
             self._prepared = False  # whatever comes back may be another store
             self._note_failure(str(error))
             return False
@@ -237,43 +240,54 @@ class StatusWriter:
             self._note_failure(f"internal error: {fault!r}")
             _log.exception("internal error in the writer of the status store")
             return False
-        self._error = ""
+        self._error = refused
         return True
 
-    def _make_entries(self) -> None:
-        while True:
-            with self._lock:
-                if not self._ended:
-                    return
-                ended = self._take_ended()
-            try:
-                entry = entry_of(ended, self._prober)
-            except Exception:  # as above; the runs behind it go on
-                _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
-                with self._lock:
-                    self._drop(1 + len(ended.result.findings))
-                continue
-            with self._lock:
-                self._entries.append(entry)
-                self._bytes_waiting += entry.size
-                while self._bytes_waiting > BYTES_WAITING_MAX:
-                    self._drop_entry()
+    def _make_entries(self, seconds: float = inf) -> bool:
+        """Makes what is to be written of runs that have ended, for about so long; False: nothing waits to be written."""
+        until_t = self._clock() + seconds
+        while self._make_entry() and self._clock() < until_t:
+            pass
+        return bool(self._entries)
 
-    def _write_told(self) -> None:
+    def _make_entry(self) -> bool:
+        """Makes what is to be written of the run that ended first, with its evidence; False: none has ended."""
+        with self._lock:
+            if not self._ended:
+                return False
+            ended = self._take_ended()
+        try:
+            entry = entry_of(ended, self._prober)
+        except Exception:  # as above; the runs behind it go on
+            _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
+            with self._lock:
+                self._drop(1 + len(ended.result.findings))
+            return True
+        with self._lock:
+            self._entries.append(entry)
+            self._bytes_waiting += entry.size
+            while self._bytes_waiting > BYTES_WAITING_MAX:
+                self._drop_entry()
+        return True
+
+    def _write_told(self) -> str:
+        """Why the store refused what was told; empty if it did not."""
         told, slices = self._take_told()
         if told is None and not slices:
-            return
+            return ""
         at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
         prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at, troubles)
         try:
             self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:
             self._note_failure(str(refused))
+            return str(refused)
         except StatusError:
             with self._lock:
                 self._told = self._told or told
                 self._slices.put_back(slices)
             raise
+        return ""
 
     def _take_told(self) -> tuple[StatusSnapshot | None, dict[SliceSpan, SliCounts]]:
         with self._lock:

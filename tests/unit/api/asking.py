@@ -100,6 +100,7 @@ class StubView:
     now: float = NOON
     ready: Readiness = field(default_factory=lambda: Readiness(True))
     is_alive: bool = True
+    stored: bool = True
     errors: list[Exception] = field(default_factory=list)
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
@@ -137,6 +138,9 @@ class StubView:
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)
         return "text/plain; version=0.0.4; charset=utf-8", b"up 1\n"
+
+    def is_stored(self) -> bool:
+        return self.stored
 
     def readiness(self) -> Readiness:
         return self.ready

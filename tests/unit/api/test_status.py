@@ -141,3 +141,16 @@ def test_objectives() -> None:
 def test_a_number_that_json_does_not_have_is_an_error_of_ours() -> None:
     with pytest.raises(ValidationError, match="finite"):
         StatusAnswer.model_validate(view(Site("europe", "ordering", "wire", interval_s=inf)).snapshot())
+
+
+def test_while_nothing_can_be_written_this_process_says_what_it_knows() -> None:
+    """The store still answers, with what was so before."""
+    asked = view(EUROPE)
+    end(asked, EUROPE, Verdict.PASS)
+    assert ask(asked, "/api/v1/status").json()["verdict"] == "PASS"
+    asked.stored = False
+    asked.writer = None
+    end(asked, EUROPE, Verdict.FAIL)
+    shown = ask(asked, "/api/v1/status").json()
+    assert shown["verdict"] == "FAIL"
+    assert "what the status store has is out of date: only what this process knows by itself is shown" in shown["troubles"]

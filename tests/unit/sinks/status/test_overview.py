@@ -88,6 +88,19 @@ class TestSites:
         assert site.last_run.run_id == "run-2"
         assert (site.verdict, site.since) == (Verdict.PASS, START + 12.0)
 
+    def test_a_prober_that_is_ahead_of_its_runs_says_since_when(self, store: StatusStore, overview: Overview) -> None:
+        """Its heartbeat is there before the run, whose evidence takes longer."""
+        store.record([entry("run-1", at=START)])
+        tell(store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result(), result("run-2", Verdict.FAIL, NOW - 3.0)).sites)
+        (site,) = overview.snapshot(onlooker()).sites
+        assert (site.status, site.since, site.verdict) == (Verdict.FAIL, NOW - 1.0, Verdict.PASS)
+
+    def test_silence_is_told_of_whoever_has_the_name_of_the_process_that_answers(
+        self, store: StatusStore, overview: Overview
+    ) -> None:
+        tell(store, "api-0", START, seen())
+        assert overview.snapshot(onlooker(START + 600.0)).troubles == ("api-0 has sent no heartbeat for 10m",)
+
     def test_a_query_a_site_at_most(self, store: StatusStore, overview: Overview, database: Database) -> None:
         statements: list[str] = []
         event.listen(database.engine, "before_cursor_execute", lambda _c, _u, statement, *_: statements.append(statement))

@@ -13,14 +13,25 @@ from prober.core.verdict import Verdict
 from prober.runs.sink import KeptHistory
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import writer as writer_module
-from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.database import Database, NotStorable, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, StatusWriterState
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.history.recording import Clock, Losses
-from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, PROBER, SITE, START, failed, result, snapshot, sqlite_url
+from tests.unit.sinks.status.examples import (
+    KEEPING,
+    ORDER_IN_EUROPE,
+    PROBER,
+    SITE,
+    START,
+    entry,
+    failed,
+    result,
+    snapshot,
+    sqlite_url,
+)
 
 
 class Fragile(StatusStore):
@@ -182,6 +193,36 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
     (told,) = bench.queries.sites()
     assert (told.status, told.last_heartbeat_at) == (Verdict.PASS, START + 3.0)
     assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
+
+
+def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Verdict | None] = []
+
+    def slow(*_: object) -> Entry:
+        seen.extend(told.status for told in bench.queries.sites())
+        bench.clock.now += 9.0
+        return entry("run-1")
+
+    monkeypatch.setattr("prober.sinks.status.writer.entry_of", slow)
+    for number in range(3):
+        bench.end(f"run-{number}", Verdict.FAIL)
+    bench.writer.heartbeat(snapshot(SliCounts(), START + 1.0, result(verdict=Verdict.FAIL)))
+    assert bench.writer.write()
+    assert seen == [Verdict.FAIL] * 3
+
+
+def test_a_heartbeat_that_is_refused_leaves_its_trace(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise NotStorable("a label is no text")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.store, "heartbeat", refuse)
+        bench.writer.heartbeat(snapshot(SliCounts(), START + 1.0))
+        assert bench.writer.write()
+        assert bench.writer.state().error == "a label is no text"
+    bench.writer.heartbeat(snapshot(SliCounts(), START + 2.0))
+    assert bench.writer.write()
+    assert bench.writer.state().error == ""
 
 
 def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
