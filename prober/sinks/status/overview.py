@@ -67,7 +67,7 @@ class Overview:
             kept = _Kept(
                 history,
                 last_runs.get(history[-1].run_id) if history else None,
-                since.get(key),
+                since.get(key, _ended_at(history)),
                 failing.get(key, FailingFindings((), 0)),
                 closed.get(key, ()),
             )
@@ -156,8 +156,8 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         status=told.status,
         since=kept.since if newest.verdict in (None, kept.verdict) else newest.since,
         overdue_s=max((one.overdue_s for one in told.reporting if one.overdue_s is not None), default=None),
-        running_since=newest.running_since,
-        next_run_at=min((one.next_run_at for one in told.all if one.next_run_at is not None), default=None),
+        running_since=newest.running_since if newest in told.reporting else None,
+        next_run_at=min((one.next_run_at for one in told.reporting if one.next_run_at is not None), default=None),
         last_run=None if kept.last_run is None else LastRun.of(kept.last_run.result),
         last_pass_at=max((one.last_pass_at for one in told.all if one.last_pass_at is not None), default=None),
         history=kept.history,
@@ -169,6 +169,11 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         last_skip=max((one.last_skip for one in told.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
         maintenance=told.maintenance,
     )
+
+
+def _ended_at(history: Sequence[RunSummary]) -> float | None:
+    """When the newest run ended, about: for want of better where two with different verdicts began at the same time."""
+    return history[-1].started_at + history[-1].duration_s if history else None
 
 
 def _is_silent(told: ProberRecord, now: float) -> bool:

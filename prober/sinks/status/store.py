@@ -54,13 +54,13 @@ class StatusStore:
 
     def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
         """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted."""
-        standings = [site_values(SiteStatus.told(prober.instance, prober.last_heartbeat_at, site)) for site in sites or ()]
+        rows = [site_values(SiteStatus.told(prober.instance, prober.last_heartbeat_at, site)) for site in sites or ()]
         outdated = (tables.sites.c.instance == text_of(prober.instance)) & (
-            tables.sites.c.last_heartbeat_at < prober.last_heartbeat_at
+            tables.sites.c.last_heartbeat_at != prober.last_heartbeat_at
         )
         with self._database.writing() as connection:
             self._replace(connection, tables.probers, [prober_values(prober)])
-            self._replace(connection, tables.sites, standings)
+            self._replace(connection, tables.sites, rows)
             if sites is not None:
                 connection.execute(delete(tables.sites).where(outdated))
             self._replace(connection, tables.slices, [slice_values(one) for one in slices])

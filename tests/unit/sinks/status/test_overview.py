@@ -95,6 +95,27 @@ class TestSites:
         (site,) = overview.snapshot(onlooker()).sites
         assert (site.status, site.since, site.verdict) == (Verdict.FAIL, NOW - 1.0, Verdict.PASS)
 
+    def test_what_a_silent_prober_was_about_to_do_is_not_awaited(self, store: StatusStore, overview: Overview) -> None:
+        tell(store, "prober-0", START, replace(seen(), running_since=START, next_run_at=START + 9.0))
+        (site,) = overview.snapshot(onlooker(START + 600.0)).sites
+        assert (site.status, site.running_since, site.next_run_at) == (Verdict.UNKNOWN, None, None)
+        tell(store, "prober-1", START + 590.0, replace(seen(), next_run_at=START + 620.0))
+        (site,) = overview.snapshot(onlooker(START + 600.0)).sites
+        assert (site.running_since, site.next_run_at) == (None, START + 620.0)
+
+    def test_a_site_that_was_given_away_is_gone_also_when_the_clock_was_set_back(
+        self, store: StatusStore, overview: Overview
+    ) -> None:
+        tell(store, "p", NOW + 3600.0, seen(Verdict.FAIL))
+        tell(store, "p", NOW, replace(seen(), site=LIBRARY))
+        assert [site.site.key for site in overview.snapshot(onlooker()).sites] == [LIBRARY.key]
+
+    def test_two_runs_that_began_together_have_a_since(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("run-1", at=START), entry("run-2", Kind.GHOST, at=START)])
+        tell(store, "p", NOW, seen(Verdict.FAIL))
+        (site,) = overview.snapshot(onlooker()).sites
+        assert (site.verdict, site.since) == (Verdict.FAIL, START + 2.0)
+
     def test_silence_is_told_of_whoever_has_the_name_of_the_process_that_answers(
         self, store: StatusStore, overview: Overview
     ) -> None:
