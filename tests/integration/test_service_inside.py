@@ -13,6 +13,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
+from prober.runs.site import Site
 from prober.service import Service
 from tests.unit.api.asking import client_of
 
@@ -106,10 +107,15 @@ history: {{location: "{blocked}"}}
     asyncio.run(scenario())
 
 
+def sorted_sites(service: Service) -> list[Site]:
+    return sorted((shown.site for shown in service.snapshot().sites), key=lambda site: site.key)
+
+
 def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
     async def scenario() -> None:
         async with service({}, "{}", tmp_path) as running:
             app = create_app(running, Archive(running.queries, ()), Api())
+            await until(lambda: [told.site for told in running.queries.sites()] == sorted_sites(running))
             async with client_of(app) as client:
                 items = (await client.get("/api/v1/subscriptions")).json()["items"]
             shown = running.snapshot().sites
