@@ -62,6 +62,7 @@ class Judge:
 
     findings         those kept, and how many there were.
     stopped_because  why judging ended before the history did, one line; empty if it did not.
+    judged           after how many events it ended; None if it did not.
     fault            what the checker raised, if it did.
     """
 
@@ -74,6 +75,7 @@ class Judge:
         self._told = told
         self.findings = KeptFindings()
         self.stopped_because = ""
+        self.judged: int | None = None
         self.fault: Exception | None = None
 
     @property
@@ -108,13 +110,14 @@ class Judge:
             return ()
         return self._keep(findings, number)
 
-    def stop(self, why: str) -> None:
-        """What follows cannot be judged; what was found so far stands."""
-        self.stopped_because = self.stopped_because or why
+    def stop(self, why: str, judged: int) -> None:
+        """What follows so many events cannot be judged; what was found so far stands."""
+        if not self.stopped_because:
+            self.stopped_because, self.judged = why, judged
 
     def fail(self, fault: Exception, number: int) -> None:
         """Something of ours failed at this event."""
-        self.fault = fault
+        self.fault, self.judged = fault, number - 1
         self.stopped_because = f"the checker failed at event {number}: {fault!r}; please report this"
 
     def verdict(self, *, incomplete: bool = False) -> Verdict:

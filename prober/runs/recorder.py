@@ -80,10 +80,7 @@ class Recording:
         self.events: list[Event] = []
         self.events_seen = 0
         self._counted: Counter[str] = Counter()
-        self.judged: int | None = None
-        """After how many events judging ended before the history did; None if it did not. `judge.stopped_because` says why."""
-        self.faults: list[Exception] = []
-        """What went wrong in the checker or in listeners: mistakes of ours."""
+        self._listeners_faults: list[Exception] = []
         self._finished = False
         self._beat_t: float | None = None
         self._clock = clock
@@ -127,8 +124,6 @@ class Recording:
         self.events_seen += 1
         self._notice_silence(event.t, self.events_seen - 1)
         findings = self.judge.observe(event, self.events_seen)
-        if self.judge.fault is not None and self.judged is None:
-            self._note_fault()
         if self.events_seen <= EVENTS_KEPT_MAX:
             self.events.append(event)
         kind, latency = self._classifier.classify(event)
@@ -139,7 +134,7 @@ class Recording:
             try:
                 listener(seen)
             except Exception as fault:
-                self.faults.append(fault)
+                self._listeners_faults.append(fault)
                 self._listeners = [other for other in self._listeners if other is not listener]
         return kind
 
@@ -152,9 +147,12 @@ class Recording:
         if not self._finished:
             self._finished = True
             self.late = self.judge.finish(self.events_seen)
-            if self.judge.fault is not None and self.judged is None:
-                self._note_fault()
         return self.judge.findings.kept
+
+    @property
+    def faults(self) -> list[Exception]:
+        """What went wrong in the checker or in listeners: mistakes of ours."""
+        return [*self._listeners_faults, *([] if self.judge.fault is None else [self.judge.fault])]
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
@@ -173,11 +171,6 @@ class Recording:
         """Counts something that is no event, under a name of its own among the counters."""
         self._counted[name] += 1
 
-    def _note_fault(self) -> None:
-        assert self.judge.fault is not None
-        self.faults.append(self.judge.fault)
-        self.judged = self.events_seen - 1
-
     def _notice_silence(self, now: float, judged: int) -> None:
         """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
         if self.judge.stopped_because or now <= min(self._silence_ends_t, self._answer_due_t):
@@ -187,5 +180,4 @@ class Recording:
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
-        self.judge.stop(why)
-        self.judged = judged
+        self.judge.stop(why, judged)

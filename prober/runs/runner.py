@@ -121,7 +121,8 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
         recording = self.recording
         rules = {self._resources.subscription: self._target.rules}
-        recorded = KeptHistory(recording.events, rules, recording.events_seen, recording.judged, recording.judge.stopped_because)
+        judge = recording.judge
+        recorded = KeptHistory(recording.events, rules, recording.events_seen, judge.judged, judge.stopped_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
         end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
         for listener in self._listeners:

@@ -49,9 +49,9 @@ def test_what_it_says_is_what_the_checker_says(text: str, verdict: Verdict) -> N
 def test_a_history_of_which_more_may_follow_is_unknown_unless_a_promise_is_broken() -> None:
     for text, verdict in ((IN_ORDER, Verdict.UNKNOWN), (SKIPPED, Verdict.FAIL)):
         one, count = judged(text)
-        one.stop("nobody answers")
-        one.stop("something later")
-        assert (one.finish(count), one.stopped_because) == ((), "nobody answers")
+        one.stop("nobody answers", count)
+        one.stop("something later", 0)
+        assert (one.finish(count), one.stopped_because, one.judged) == ((), "nobody answers", count)
         assert one.verdict() is verdict
         other, count = judged(text)
         other.finish(count)
