@@ -19,7 +19,15 @@ class BrokerError(ProberError):
 
 
 class BrokerUnavailable(BrokerError):
-    """Nobody answers at the target's address, or not in time."""
+    """The target cannot be reached: nobody answers at its address, or not in time. What was wanted of it did not happen."""
+
+
+class TargetFailed(BrokerUnavailable):
+    """The target answers with an error of its own."""
+
+
+class ConnectionGivenUp(BrokerError):
+    """The prober closed the connection; the target had no part in it."""
 
 
 class PermissionRefused(BrokerError):

@@ -15,7 +15,7 @@ in a run of which events are missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -30,6 +30,8 @@ from spark_jobs.messages import FINISHED, Question, messages
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
 BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
 BY_RUN: Final = frozenset(BREACHES)
+CHECKED: Final = BY_RUN | {Indicator.PUBLISH_AVAILABILITY}
+"""What the checks of runs count for. Of availability they say only what was never sent; the rest is what messages say."""
 
 _PUBLISHED: Final = ""  # stands where an objective's name does, and counts the messages of a run
 
@@ -122,7 +124,7 @@ def _fields(outcomes: int) -> list[str]:
 
 def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
     """What the checks of runs that ended in that time count."""
-    names: Mapping[str, list[str]] = _by_indicator(objectives)
+    names = _by_indicator(objectives, CHECKED)
     if not names:
         return runs.limit(0).select(*_none_of(COUNTS))
     objective = sf.create_map(*(part for name, ours in names.items() for part in (sf.lit(name), sf.array(*map(sf.lit, ours)))))
@@ -201,7 +203,7 @@ def _of_topic(outcome: OutcomeColumns) -> OutcomeColumns:
 
 
 def _unchecked(published: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    names = [name for ours in _by_indicator(objectives).values() for name in ours]
+    names = [name for ours in _by_indicator(objectives, BY_RUN).values() for name in ours]
     cut_short = runs.where(sf.col("ended_us").isNull()).select("run")
     rows = published.join(sf.broadcast(cut_short), "run", "left_semi").where(sf.lit(bool(names)))
     each = sf.explode(sf.array(*map(sf.lit, names)) if names else sf.lit(None).cast("array<string>"))
@@ -211,11 +213,11 @@ def _unchecked(published: DataFrame, runs: DataFrame, objectives: Iterable[Objec
     )
 
 
-def _by_indicator(objectives: Iterable[Objective]) -> dict[str, list[str]]:
-    """The names of the objectives about checks, by indicator."""
+def _by_indicator(objectives: Iterable[Objective], indicators: Collection[Indicator]) -> Mapping[str, list[str]]:
+    """The names of the objectives about some indicators, by indicator."""
     names: dict[str, list[str]] = {}
     for objective in objectives:
-        if objective.indicator in BY_RUN:
+        if objective.indicator in indicators:
             names.setdefault(objective.indicator.value, []).append(objective.name)
     return names
 

@@ -145,6 +145,8 @@ class RunDetail(Run):
 
     findings: tuple[FindingCount, ...]
     """What it found, by kind and status, also what is not kept one by one."""
+    unreachable: bool
+    """The target could not be reached when it ended, or had to end."""
     findings_omitted: Count
     """How many findings of it are not kept one by one. Information never is, and is not among them."""
     counters: Counters

@@ -215,8 +215,11 @@ def _checks(family: Family, window: str) -> SliQueries:
 
 
 def _publishes(window: str) -> SliQueries:
+    """What was never sent is counted in a family of its own, which probers of an older version do not have."""
     bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
-    return SliQueries(increase_by(TARGET, bad, window), increase_by(TARGET, series(families.PUBLISHES), window))
+    unsent = increase_by(TARGET, series(families.PUBLISHES_UNSENT), window)
+    sent = (increase_by(TARGET, selected, window) for selected in (bad, series(families.PUBLISHES)))
+    return SliQueries(*(binary("or", f"{one} + {unsent}", one) for one in sent))
 
 
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:

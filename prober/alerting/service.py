@@ -48,6 +48,12 @@ HOT: Final = (*TARGET, "class")
 URGENT: Final = (HotKeyClass.STALLED, HotKeyClass.THROUGHPUT_BOUND)
 LESS_URGENT: Final = (HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED)
 
+UNREACHABLE_RUNS_MIN: Final = 2
+"""A lost run is no news."""
+UNREACHABLE_WINDOW_S: Final = 2 * MINUTE_S
+UNREACHABLE_KEPT_S: Final = 5 * MINUTE_S
+"""Longer than a prober takes to start again and to end two runs."""
+UNREACHABLE_FOR_S: Final = MINUTE_S
 STALLED_FOR_S: Final = 2 * MINUTE_S
 RISING_FOR_S: Final = 5 * MINUTE_S
 RISING_MIN: Final = 0.05
@@ -93,7 +99,14 @@ def service_groups(objectives: Iterable[Objective], options: Options) -> tuple[R
         *(_violated(options, promise) for promise in VIOLATED),
         _overdue(options),
     )
-    levels = (_stalled(), _rising(objectives), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
+    levels = (
+        _unreachable(),
+        _stalled(),
+        _rising(objectives),
+        _unanswered(),
+        _hot(URGENT, Severity.WARNING),
+        _hot(LESS_URGENT, Severity.INFO),
+    )
     return (
         RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
         RuleGroup("pubsub-prober-service", INTERVAL_S, levels),
@@ -178,6 +191,25 @@ def _measured(
         by,
         for_s,
         {"evidence": str(AlertBasis.MEASUREMENT)},
+    )
+
+
+def _unreachable() -> AlertingRule:
+    """Holds until a publish is confirmed: a prober that starts again amid an outage knows nothing of the runs before."""
+    window = prom_duration(UNREACHABLE_WINDOW_S)
+    runs = max_by(TARGET, f"max_over_time({series(families.UNREACHABLE_RUNS)}[{prom_duration(UNREACHABLE_KEPT_S)}])")
+    confirmed = increase_by(TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), window)
+    expression = binary("unless", f"{runs} >= {UNREACHABLE_RUNS_MIN}", f"{confirmed} > 0")
+    return _measured(
+        "PubsubTargetUnreachable",
+        outside_maintenance(expression),
+        Severity.CRITICAL,
+        "A target cannot be reached.",
+        f"{{{{ $value }}}} runs in a row could not reach {ON_TARGET}, and no publish was confirmed within {window}. What they were to "
+        "publish counts as unavailable.",
+        Dashboard.PUBLISHER,
+        TARGET,
+        UNREACHABLE_FOR_S,
     )
 
 

@@ -195,7 +195,8 @@ class Subscriber(Protocol):
     """Consumes one subscription under one client id. Streams that break are opened again, as new sessions, until it is closed."""
 
     async def start(self, tap: Tap) -> None:
-        """Opens the stream and returns when it is open, or raises why it cannot be: BrokerUnavailable, NotThere, PermissionRefused.
+        """Opens the stream and returns when it is open, or raises why it cannot be: BrokerUnavailable, ConnectionGivenUp,
+        NotThere, PermissionRefused.
 
         Where a service does not answer before it has something to deliver, "open" means asked for, and not refused for half a
         second. Called once.

@@ -99,7 +99,7 @@ def open_async_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials 
 async def wait_until_connected(channel: grpc.aio.Channel) -> None:
     """Waits until there is a connection, for as long as it takes; asks for one if none is being made.
 
-    Raises BrokerUnavailable if the channel is closed. Looks again and again, because gRPC's own wait cannot be given up: it goes on in
+    Raises ConnectionGivenUp if the channel is closed. Looks again and again, because gRPC's own wait cannot be given up: it goes on in
     the background when its task is cancelled.
     """
     while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:

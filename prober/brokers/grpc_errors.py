@@ -12,12 +12,14 @@ import grpc.aio
 from grpc import StatusCode
 
 from prober.brokers.base import Rejected, Unknown
-from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused
+from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere, PermissionRefused, TargetFailed
 
 _ERRORS: Final = {
     StatusCode.UNAVAILABLE: BrokerUnavailable,
     StatusCode.DEADLINE_EXCEEDED: BrokerUnavailable,
     StatusCode.CANCELLED: BrokerUnavailable,
+    StatusCode.INTERNAL: TargetFailed,
+    StatusCode.UNKNOWN: TargetFailed,
     StatusCode.PERMISSION_DENIED: PermissionRefused,
     StatusCode.UNAUTHENTICATED: PermissionRefused,
     StatusCode.NOT_FOUND: NotThere,
@@ -26,6 +28,7 @@ _ERRORS: Final = {
 
 _ADVICE: Final = {
     BrokerUnavailable: "is the target running, and is the endpoint right?",
+    TargetFailed: "that is an error of its own; look at its log or its status page",
     PermissionRefused: "check the credentials and the roles of the account",
     NotThere: "create it, or correct the name",
     NotOurs: "choose another name",
@@ -48,6 +51,9 @@ but gRPC says it too, for a reply that is too large and for a stream that the ot
 after the service has done its work.
 """
 
+_NO_CREDENTIALS: Final = "Getting metadata from plugin failed"
+"""How gRPC's text begins when the credentials of a call cannot be made. It says UNAVAILABLE then, but has asked the target nothing."""
+
 _DETAILS_MAX: Final = 200
 
 LET_GO: Final = "the prober closed the connection"
@@ -56,6 +62,8 @@ LET_GO: Final = "the prober closed the connection"
 def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
     """The error for a call that ended with a status; `doing` says what was asked, as in "creating topic t"."""
     kind = _ERRORS.get(code, BrokerError)
+    if code is StatusCode.UNAVAILABLE and (details or "").startswith(_NO_CREDENTIALS):
+        kind = PermissionRefused
     advice = _ADVICE.get(kind, "")
     return kind(f"{doing}: {_line(code, details)}" + (f"; {advice}" if advice else ""))
 
@@ -88,7 +96,7 @@ def was_cancelled_by_caller() -> bool:
 
 def let_go(doing: str) -> BrokerError:
     """The error for a call that we ended ourselves."""
-    return BrokerUnavailable(f"{doing}: {LET_GO}")
+    return ConnectionGivenUp(f"{doing}: {LET_GO}")
 
 
 def _line(code: StatusCode, details: str | None) -> str:

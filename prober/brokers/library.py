@@ -49,7 +49,7 @@ from prober.brokers.library_pull import LibraryPull, subscriber_names
 from prober.brokers.library_threads import Mailbox, Worker
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire import WirePuller
-from prober.errors import BrokerUnavailable
+from prober.errors import BrokerError
 
 RESUME_TIMEOUT_S: Final = 10.0
 CLOSE_TIMEOUT_S: Final = 3.0
@@ -101,12 +101,12 @@ class LibraryPublisher:
         return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
 
     async def resume(self, ordering_key: str) -> None:
-        """Allows a key again that the client has paused; does nothing if it has not. Raises BrokerUnavailable if the client hangs."""
+        """Allows a key again that the client has paused; does nothing if it has not. Raises BrokerError if the client hangs."""
         try:
             async with asyncio.timeout(RESUME_TIMEOUT_S):
                 await self._worker.call(partial(self._resume, ordering_key))
         except TimeoutError:
-            raise BrokerUnavailable(f"resuming a key on {self._topic}: the client library does not answer") from None
+            raise BrokerError(f"resuming a key on {self._topic}: the client library does not answer") from None
 
     async def close(self) -> None:
         """Stops the client. What waits for an answer is unknown; what the client had not sent yet it does not send any more."""

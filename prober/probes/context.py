@@ -389,6 +389,7 @@ class Experiment:
     promise     the promise under test, in one sentence.
     act         does it: publishes and consumes through its context, and returns when publishing is over.
     requires    counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
+    messages    how many messages it publishes with a workload, if nothing keeps it from doing so.
     """
 
     name: str
@@ -396,3 +397,4 @@ class Experiment:
     act: Callable[[ProbeContext, Workload], Awaitable[None]]
     workload: Workload = field(default_factory=Workload)
     requires: Mapping[str, str] = field(default_factory=dict)
+    messages: Callable[[Workload], int] = lambda workload: workload.keys * workload.bursts * workload.burst_messages

@@ -69,7 +69,7 @@ class Trial:
 
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
-    length = max(3, workload.burst_messages)
+    length = _length(workload)
     trials = {trial.key: trial for trial in _trials(workload.numbers, length)}
 
     def decide(delivery: Delivery) -> None:
@@ -85,6 +85,11 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         if trial.cause is Cause.KILLED:
             await _provoke(context, trial, workload, subscribers)
             subscribers = [await context.subscribe(decide) for _ in subscribers]
+
+
+def _length(workload: Workload) -> int:
+    """How many messages a burst has: a first, a middle and a last one at the least."""
+    return max(3, workload.burst_messages)
 
 
 def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
@@ -133,4 +138,5 @@ PROBE = Experiment(
         "nacks": "nothing was refused",
         "sessions_closed": "no stream broke",
     },
+    messages=lambda workload: workload.keys * 2 * _length(workload),
 )

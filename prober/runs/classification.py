@@ -77,6 +77,11 @@ class Classifier:
             Acked: self._acked,
         }
 
+    @property
+    def begun(self) -> int:
+        """How many messages the run has begun to publish; each counts once, however often it was tried."""
+        return sum(self._published_up_to.values())
+
     def classify(self, event: Event) -> tuple[DeliveryKind | None, Latency | None]:
         """What kind of delivery an event is, and the latency that it shows."""
         handler = self._handlers.get(type(event))

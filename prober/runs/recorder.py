@@ -87,6 +87,8 @@ class Recording:
         self.timings = Timings()
         self.late: Sequence[Finding] = ()
         """What only the end decided."""
+        self.stood_still = False
+        """Whether the process stood still for too long, which makes everybody else look silent."""
         self._classifier = Classifier(epoch)
         self._listeners = list(listeners)
         self._silence_ends_t = inf
@@ -150,9 +152,19 @@ class Recording:
         return self.judge.findings.kept
 
     @property
+    def unanswered(self) -> bool:
+        """Whether the target has been silent for too long by now."""
+        return self._clock() > self._answer_due_t
+
+    @property
     def faults(self) -> list[Exception]:
         """What went wrong in the checker or in listeners: mistakes of ours."""
         return [*self._listeners_faults, *([] if self.judge.fault is None else [self.judge.fault])]
+
+    @property
+    def begun(self) -> int:
+        """How many messages the run has begun to publish, whatever became of them."""
+        return self._classifier.begun
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
@@ -173,7 +185,10 @@ class Recording:
 
     def _notice_silence(self, now: float, judged: int) -> None:
         """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
-        if self.judge.stopped_because or now <= min(self._silence_ends_t, self._answer_due_t):
+        if now <= min(self._silence_ends_t, self._answer_due_t):
+            return
+        self.stood_still |= now > self._silence_ends_t
+        if self.judge.stopped_because:
             return
         if now > self._silence_ends_t:
             why = f"the prober's process stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"

@@ -46,9 +46,10 @@ class RunResult:
     topic, subscription   full names of what it used.
     findings    those kept; `counts` says how many there were of each kind and status.
     counters    what the checker saw and judged.
-    checks      good, bad and undecided per indicator that counts messages or redeliveries.
+    checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
     durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
     clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: nobody knows any more.
+    unreachable   the target could not be reached when the run ended, or had to end.
     internal_error   it ended by a mistake of ours, which says nothing about the target.
     """
 
@@ -68,6 +69,7 @@ class RunResult:
     counters: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[Indicator, SliCounts] = field(default_factory=dict)
     durations: Mapping[Indicator, Durations] = field(default_factory=dict)
+    unreachable: bool = False
     internal_error: bool = False
     part: str = ""
     clock_offset_s: float | None = None

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from math import inf
 from secrets import token_hex
 
 from prober.brokers.base import Broker
@@ -24,7 +25,7 @@ from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
 from prober.core.verdict import STILL_OWED, Verdict
-from prober.errors import BrokerError
+from prober.errors import BrokerError, BrokerUnavailable
 from prober.probes.context import Experiment, ProbeContext, Workload
 from prober.runs.classification import Latency
 from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
@@ -32,8 +33,9 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
 from prober.runs.site import Site, Target
-from prober.slo.counts import OVERDUE, checks_of, completeness_of
+from prober.slo.counts import OVERDUE, checks_of, completeness_of, unsent_of
 from prober.slo.indicators import Indicator
+from prober.slo.objectives import SliCounts
 
 TICK_S = 0.05
 TICK_SHARE = 0.1
@@ -73,6 +75,8 @@ class Run:
             epoch=self.run_id,
         )
         self._listeners: list[RunListener] = []
+        self._interval_s = inf
+        self._unreachable, self._answered_t = False, 0.0
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -80,6 +84,7 @@ class Run:
 
     def begin(self, site: Site, sinks: Iterable[RunSink]) -> None:
         """Tells sinks that the run begins; each hears its events and its end. To be called before `carry_out`."""
+        self._interval_s = site.interval_s
         begun = RunBegun(self.run_id, site, {self._resources.subscription: self._target.rules}, wall_s(), self._seed)
         for sink in sinks:
             listener = sink.begin(begun)
@@ -94,6 +99,7 @@ class Run:
         `lagged` is told how late each beat was. `counts` is asked at the end whether the run counts; the sinks are told.
         """
         started_at, started_t = wall_s(), monotonic_s()
+        self._answered_t = started_t
         beating = asyncio.create_task(self._beat(lagged), name=f"{self.run_id} beat")
         fault: Exception | None = None
         reason = ""
@@ -103,6 +109,7 @@ class Run:
             reason = f"the experiment did not end within {self._target.act_timeout_s:g} s"
         except BrokerError as error:
             reason = str(error)
+            self._unreachable |= isinstance(error, BrokerUnavailable)
         except asyncio.CancelledError:
             self.recording.finish()
             self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True)
@@ -139,6 +146,7 @@ class Run:
                 await self._drain()
             finally:
                 self.recording.finish()
+                self._unreachable |= self.recording.unanswered
 
     async def _beat(self, lagged: Callable[[float], None]) -> None:
         while True:
@@ -158,8 +166,17 @@ class Run:
         while True:
             self.recording.heard()
             await asyncio.sleep(SOUNDING_S)
-            with suppress(BrokerError):  # refused, or no connection: then nothing is under way on it
-                await self._broker.admin.reach(self._resources.subscription)
+            self._unreachable = not await self._answers()
+            if not self._unreachable:
+                self._answered_t = monotonic_s()
+
+    async def _answers(self) -> bool:
+        """Whether the target says anything. Without a connection nothing is under way on it either."""
+        try:
+            await self._broker.admin.reach(self._resources.subscription)
+        except BrokerError as error:
+            return not isinstance(error, BrokerUnavailable)
+        return True
 
     async def _drain(self) -> None:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
@@ -187,8 +204,9 @@ class Run:
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
         age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
         recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
-        completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
         trusted = fault is None and not recording.judge.stopped_because
+        completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
+        checks = checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted)
         return RunResult(
             run_id=self.run_id,
             probe=self._probe.name,
@@ -204,12 +222,19 @@ class Run:
             findings=findings,
             counts=dict(recording.judge.findings.counts),
             counters=dict(counters),
-            checks=checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted),
+            checks=checks | self._unsent(trusted=fault is None and not recording.stood_still),
             durations=recording.timings.durations(self._probe.name),
+            unreachable=self._unreachable,
             internal_error=bool(faults),
             part=self._target.part,
             clock_offset_s=started_at - started_t,
         )
+
+    def _unsent(self, *, trusted: bool) -> dict[Indicator, SliCounts]:
+        """What it did not send; and what those runs did not that were to begin while this one waited for an answer in vain."""
+        kept_waiting_s = monotonic_s() - self._answered_t if self._unreachable else 0.0
+        wanted = (1 + int(kept_waiting_s // self._interval_s)) * self._probe.messages(self._workload)
+        return unsent_of(wanted, self.recording.begun, unreachable=self._unreachable, trusted=trusted)
 
 
 def new_run_id(probe: str) -> str:

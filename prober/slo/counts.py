@@ -69,6 +69,21 @@ def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: fr
     return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
 
 
+def unsent_of(wanted: int, begun: int, *, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
+    """What a run counts for availability beside the publishes that it made: those that the schedule wanted and that never began.
+
+    wanted, begun   messages that were to be published while the run lasted, and those that were, whatever became of them.
+    unreachable     whether the target could not be reached. That is bad: a customer could not have published either. Anything else
+                    that kept the run from it may be our doing, and is undecided.
+    trusted         False after a fault of ours: then it may have been that.
+    """
+    unsent = max(0, wanted - begun)
+    if not unsent:
+        return {}
+    one = SliCounts(bad=unsent) if unreachable and trusted else SliCounts(undecided=unsent)
+    return {Indicator.PUBLISH_AVAILABILITY: one}
+
+
 def _counts_of(indicator: Indicator, counters: Mapping[str, int], findings: _FindingCounts) -> SliCounts:
     bad = _count(findings, indicator, FAILING)
     undecided = max(_count(findings, indicator, {Status.INDETERMINATE}), counters.get(_UNDECIDED[indicator], 0))

@@ -10,6 +10,9 @@ This is the one definition. The metrics, the recorded rules, the status store an
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. What never comes has no
   latency: that it is missing is for completeness, or a finding, to say. When the run ends, a publish that nobody answered and a
   confirmed message that was not received are undecided.
+* What the schedule wanted and *could not be done* because the target was unreachable is bad for availability: two hours without the
+  target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
+  send them.
 * Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
   silent then, and in a run that a fault of ours ended.
 """
@@ -67,7 +70,9 @@ MEANINGS: Final = MappingProxyType(
         Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have come again"),
         Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another certainly held its key"),
         Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
-        Indicator.PUBLISH_AVAILABILITY: Meaning(Unit.MESSAGE, "its publish was rejected, or nobody answered"),
+        Indicator.PUBLISH_AVAILABILITY: Meaning(
+            Unit.MESSAGE, "its publish was rejected, nobody answered, or it could not be sent because the target was unreachable"
+        ),
         Indicator.PUBLISH_LATENCY: Meaning(Unit.MESSAGE, "its confirmation took longer", thresholded=True),
         Indicator.END_TO_END_LATENCY: Meaning(
             Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True

@@ -181,6 +181,49 @@ LEVELS = (
         {"20m": 0, "30m": 0},
     ),
     Story(
+        "PubsubTargetUnreachable",
+        "fires in an outage, holds until a publish is confirmed, and over a restart of the prober",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x59 0x4 1+1x80 0x60",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+50x40 2000x59 0x84 50+50x60",
+            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 20x59 0x84 0x61",
+        },
+        {"10m": 0, "13m45s": 1, "20m": 1, "25m": 1, "26m": 1, "27m": 1, "40m": 1, "47m15s": 0, "55m": 0},
+        reads=(
+            "20m",
+            HERE,
+            "40 runs in a row could not reach t (e, r), and no publish was confirmed within 2m. What they were to publish counts as "
+            "unavailable.",
+        ),
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "not for one lost run of a probe that runs each hour",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x240 0x40",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x320",
+        },
+        {"12m": 0, "40m": 0, "60m": 0},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "not while another prober has publishes confirmed there",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x80",
+            of(families.UNREACHABLE_RUNS, subscription="other", instance="i2"): "0x120",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x120",
+            of(families.PUBLISHES, topic="p", outcome="confirmed", instance="i2"): "0+50x120",
+        },
+        {"15m": 0, "29m": 0},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "not under maintenance",
+        {of(families.UNREACHABLE_RUNS, subscription="s"): "1+1x80", of(families.UNDER_MAINTENANCE): "1x80"},
+        {"5m": 0, "15m": 0},
+    ),
+    Story("PubsubTargetUnreachable", "no data", {}, {"20m": 0}),
+    Story(
         "PubsubPublishesUnknown",
         "fires when a tenth has no answer and ends with it",
         {

@@ -15,7 +15,7 @@ from prober.brokers.base import SubscriptionSettings, TopicSettings, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.connection import open_async_channel
 from prober.brokers.endpoint import Endpoint
-from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
+from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere
 from tests.contract.conftest import Service
 from tests.contract.context import LABELS, PROJECT, Notebook
 from tests.contract.places import dead_server, silent_server
@@ -166,5 +166,5 @@ async def test_a_call_that_waits_when_the_connection_is_closed_ends(vantage: Van
         waiting = asyncio.create_task(broker.admin.create_topic(f"{PROJECT}/topics/any", TopicSettings(LABELS)))
         await asyncio.sleep(0.1)
         await broker.close()
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await asyncio.wait_for(waiting, CLOSED_WITHIN_S)

@@ -18,7 +18,7 @@ from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Reject
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
-from prober.errors import BrokerUnavailable, NotThere
+from prober.errors import ConnectionGivenUp, NotThere
 from tests.contract.conftest import Service
 from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, ProbeContext, nothing_left
 from tests.contract.places import dead_server
@@ -88,11 +88,11 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
         assert [type(what) for what in notebook.told] == [Opened, Closed]
         (outcome,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(outcome, Rejected)
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await puller.pull(Notebook(), 1, WAIT_S)
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await broker.admin.create_topic(context.topic, TopicSettings(LABELS))
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await broker.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(notebook)
         assert [type(what) for what in notebook.told] == [Opened, Closed]
 
@@ -119,7 +119,7 @@ async def test_closing_ends_a_start_that_waits_for_a_connection(vantage: Vantage
         starting = asyncio.create_task(broker.subscriber(MISSING, "one", FlowControlSettings(), 10).start(Notebook()))
         await asyncio.sleep(0.1)
         await broker.close()
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await asyncio.wait_for(starting, OPEN_TIMEOUT_S / 2)
     await nothing_left(tasks, threads)
 

@@ -9,7 +9,7 @@ import pytest
 from prober.brokers.base import BrokerSession, Received, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
-from prober.errors import BrokerUnavailable, NotThere
+from prober.errors import BrokerUnavailable, ConnectionGivenUp, NotThere
 from tests.contract.conftest import Service
 from tests.contract.context import PROJECT, WAIT_S, Closed, Got, Notebook, Opened
 from tests.contract.places import dead_server, silent_server
@@ -83,9 +83,9 @@ async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage
         waiting = asyncio.create_task(puller.pull(notebook, 1, 30))
         await asyncio.sleep(0.1)
         await puller.close()
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await asyncio.wait_for(waiting, 10)
-        with pytest.raises(BrokerUnavailable, match="the prober closed the connection"):
+        with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await puller.pull(notebook, 1, 30)
         assert told_lost(notebook) == 1  # the second was never sent
 

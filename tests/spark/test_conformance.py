@@ -256,6 +256,8 @@ def _cases() -> list[Taped]:
         _redelivered(),
         _disturbed(),
         _at_the_threshold(),
+        _unreachable(),
+        _kept_from_publishing(),
     ]
 
 
@@ -355,6 +357,19 @@ def _disturbed() -> Taped:
     run = Taped("affinity-1", probe="affinity").add(Opened(900.0, S, "A", "A"))
     run.add(*_message(run, 901.0, 1, received=8.0), *_message(run, 902.0, 2, received=None))
     return run.ended(900.0, 930.0, checks=[_check(Indicator.AFFINITY, 1, 1, 1)])
+
+
+def _unreachable() -> Taped:
+    """The target was gone after two messages: what was to follow, in this run and in those that it kept waiting, was never sent."""
+    run = Taped("ordering-outage").add(Opened(1200.0, S, "A", "A"))
+    run.add(*_message(run, 1201.0, 1), *_message(run, 1202.0, 2))
+    checks = [_check(Indicator.ORDER, 2, 0, 0), _check(Indicator.PUBLISH_AVAILABILITY, 0, 1198, 0)]
+    return run.ended(1200.0, 1260.0, "UNKNOWN", reason="nobody answers", checks=checks)
+
+
+def _kept_from_publishing() -> Taped:
+    """Nothing was sent either, which may be the prober's own doing."""
+    return Taped("ordering-kept").ended(1270.0, 1271.0, "UNKNOWN", checks=[_check(Indicator.PUBLISH_AVAILABILITY, 0, 0, 400)])
 
 
 def _at_the_threshold() -> Taped:

@@ -129,6 +129,15 @@ UNDELIVERED: Final = Family(
 )
 STALLED_KEYS: Final = Family("stalled_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys with waiting messages and no progress.")
 PUBLISHES: Final = Family("publishes", MetricType.COUNTER, (*TARGET, "topic", "outcome"), "Publishes, by outcome.")
+PUBLISHES_UNSENT: Final = Family(
+    "publishes_unsent",
+    MetricType.COUNTER,
+    (*TARGET, "topic"),
+    "Publishes that the schedule wanted and that could not be sent because the target was unreachable.",
+)
+UNREACHABLE_RUNS: Final = Family(
+    "unreachable_runs", MetricType.GAUGE, SUBSCRIPTION, "Runs in a row, up to the last one, that could not reach the target."
+)
 DELIVERIES: Final = Family(
     "deliveries",
     MetricType.COUNTER,

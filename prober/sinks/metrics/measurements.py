@@ -109,8 +109,12 @@ class Measurements:
         self._count(result)
 
     def _count(self, result: RunResult) -> None:
+        self._subscription.reached(not result.unreachable)
         for indicator, tally in result.checks.items():
-            self._subscription.checked(indicator, tally)
+            if indicator is Indicator.PUBLISH_AVAILABILITY:
+                self._topic.unsent(tally.bad)
+            else:
+                self._subscription.checked(indicator, tally)
         for name, outstanding in _MOVES.items():
             self._subscription.moved(outstanding, result.counters.get(name, 0))
         self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))

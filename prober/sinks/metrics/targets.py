@@ -31,6 +31,11 @@ class TopicMetrics:
         self._outcomes = {outcome: store.counter(families.PUBLISHES, *labels, outcome) for outcome in PublishOutcome}
         clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
         self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
+        self._unsent = store.counter(families.PUBLISHES_UNSENT, *labels)
+
+    def unsent(self, count: int) -> None:
+        """So many publishes were to be sent and were not, since the target was unreachable."""
+        self._unsent.inc(count)
 
     def published(self, outcome: Outcome, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
         """A publish ended. The latency is that of the confirmation; None if there was none."""
@@ -59,6 +64,8 @@ class SubscriptionMetrics:
             for result in CheckResult
         }
         self._keys = store.gauge(families.PROBED_KEYS, *labels)
+        self._unreachable = store.gauge(families.UNREACHABLE_RUNS, *labels)
+        self._unreachable_runs = 0
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
@@ -98,8 +105,15 @@ class SubscriptionMetrics:
         self._early_redeliveries.inc(count)
 
     def probes(self, keys: int) -> None:
-        """A run there uses so many ordering keys."""
+        """A run there uses so many ordering keys; 0: nothing is probed there any more."""
         self._keys.set(keys)
+        if not keys:
+            self.reached(True)
+
+    def reached(self, reachable: bool) -> None:
+        """A run there ended, and could reach the target or not."""
+        self._unreachable_runs = 0 if reachable else self._unreachable_runs + 1
+        self._unreachable.set(self._unreachable_runs)
 
     def unreadable(self, count: int) -> None:
         """Messages came that no probe of ours has written."""

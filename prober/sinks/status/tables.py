@@ -91,6 +91,7 @@ runs: Final = Table(
     _needed("counters", JSON),
     _needed("checks", JSON),
     _needed("durations", JSON),
+    _needed("unreachable", Boolean),
     _needed("internal_error", Boolean),
     _needed("findings_omitted", BigInteger),
     _needed("prober", JSON),

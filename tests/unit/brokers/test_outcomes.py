@@ -17,7 +17,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from prober.brokers import library_client
 from prober.brokers.base import Rejected, Unknown
 from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of, outcome_of
-from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused
+from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused, TargetFailed
 
 exceptions: Any = library_exceptions  # its constructors have no types
 REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED", "FAILED_PRECONDITION"}
@@ -44,7 +44,17 @@ def test_statuses_that_a_caller_can_do_something_about() -> None:
     assert kinds["PERMISSION_DENIED"] is kinds["UNAUTHENTICATED"] is PermissionRefused
     assert kinds["NOT_FOUND"] is NotThere
     assert kinds["ALREADY_EXISTS"] is NotOurs
+    assert kinds["INTERNAL"] is kinds["UNKNOWN"] is TargetFailed
     assert kinds["INVALID_ARGUMENT"] is BrokerError
+
+
+def test_credentials_that_cannot_be_had_are_no_outage() -> None:
+    """UNAVAILABLE is what gRPC says of a call that it has not even sent."""
+    error = error_of(
+        grpc.StatusCode.UNAVAILABLE, "Getting metadata from plugin failed with error: no metadata server", "creating topic t"
+    )
+    assert isinstance(error, PermissionRefused)
+    assert "credentials" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,9 @@ class TestForm:
         assert StatusQueries(database).runs().items == ()
 
     def test_a_store_of_the_first_form_loses_its_table_of_reports_and_nothing_else(self, database: Database) -> None:
-        migrate(database, "1")
+        StatusStore(database).prepare()
         StatusStore(database).record([entry("before")])
+        migrate(database, "1")
         with database.writing() as connection:
             connection.exec_driver_sql("INSERT INTO reports VALUES ('2026-01-02', 'compact', 'pass', 0, 0, '', '{}')")
         StatusStore(database).prepare()

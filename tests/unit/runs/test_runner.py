@@ -1,0 +1,212 @@
+"""What a run counts of what it was to publish and did not: bad where the target was unreachable, undecided where that may be our doing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from prober.brokers.base import Confirmed, Outgoing, Unknown
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
+from prober.probes.context import Experiment, ProbeContext, Workload
+from prober.runs import runner
+from prober.runs.resources import Provisioner
+from prober.runs.result import RunResult
+from prober.runs.runner import Run
+from prober.runs.site import Site, Target
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import SliCounts
+
+WORKLOAD = Workload(keys=2, bursts=1, burst_messages=5)
+WANTED = 10
+INTERVAL_S = 15.0
+TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0), act_timeout_s=1.0, drain_s=0.0)
+
+Does = Callable[[], Awaitable[None]]
+
+
+async def nothing() -> None:
+    """What a target does that works."""
+
+
+def fails(error: Exception) -> Does:
+    async def act() -> None:
+        raise error
+
+    return act
+
+
+class Clock:
+    """The time, as far as the run knows; it stands still unless somebody passes it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(runner, "monotonic_s", clock)
+    return clock
+
+
+class Publisher:
+    """Confirms what it is given, or not."""
+
+    def __init__(self, answers: bool = True) -> None:
+        self._answers = answers
+        self._ids = iter(range(1, 1000))
+
+    async def publish(self, batch: Sequence[Outgoing], _timeout_s: float) -> list[Any]:
+        return [Confirmed(str(next(self._ids))) if self._answers else Unknown("no answer") for _ in batch]
+
+    async def resume(self, _key: str) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def run_of(act: Any, *, create: Does = nothing, reach: Does = nothing, answers: bool = True) -> RunResult:
+    """The result of a run of such an experiment, on a target whose administration does this."""
+
+    async def admin(*_: object) -> None:
+        await create()
+
+    async def sounding(*_: object) -> None:
+        await reach()
+
+    async def scenario() -> RunResult:
+        calls = {"create_topic": admin, "create_subscription": admin, "delete": admin, "reach": sounding}
+        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(answers))
+        experiment = Experiment("ordering", "order", act, WORKLOAD)
+        run = Run(experiment, broker, TARGET, Provisioner(TARGET, "test", lasting=True), WORKLOAD)
+        run.begin(Site("here", "ordering", "wire", INTERVAL_S), ())
+        return await asyncio.wait_for(run.carry_out(), 10.0)
+
+    return asyncio.run(scenario())
+
+
+async def publishes_all(context: ProbeContext, workload: Workload) -> None:
+    for number in workload.numbers:
+        await context.publish(f"key-{number}", workload.burst_messages)
+
+
+def unsent(result: RunResult) -> SliCounts | None:
+    return result.checks.get(Indicator.PUBLISH_AVAILABILITY)
+
+
+class TestUnreachable:
+    @pytest.mark.parametrize("error", [BrokerUnavailable("nobody answers"), TargetFailed("an error of its own")], ids=str)
+    def test_everything_that_was_to_be_published_is_bad(self, error: BrokerError) -> None:
+        result = run_of(publishes_all, create=fails(error))
+        assert (result.verdict, result.unreachable, unsent(result)) == (Verdict.UNKNOWN, True, SliCounts(bad=WANTED))
+
+    def test_what_was_sent_before_counts_by_itself(self) -> None:
+        async def act(context: ProbeContext, _workload: Workload) -> None:
+            await context.publish("key-0", 5)
+            raise BrokerUnavailable("the stream cannot be opened")
+
+        result = run_of(act)
+        assert unsent(result) == SliCounts(bad=WANTED - 5)
+
+    def test_runs_that_could_not_begin_meanwhile_count_too(self, clock: Clock) -> None:
+        async def hangs() -> None:
+            clock.now += 3.5 * INTERVAL_S
+            raise BrokerUnavailable("no answer in time")
+
+        result = run_of(publishes_all, create=hangs)
+        assert unsent(result) == SliCounts(bad=4 * WANTED)
+
+    def test_but_not_those_before_the_target_fell_silent(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        gone = asyncio.Event()
+
+        async def reach() -> None:
+            if gone.is_set():
+                raise BrokerUnavailable("refused")
+
+        async def passes(seconds: float) -> None:
+            until_t = clock.now + seconds
+            while clock.now < until_t:
+                clock.now += 0.5
+                await asyncio.sleep(0.001)
+
+        async def act(context: ProbeContext, workload: Workload) -> None:
+            await passes(4 * INTERVAL_S)
+            await publishes_all(context, workload)
+            gone.set()
+            await passes(1.5 * INTERVAL_S)
+            raise BrokerUnavailable("the stream cannot be opened")
+
+        result = run_of(act, reach=reach)
+        assert unsent(result) == SliCounts(bad=WANTED)
+
+    def test_a_target_that_does_not_answer_any_more_is_unreachable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+
+        async def act(_context: ProbeContext, _workload: Workload) -> None:
+            await asyncio.Event().wait()
+
+        result = run_of(act, reach=fails(BrokerUnavailable("refused")))
+        assert (result.unreachable, unsent(result)) == (True, SliCounts(bad=WANTED))
+
+    def test_one_that_answers_again_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        answers = iter([BrokerUnavailable("refused")])
+
+        async def reach() -> None:
+            for error in answers:
+                raise error
+
+        async def act(context: ProbeContext, workload: Workload) -> None:
+            await asyncio.sleep(0.01)
+            await publishes_all(context, workload)
+
+        result = run_of(act, reach=reach)
+        assert (result.unreachable, unsent(result)) == (False, None)
+
+
+class TestNotTheTarget:
+    def test_a_run_that_published_everything_counts_nothing_here(self) -> None:
+        assert unsent(run_of(publishes_all)) is None
+
+    def test_neither_does_one_whose_publishes_were_not_answered(self) -> None:
+        assert unsent(run_of(publishes_all, answers=False)) is None
+
+    @pytest.mark.parametrize("error", [PermissionRefused("no"), ConnectionGivenUp("closed"), BrokerError("odd")], ids=str)
+    def test_a_refusal_is_undecided(self, error: BrokerError) -> None:
+        result = run_of(publishes_all, create=fails(error))
+        assert (result.unreachable, unsent(result)) == (False, SliCounts(undecided=WANTED))
+
+    def test_so_is_a_mistake_of_ours(self) -> None:
+        result = run_of(publishes_all, create=fails(ZeroDivisionError()))
+        assert (result.internal_error, unsent(result)) == (True, SliCounts(undecided=WANTED))
+
+    def test_and_an_experiment_that_does_not_end(self) -> None:
+        async def act(_context: ProbeContext, _workload: Workload) -> None:
+            await asyncio.Event().wait()
+
+        assert unsent(run_of(act)) == SliCounts(undecided=WANTED)
+
+    def test_a_prober_that_stood_still_may_have_caused_it(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+
+        async def hangs() -> None:
+            await asyncio.sleep(0)
+            clock.now += 10.0
+            for _ in range(5):
+                await asyncio.sleep(0)
+            raise BrokerUnavailable("no answer in time")
+
+        result = run_of(publishes_all, create=hangs)
+        assert (result.unreachable, unsent(result)) == (True, SliCounts(undecided=WANTED))
