@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from prober.core.events import (
@@ -54,11 +55,15 @@ class Classifier:
     """Classifies the events of one run, in order. What it remembers is bounded: its keys, what is outstanding, and ids of messages.
 
     untold      deliveries of which it is not known any more whether they came before.
+    attempts    publishes that were tried; a message counts each time.
+    answered_t  when a publish was confirmed last, or a message received; before the first, minus infinity.
     """
 
     def __init__(self, epoch: str) -> None:
         """`epoch`: that of the run's own messages; empty if every message is its own."""
         self.untold = 0
+        self.attempts = 0
+        self.answered_t = -inf
         self._epoch = epoch
         self._published_up_to: dict[str, int] = {}
         self._unconfirmed: dict[tuple[str, int], float] = {}
@@ -77,11 +82,6 @@ class Classifier:
             Acked: self._acked,
         }
 
-    @property
-    def begun(self) -> int:
-        """How many messages the run has begun to publish; each counts once, however often it was tried."""
-        return sum(self._published_up_to.values())
-
     def classify(self, event: Event) -> tuple[DeliveryKind | None, Latency | None]:
         """What kind of delivery an event is, and the latency that it shows."""
         handler = self._handlers.get(type(event))
@@ -96,6 +96,7 @@ class Classifier:
         }
 
     def _invoked(self, event: PublishInvoked) -> tuple[None, None]:
+        self.attempts += 1
         self._unanswered[event.key, event.seq] += 1
         if event.generation == 0:
             message, intended_t = (event.key, event.seq), event.t if event.intended_t is None else event.intended_t
@@ -115,6 +116,7 @@ class Classifier:
 
     def _published(self, event: Published) -> tuple[None, Latency | None]:
         self._answered(event)
+        self.answered_t = event.t
         intended_t = self._unconfirmed.pop((event.key, event.seq), None)
         return None, None if intended_t is None else Latency(Indicator.PUBLISH_LATENCY, event.t - intended_t)
 
@@ -127,6 +129,7 @@ class Classifier:
         return None, None
 
     def _delivered(self, event: Delivered) -> tuple[DeliveryKind | None, Latency | None]:
+        self.answered_t = event.t
         if self._epoch and event.epoch != self._epoch:
             return DeliveryKind.FOREIGN, None
         if event.message_id not in self._received:

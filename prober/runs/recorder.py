@@ -162,9 +162,14 @@ class Recording:
         return [*self._listeners_faults, *([] if self.judge.fault is None else [self.judge.fault])]
 
     @property
-    def begun(self) -> int:
-        """How many messages the run has begun to publish, whatever became of them."""
-        return self._classifier.begun
+    def attempts(self) -> int:
+        """How many publishes were tried, whatever became of them; a message counts each time."""
+        return self._classifier.attempts
+
+    @property
+    def answered_t(self) -> float:
+        """When a publish was confirmed last, or a message received; before the first, minus infinity."""
+        return self._classifier.answered_t
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:

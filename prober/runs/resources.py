@@ -15,7 +15,7 @@ from typing import Final
 
 from prober.brokers.base import Admin, AdminOperation, SubscriptionSettings, TopicSettings
 from prober.clock import monotonic_s, wall_s
-from prober.errors import BrokerError, NotOurs, NotThere
+from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.context import Resources
 from prober.runs.backlog import BacklogTracker
 from prober.runs.site import Target
@@ -58,7 +58,7 @@ class Provisioner:
         """They exist, and belong to us, from here on. Raises BrokerError."""
         try:
             if not self._there:
-                await self._create(admin)
+                await self._look(admin)
             await self._delete(admin, self._left)
             yield
         except (NotThere, NotOurs):
@@ -90,8 +90,16 @@ class Provisioner:
             self._target.publish_timeout_s,
             self._target.publish_region,
         )
-        self._there = False
+        self._there = self._made = False
         self.backlog_tracker.clear()
+
+    async def _look(self, admin: Admin) -> None:
+        """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""
+        try:
+            await self._create(admin)
+        except BrokerUnavailable:
+            if not self._made:
+                raise
 
     async def _create(self, admin: Admin) -> None:
         resources = self.resources
@@ -106,7 +114,7 @@ class Provisioner:
             await admin.create_topic(resources.topic, TopicSettings(labels=OURS))
         with self._timed(AdminOperation.CREATE_SUBSCRIPTION):
             await admin.create_subscription(resources.subscription, settings)
-        self._there = True
+        self._there = self._made = True
 
     async def _delete(self, admin: Admin, abandoned: list[Resources]) -> None:
         try:

@@ -28,7 +28,7 @@ from prober.core.verdict import STILL_OWED, Verdict
 from prober.errors import BrokerError, BrokerUnavailable
 from prober.probes.context import Experiment, ProbeContext, Workload
 from prober.runs.classification import Latency
-from prober.runs.recorder import BEAT_S, SOUNDING_S, Listener, Recording
+from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
@@ -76,7 +76,8 @@ class Run:
         )
         self._listeners: list[RunListener] = []
         self._interval_s = inf
-        self._unreachable, self._answered_t = False, 0.0
+        self._unreachable = self._silent = False
+        self._answered_t = 0.0
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -146,7 +147,7 @@ class Run:
                 await self._drain()
             finally:
                 self.recording.finish()
-                self._unreachable |= self.recording.unanswered
+                self._silent |= self.recording.unanswered
 
     async def _beat(self, lagged: Callable[[float], None]) -> None:
         while True:
@@ -166,8 +167,8 @@ class Run:
         while True:
             self.recording.heard()
             await asyncio.sleep(SOUNDING_S)
-            self._unreachable = not await self._answers()
-            if not self._unreachable:
+            self._silent = not await self._answers()
+            if not self._silent:
                 self._answered_t = monotonic_s()
 
     async def _answers(self) -> bool:
@@ -200,6 +201,8 @@ class Run:
             reason = f"internal error: {fault!r}"
         reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
         verdict = recording.judge.verdict(incomplete=bool(reason))
+        silent_s = monotonic_s() - max(self._answered_t, recording.answered_t)
+        self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
         age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
@@ -222,7 +225,7 @@ class Run:
             findings=findings,
             counts=dict(recording.judge.findings.counts),
             counters=dict(counters),
-            checks=checks | self._unsent(trusted=fault is None and not recording.stood_still),
+            checks=checks | self._unsent(silent_s, trusted=fault is None and not recording.stood_still),
             durations=recording.timings.durations(self._probe.name),
             unreachable=self._unreachable,
             internal_error=bool(faults),
@@ -230,11 +233,11 @@ class Run:
             clock_offset_s=started_at - started_t,
         )
 
-    def _unsent(self, *, trusted: bool) -> dict[Indicator, SliCounts]:
+    def _unsent(self, silent_s: float, *, trusted: bool) -> dict[Indicator, SliCounts]:
         """What it did not send; and what those runs did not that were to begin while this one waited for an answer in vain."""
-        kept_waiting_s = monotonic_s() - self._answered_t if self._unreachable else 0.0
-        wanted = (1 + int(kept_waiting_s // self._interval_s)) * self._probe.messages(self._workload)
-        return unsent_of(wanted, self.recording.begun, unreachable=self._unreachable, trusted=trusted)
+        runs = 1 + int(silent_s // self._interval_s) if self._unreachable else 1
+        wanted = runs * self._probe.messages(self._workload)
+        return unsent_of(wanted, self.recording.attempts, unreachable=self._unreachable, trusted=trusted)
 
 
 def new_run_id(probe: str) -> str:

@@ -69,15 +69,16 @@ def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: fr
     return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
 
 
-def unsent_of(wanted: int, begun: int, *, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
-    """What a run counts for availability beside the publishes that it made: those that the schedule wanted and that never began.
+def unsent_of(wanted: int, attempts: int, *, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
+    """What a run counts for availability beside the publishes that it tried: those that the schedule wanted and that it did not.
 
-    wanted, begun   messages that were to be published while the run lasted, and those that were, whatever became of them.
-    unreachable     whether the target could not be reached. That is bad: a customer could not have published either. Anything else
-                    that kept the run from it may be our doing, and is undecided.
-    trusted         False after a fault of ours: then it may have been that.
+    wanted        messages that were to be published while the run lasted.
+    attempts      publishes that were tried, which count by themselves; a message that was tried again is one more.
+    unreachable   whether the target could not be reached. That is bad: a customer could not have published either. Anything else
+                  that kept the run from it may be our doing, and is undecided.
+    trusted       False after a fault of ours: then it may have been that.
     """
-    unsent = max(0, wanted - begun)
+    unsent = max(0, wanted - attempts)
     if not unsent:
         return {}
     one = SliCounts(bad=unsent) if unreachable and trusted else SliCounts(undecided=unsent)

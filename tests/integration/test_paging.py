@@ -27,6 +27,7 @@ from tests.alerts.reading import selectors
 from tests.alerts.stories import ALERTS, PATHS
 from tests.commands import ROOT
 from tests.integration.daemons import daemon, free_port, written
+from tests.integration.pace import quicken_rules, quickened
 from tests.integration.programs import eventually, get, program, series, service
 
 pytestmark = pytest.mark.timeout(240)
@@ -85,34 +86,34 @@ def receiving() -> Iterator[Receiver]:
         server.server_close()
 
 
-def alertmanager_config(receiver: Receiver, folder: Path) -> Path:
-    """The example, with this receiver in the place of its own."""
-    config = yaml.safe_load((ALERTS / "alertmanager.example.yaml").read_text(encoding="utf-8"))
+def alertmanager_config(receiver: Receiver, folder: Path, pace: float) -> Path:
+    """The example at that pace, with this receiver in the place of its own."""
+    config = quickened(yaml.safe_load((ALERTS / "alertmanager.example.yaml").read_text(encoding="utf-8")), pace)
     for one in config["receivers"]:
         for webhook in one.get("webhook_configs", ()):
             webhook["url"] = f"http://127.0.0.1:{receiver.port}/{one['name']}"
     return written(folder / "alertmanager.yaml", config)
 
 
-def prometheus_config(page_url: str, own_url: str, alertmanager_url: str, folder: Path) -> Path:
-    """The example, with these addresses in the place of its own, and the rules beside it."""
-    config = yaml.safe_load((ALERTS / "prometheus.example.yaml").read_text(encoding="utf-8"))
+def prometheus_config(page_url: str, own_url: str, alertmanager_url: str, folder: Path, pace: float) -> Path:
+    """The example at that pace, with these addresses in the place of its own, and the rules beside it."""
+    config = quickened(yaml.safe_load((ALERTS / "prometheus.example.yaml").read_text(encoding="utf-8")), pace)
     places = [*config["scrape_configs"], *config["alerting"]["alertmanagers"]]
     for resources, url in zip(places, (page_url, own_url, alertmanager_url), strict=True):
         resources["static_configs"] = [{"targets": [url.removeprefix("http://")]}]
     for name, text in rule_files(load(None, {}).objectives, Options(pages=page_url, news_s=NEWS_S)).items():
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text if pace == 1.0 else quicken_rules(text, pace), encoding="utf-8")
     return written(folder / "prometheus.yaml", config)
 
 
 @contextmanager
-def chain(page_url: str, receiver: Receiver, folder: Path) -> Iterator[tuple[str, str]]:
-    """Prometheus and Alertmanager, in this order of their addresses."""
+def chain(page_url: str, receiver: Receiver, folder: Path, pace: float = 1.0) -> Iterator[tuple[str, str]]:
+    """Prometheus and Alertmanager, in this order of their addresses; `pace` divides all their durations."""
     options = ("--cluster.listen-address=", f"--storage.path={folder / 'am'}")
-    config = f"--config.file={alertmanager_config(receiver, folder)}"
+    config = f"--config.file={alertmanager_config(receiver, folder, pace)}"
     with daemon("prometheus-alertmanager", free_port(), folder / "am.log", config, *options) as alertmanager_url:
         port = free_port()
-        config = f"--config.file={prometheus_config(page_url, f'http://127.0.0.1:{port}', alertmanager_url, folder)}"
+        config = f"--config.file={prometheus_config(page_url, f'http://127.0.0.1:{port}', alertmanager_url, folder, pace)}"
         # What it sends before it has found Alertmanager is lost, and by default sent again after a minute.
         options = (f"--storage.tsdb.path={folder / 'tsdb'}", "--rules.alert.resend-delay=10s")
         with daemon("prometheus", port, folder / "prometheus.log", config, *options) as prometheus_url:

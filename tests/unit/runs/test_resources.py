@@ -152,6 +152,25 @@ def test_leaving_gives_up_when_nobody_answers() -> None:
     asyncio.run(world.provisioner.leave(world.service))
 
 
+def test_what_was_made_once_may_serve_while_the_administration_is_down() -> None:
+    world = World()
+    world.run(passed=False)
+    resources = world.provisioner.resources
+    world.service.error = BrokerUnavailable("gone")
+    world.run(passed=False)
+    assert world.provisioner.resources == resources
+    world.service.error = None
+    world.run()
+    assert world.service.calls[-2:] == [f"create {resources.topic}", f"create {resources.subscription}"]
+
+
+def test_what_was_never_made_cannot_serve() -> None:
+    world = World()
+    world.service.error = BrokerUnavailable("gone")
+    with pytest.raises(BrokerUnavailable):
+        world.run()
+
+
 def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
     world = World()
     world.run()

@@ -13,7 +13,7 @@ from prober.brokers.base import Confirmed, Outgoing, Unknown
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
-from prober.probes.context import Experiment, ProbeContext, Workload
+from prober.probes.context import GENERATIONS_MAX, Experiment, ProbeContext, Workload
 from prober.runs import runner
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -49,6 +49,13 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+    async def passes(self, seconds: float) -> None:
+        """Lets time go by in small steps, so that nobody seems to have stood still."""
+        until_t = self.now + seconds
+        while self.now < until_t:
+            self.now += 0.5
+            await asyncio.sleep(0.001)
 
 
 @pytest.fixture
@@ -135,30 +142,36 @@ class TestUnreachable:
             if gone.is_set():
                 raise BrokerUnavailable("refused")
 
-        async def passes(seconds: float) -> None:
-            until_t = clock.now + seconds
-            while clock.now < until_t:
-                clock.now += 0.5
-                await asyncio.sleep(0.001)
-
         async def act(context: ProbeContext, workload: Workload) -> None:
-            await passes(4 * INTERVAL_S)
+            await clock.passes(4 * INTERVAL_S)
             await publishes_all(context, workload)
             gone.set()
-            await passes(1.5 * INTERVAL_S)
+            await clock.passes(1.5 * INTERVAL_S)
             raise BrokerUnavailable("the stream cannot be opened")
 
         result = run_of(act, reach=reach)
         assert unsent(result) == SliCounts(bad=WANTED)
 
-    def test_a_target_that_does_not_answer_any_more_is_unreachable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_target_that_does_not_answer_any_more_is_unreachable(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
 
         async def act(_context: ProbeContext, _workload: Workload) -> None:
+            await clock.passes(10.0)
             await asyncio.Event().wait()
 
         result = run_of(act, reach=fails(BrokerUnavailable("refused")))
         assert (result.unreachable, unsent(result)) == (True, SliCounts(bad=WANTED))
+
+    def test_messages_that_were_tried_again_and_again_count_by_themselves(self, clock: Clock) -> None:
+        """Five attempts at each of five messages in the time of two runs: what is missing to their twenty messages was not sent."""
+
+        async def act(context: ProbeContext, _workload: Workload) -> None:
+            await context.publish("key-0", 3)
+            clock.now += 1.5 * INTERVAL_S
+            raise BrokerUnavailable("the stream cannot be opened")
+
+        assert unsent(run_of(act, answers=False)) == SliCounts(bad=2 * WANTED - 3 * GENERATIONS_MAX)
 
     def test_one_that_answers_again_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
@@ -177,6 +190,17 @@ class TestUnreachable:
 
 
 class TestNotTheTarget:
+    def test_an_administration_that_is_down_while_messages_flow_is_no_outage(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+
+        async def act(context: ProbeContext, workload: Workload) -> None:
+            await asyncio.sleep(0.01)
+            await context.publish("key-0", workload.burst_messages)
+            await asyncio.sleep(0.01)
+
+        result = run_of(act, reach=fails(BrokerUnavailable("refused")))
+        assert (result.unreachable, unsent(result)) == (False, SliCounts(undecided=WANTED - 5))
+
     def test_a_run_that_published_everything_counts_nothing_here(self) -> None:
         assert unsent(run_of(publishes_all)) is None
 
