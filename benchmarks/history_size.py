@@ -41,9 +41,11 @@ class HistorySize:
 
     @property
     def bytes_per_event(self) -> float:
+        """On disk, with its share of the other tables."""
         return self.file_bytes / sum(self.events.values())
 
     def events_per_run(self, probe: str) -> float:
+        """On average."""
         return self.events[probe] / self.runs[probe]
 
 
