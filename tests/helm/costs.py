@@ -22,10 +22,13 @@ from prober.config.values import read_duration
 from prober.probes.catalogue import TRAFFIC
 from prober.probes.cost import MONTH_S, Bounds, Traffic, billed_bytes, price_usd
 from prober.schedule.instances import PlannedSite, sites_of
-from tests.helm.chart import CASES, Document, Values, documents
+from tests.helm.chart import CASES, CHART, Document, Values, documents
 from tests.helm.test_configuration import loaded
 
-ENVIRONMENTS: Final = ("production", "canary", "staging", "test")
+_FIRST: Final = ("production", "canary", "staging", "test")
+_SHIPPED: Final = {path.stem.removeprefix("values-") for path in CHART.glob("values-*.yaml")}
+ENVIRONMENTS: Final = (*_FIRST, *sorted(_SHIPPED - set(_FIRST)))
+"""Every values file that is shipped."""
 
 SERIES_ALONE, SERIES_PER_TARGET, SERIES_OF_API = 40, 776, 40
 BYTES_PER_EVENT: Final = 11.3
@@ -162,7 +165,9 @@ class Environment:
 
     @property
     def metrics_usd(self) -> float:
-        """Samples that are ingested, scraped and recorded, and what rules read."""
+        """Samples that are ingested, scraped and recorded, and what rules read; nothing unless Google's service does it."""
+        if not any(one["kind"] == "PodMonitoring" for one in documents(self.values)):
+            return 0.0
         return ((self.samples + self.recorded) * USD_PER_MILLION_SAMPLES + self.recorded * USD_PER_MILLION_SERIES_READ) / 1e6
 
     @property
@@ -179,9 +184,9 @@ class Environment:
 
     @property
     def storage_usd(self) -> float:
-        """The bucket of the history, its writes, and the volumes of the pods."""
+        """The bucket of the history, its writes, and all volumes."""
         usd = 0.0
-        if self.has_history:
+        if str(self.config.history.location).startswith("gs://"):
             kept_gib = self.history_bytes_per_day * self.history_days / GIB
             writes = self.pods["prober"] * TABLES * MONTH_S / FILES_EVERY_S
             usd += kept_gib * USD_PER_BUCKET_GIB + writes / 1000 * USD_PER_THOUSAND_WRITES
@@ -189,6 +194,8 @@ class Environment:
 
     def _volumes_gib(self) -> Iterator[float]:
         for document in documents(self.values):
+            if document["kind"] == "PersistentVolumeClaim":
+                yield quantity(document["spec"]["resources"]["requests"]["storage"]) / GIB
             claims = document["spec"].get("volumeClaimTemplates", ()) if document["kind"] == "StatefulSet" else ()
             for claim in claims:
                 yield self.pods[_component(document)] * quantity(claim["spec"]["resources"]["requests"]["storage"]) / GIB
@@ -233,7 +240,8 @@ def quantity(text: str | int) -> float:
 
 
 def _usd_per_hour(pod: dict[str, Any]) -> float:
-    requests = [container["resources"]["requests"] for container in pod["containers"]]
+    beside = [container for container in pod.get("initContainers", ()) if container.get("restartPolicy") == "Always"]
+    requests = [container["resources"]["requests"] for container in (*pod["containers"], *beside)]
     cpu, memory = (sum(quantity(one[what]) for one in requests) for what in ("cpu", "memory"))
     return cpu * USD_PER_CPU_HOUR + memory / GIB * USD_PER_MEMORY_GIB_HOUR
 

@@ -189,9 +189,10 @@ def _probes() -> str:
         rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(month), _dollars(price_usd(month))))
     head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
     each = message_bytes(sites[0].settings.sizes)
+    limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
     words = (
         f"A message of 256 bytes is billed as {each:.0f} bytes, with its attributes, its timestamp and its id. `schedule.interval`,\n"
-        "`keys` and `messages` scale the cost; the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it.\n"
+        "`keys` and `messages` scale the cost; " + limit + ".\n"
     )
     return f"### One target, one vantage, default probes\n\n{_table(head, rows)}\n{words}"
 
