@@ -52,7 +52,7 @@ _HISTORY: Final = """\
 
 Every message published or received is two events. An event takes {per_event:.1f} bytes on disk. `python -m benchmarks.history_size`
 measures that: it runs the service with the default configuration on its embedded server, which writes files of five minutes. Message
-ids of the real service are less regular and may compress worse. `compact` makes the files a little smaller.
+ids of the real service are less regular: with random ones an event takes 1.6 bytes more. `compact` makes the files a little smaller.
 """
 
 _SIZE_MAX: Final = """\

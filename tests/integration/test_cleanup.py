@@ -170,6 +170,22 @@ def test_a_running_prober_keeps_what_it_uses_and_a_killed_one_does_not(place: Pl
     assert place.there() == set()
 
 
+def test_a_status_store_that_cannot_be_reached_is_told_and_decides_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ORDERING_PROBER_STATUS__URL", "postgresql://me:planted@127.0.0.1:1/none")
+    old, young = name_of(2 * DAY_S), name_of(60)
+    place.make(old)
+    place.make(young)
+    assert place.cleanup("--older-than", "0s", "--yes") == 0
+    assert place.there() == {young}
+    said = capsys.readouterr().err
+    assert "the status store cannot say which probers live" in said
+    assert "planted" not in said
+    assert place.cleanup("--older-than", "0s", "--in-use", "--yes") == 0
+    assert place.there() == set()
+
+
 def test_a_service_that_is_not_there_is_undecided(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.address = "127.0.0.1:1"
     place.configure("west")
