@@ -49,9 +49,8 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
 
 def traffic(workload: Workload) -> Traffic:
     """Every message comes once, and some again at another subscriber."""
-    requests = workload.keys * workload.bursts
-    published = requests * workload.burst_messages
-    return Traffic(requests, published, round(published * (1 + REDELIVERED_SHARE)))
+    published = PROBE.messages(workload)
+    return Traffic(workload.keys * workload.bursts, published, round(published * (1 + REDELIVERED_SHARE)))
 
 
 PROBE = Experiment(

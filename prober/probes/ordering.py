@@ -32,8 +32,8 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
 
 def traffic(workload: Workload) -> Traffic:
     """Every message comes once."""
-    requests = workload.keys * workload.bursts
-    return Traffic(requests, requests * workload.burst_messages, requests * workload.burst_messages)
+    published = PROBE.messages(workload)
+    return Traffic(workload.keys * workload.bursts, published, published)
 
 
 PROBE = Experiment(

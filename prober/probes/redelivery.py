@@ -130,8 +130,7 @@ async def _within(limit_s: float, event: asyncio.Event) -> None:
 
 def traffic(workload: Workload) -> Traffic:
     """Two bursts on each key, and the first again from the chosen message on."""
-    length = _length(workload)
-    published = 2 * workload.keys * length
+    published, length = PROBE.messages(workload), _length(workload)
     again = sum(length - trial.seq + 1 for trial in _trials(workload.numbers, length))
     return Traffic(2 * workload.keys, published, published + again)
 
