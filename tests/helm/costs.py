@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from prober.brokers.base import Vantage
+from prober.config.loading import load
 from prober.config.models import Config
 from prober.config.values import read_duration
 from prober.probes.catalogue import TRAFFIC
@@ -59,7 +60,7 @@ _UNITS: Final = {"": 1.0, "m": 1e-3, "Mi": 2.0**20, "Gi": 2.0**30}
 
 @dataclass(frozen=True)
 class Environment:
-    """One values file, as it is installed."""
+    """One values file, as it is installed; without a name, only the default configuration of the program."""
 
     name: str
 
@@ -71,6 +72,8 @@ class Environment:
     @cached_property
     def config(self) -> Config:
         """What the probers are given."""
+        if not self.name:
+            return load(None, {})
         with TemporaryDirectory() as folder:
             return loaded(self.values, "prober", Path(folder))
 

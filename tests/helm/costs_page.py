@@ -8,10 +8,8 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
-from prober.config.loading import load
 from prober.config.values import write_size
 from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB, Bounds, billed_bytes, message_bytes, price_usd
-from prober.schedule.instances import sites_of
 from tests.helm import costs
 from tests.helm.costs import ENVIRONMENTS, GIB, Environment, runs, traffic
 
@@ -57,10 +55,11 @@ ids of the real service are less regular: with random ones an event takes 1.6 by
 
 _SIZE_MAX: Final = """\
 By default `history.retention` is 30 days and `history.size_max` {size_max}. With one target and the default probes the history stays
-below that for 30 days. Production meets it after {days:.0f} days: from then on the prober deletes the oldest hours before they are 30
-days old. It goes on probing and writing, counts nothing as dropped, and no alert fires. Objectives keep their whole period, since the
-status store, the metrics and the reports of the jobs have their counts; but `verify`, `reverify` and `history export` find nothing
-older. To keep 30 days of production, set `history.size_max: {enough_gib}GiB`; the bucket then costs ${enough_usd:.2f} a month.
+below that: it would meet it after {default_days:.0f} days. Production meets it after {days:.0f} days: from then on the prober deletes
+the oldest hours before they are 30 days old. It goes on probing and writing, counts nothing as dropped, and no alert fires. Objectives
+keep their whole period, since the status store, the metrics and the reports of the jobs have their counts; but `verify`, `reverify` and
+`history export` find nothing older. To keep 30 days of production, set `history.size_max: {enough_gib}GiB`; the bucket then costs
+${enough_usd:.2f} a month.
 """
 
 _READ: Final = "undated copy, read on 2026-11-22"
@@ -154,16 +153,16 @@ def _quantities(environments: Sequence[Environment]) -> tuple[Sequence[str], lis
 
 def _histories(environments: Sequence[Environment]) -> tuple[Sequence[str], list[Sequence[str]]]:
     head = ("with a history", "targets, probe instances", "events a day", "a day", "days until `size_max`")
+    kept = [Environment(""), *(one for one in environments if one.has_history)]
     return head, [
         (
-            one.name,
+            one.name or "one target, default configuration",
             f"{len(one.config.targets)}, {len(one.sites)}",
             f"{one.events_per_day / 1e6:,.0f} million",
             f"{one.history_bytes_per_day / GIB:.1f} GiB",
             f"{one.config.history.size_max / one.history_bytes_per_day:.0f}",
         )
-        for one in environments
-        if one.has_history
+        for one in kept
     ]
 
 
@@ -172,6 +171,7 @@ def _size_max(production: Environment) -> str:
     needed_gib = production.history_bytes_per_day * settings.retention.total_seconds() / costs.DAY_S / GIB
     return _SIZE_MAX.format(
         size_max=write_size(settings.size_max),
+        default_days=settings.size_max / Environment("").history_bytes_per_day,
         days=settings.size_max / production.history_bytes_per_day,
         enough_gib=ceil(needed_gib / 10) * 10,
         enough_usd=needed_gib * costs.USD_PER_BUCKET_GIB,
@@ -179,16 +179,14 @@ def _size_max(production: Environment) -> str:
 
 
 def _probes() -> str:
-    config = load(None, {})
-    sites = list(sites_of(config.targets[0]))
     rows = []
-    for site in sites:
+    for site in Environment("").sites:
         one = traffic(site)
         month = billed_bytes(one, site.settings.sizes).times(runs(site))
         counts = (runs(site), one.requests, one.published, one.delivered)
         rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(month), _dollars(price_usd(month))))
     head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
-    each = message_bytes(sites[0].settings.sizes)
+    each = message_bytes(site.settings.sizes)
     limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
     words = (
         f"A message of 256 bytes is billed as {each:.0f} bytes, with its attributes, its timestamp and its id. `schedule.interval`,\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +25,7 @@ from prober.runs.resources import OURS
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
+from tests.commands import PROGRAM, ROOT
 from tests.integration.embedded import running
 from tests.integration.programs import eventually, program
 
@@ -134,6 +137,20 @@ def test_a_dry_run_deletes_nothing_and_nobody_is_asked_without_a_terminal(place:
     assert place.cleanup() == 2
     assert "--yes" in capsys.readouterr().err
     assert place.there() == {old}
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 130), ("y", 0)])
+def test_on_a_terminal_it_asks(place: Place, answer: str, code: int) -> None:
+    old = name_of(2 * DAY_S)
+    place.make(old)
+    ours, its = os.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as terminal, os.fdopen(its, "rb") as stdin:
+        terminal.write(f"{answer}\n".encode())
+        asked = subprocess.run(
+            [*PROGRAM, "cleanup", "--config", place.file], cwd=ROOT, stdin=stdin, capture_output=True, text=True, check=False
+        )
+    assert (asked.returncode, "Delete these 2?" in asked.stdout) == (code, True), asked.stderr
+    assert place.there() == (set() if code == 0 else {old})
 
 
 def test_only_one_target(place: Place) -> None:
