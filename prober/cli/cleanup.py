@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,13 +38,13 @@ from prober.sinks.status.queries import StatusQueries
 DEFAULT_AGE: Final = "24h"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
     """A project behind an endpoint, and the configured targets that are wanted there; without names everything of ours there is."""
 
     endpoint: Endpoint
     project: str
-    targets: frozenset[str]
+    targets: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         return f"{self.project} at {self.endpoint}"
@@ -75,7 +75,7 @@ def cleanup(
     configuration. 3: a service cannot be reached, or something could not be deleted.
     """
     settings = load(config, os.environ)
-    places = _places(settings, target or [], os.environ)
+    places = places_of(settings, target or [], os.environ)
     bounds = Bounds(duration_s(older_than), _living(settings), in_use)
     failures: list[BrokerError] = []
     found = asyncio.run(_find_all(settings, places, bounds, failures))
@@ -90,19 +90,21 @@ def cleanup(
     raise typer.Exit(int(ExitCode.UNKNOWN if failures else ExitCode.PASS))
 
 
-def _places(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Place]:
-    """Where to look: each project once per endpoint. Raises ConfigError if there is nothing to look at."""
+def places_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Place]:
+    """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
     if unknown := set(wanted) - {one.name for one in config.targets}:
         there = ", ".join(one.name for one in config.targets)
         raise ConfigError(f"no target is called {', '.join(sorted(unknown))}; there are {there}")
     remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
     if not remote:
         raise ConfigError("there is no target to clean up: what is on the embedded server ends with it")
-    names: dict[tuple[Endpoint, str], set[str]] = {}
+    found: dict[tuple[str, str], Place] = {}
     for one in remote:
-        at = (resolve_endpoint(one.endpoint, environ), one.project)
-        names.setdefault(at, set()).update({one.name} if wanted else ())
-    return [Place(endpoint, project, frozenset(targets)) for (endpoint, project), targets in names.items()]
+        endpoint = resolve_endpoint(one.endpoint, environ)
+        server = "" if endpoint.secure else endpoint.address
+        place = found.setdefault((server, one.project), Place(endpoint, one.project))
+        place.targets.update({one.name} if wanted else ())
+    return list(found.values())
 
 
 def _living(config: Config) -> frozenset[str] | None:
@@ -149,7 +151,7 @@ def _sorted_out(place: Place, names: Iterable[str], bounds: Bounds, now: float) 
     return found
 
 
-def _of_targets(names: Iterable[str], wanted: frozenset[str], targets: Sequence[TargetSettings]) -> list[str]:
+def _of_targets(names: Iterable[str], wanted: Set[str], targets: Sequence[TargetSettings]) -> list[str]:
     """The names that belong to the wanted targets, or all. Names of targets may end alike: the longest one counts."""
     if not wanted:
         return list(names)

@@ -14,13 +14,16 @@ from typing import TypeVar
 
 import pytest
 
+from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import Admin, SubscriptionSettings, TopicSettings, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.cli import main
+from prober.cli.cleanup import places_of
 from prober.cli.process import ExitCode
 from prober.clock import wall_s
-from prober.errors import BrokerUnavailable
+from prober.config.loading import load
+from prober.errors import BrokerUnavailable, PermissionRefused
 from prober.runs.resources import OURS
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
@@ -210,6 +213,39 @@ def test_a_status_store_that_cannot_be_reached_is_told_and_decides_nothing(
     assert "planted" not in said
     assert place.cleanup("--older-than", "0s", "--in-use", "--yes") == 0
     assert place.there() == set()
+
+
+def test_what_cannot_be_deleted_keeps_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused, old = name_of(2 * DAY_S), name_of(2 * DAY_S)
+    place.make(refused)
+    place.make(old)
+    delete = ServiceAdmin.delete
+
+    async def refuse(admin: ServiceAdmin, name: str, labels: Mapping[str, str]) -> bool:
+        if name.endswith(f"subscriptions/{refused}"):
+            raise PermissionRefused(f"deleting {name}: no")
+        return await delete(admin, name, labels)
+
+    monkeypatch.setattr(ServiceAdmin, "delete", refuse)
+    assert place.cleanup("--yes") == 3
+    assert f"deleting projects/{place.project}/subscriptions/{refused}: no" in capsys.readouterr().err
+    assert place.names() == [refused]
+
+
+def test_a_project_behind_several_endpoints_of_google_is_looked_at_once() -> None:
+    where = [
+        ("global", "one", "global"),
+        ("west", "one", "europe-west1"),
+        ("east", "two", "us-east1"),
+        ("here", "one", "127.0.0.1:1"),
+    ]
+    targets = [{"name": name, "project": project, "endpoint": endpoint, "environment": "test"} for name, project, endpoint in where]
+    config = load(None, {"ORDERING_PROBER_TARGETS": json.dumps(targets)})
+    found = [(str(place.endpoint), place.project, place.targets) for place in places_of(config, ["global", "west", "here"], {})]
+    assert found == [("pubsub.googleapis.com:443", "one", {"global", "west"}), ("127.0.0.1:1", "one", {"here"})]
+    assert [place.targets for place in places_of(config, [], {})] == [set(), set(), set()]
 
 
 def test_a_service_that_is_not_there_is_undecided(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
