@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart lock clean help
+.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart costs lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -57,6 +57,9 @@ audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities in the packages of th
 chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
 	@mkdir -p dist
 	@$(BIN)/python -c "import helm_python; print(helm_python.package('helm/ordering-keys-prober', destination='dist'))"
+
+costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
+	@$(BIN)/python -m tests.helm.costs_page docs/costs.md
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group compile --group dev

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
+from prober.probes.cost import Traffic
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -27,6 +28,12 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
     async for due_t in context.beats(workload.bursts, workload.period_s):
         await context.publish(key, workload.burst_messages, workload.sizes, due_t)
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once."""
+    published = PROBE.messages(workload)
+    return Traffic(workload.keys * workload.bursts, published, published)
 
 
 PROBE = Experiment(

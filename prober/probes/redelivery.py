@@ -23,6 +23,7 @@ from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
 from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
+from prober.probes.cost import Traffic
 
 LEASE_S = 1
 HOLD_S = 1.5
@@ -125,6 +126,13 @@ async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]
 async def _within(limit_s: float, event: asyncio.Event) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), limit_s)
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Two bursts on each key, and the first again from the chosen message on."""
+    published, length = PROBE.messages(workload), _length(workload)
+    again = sum(length - trial.seq + 1 for trial in _trials(workload.numbers, length))
+    return Traffic(2 * workload.keys, published, published + again)
 
 
 PROBE = Experiment(

@@ -138,14 +138,24 @@ def steady_name(name: str) -> str | None:
     return None if found is None else found[1]
 
 
+def made_at(name: str) -> float | None:
+    """When a topic or subscription of ours was made, by its full name, in seconds since 1970; None for a name that is not ours."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else float(int(found[1], 16))
+
+
+def subscriptions_first(name: str) -> bool:
+    """The order of deletion: a topic without subscriptions is of no use to anybody, the other way round it still looks like a probe's."""
+    return "/topics/" in name
+
+
 async def sweep(admin: Admin, project: str, now: float) -> int:
     """Deletes what probers that are long gone have left in a project, `projects/p`; how much that was. Raises BrokerError."""
     names = [name for name in await admin.owned(project, OURS) if _is_abandoned(name, now)]
-    # Subscriptions first: a topic without them is of no use to anybody, the other way round something would still look like a probe's.
-    names.sort(key=lambda name: "/topics/" in name)
+    names.sort(key=subscriptions_first)
     return sum([await admin.delete(name, OURS) for name in names])
 
 
 def _is_abandoned(name: str, now: float) -> bool:
-    found = _NAME.fullmatch(name)
-    return found is not None and now - int(found[1], 16) > ABANDONED_AFTER_S
+    began = made_at(name)
+    return began is not None and now - began > ABANDONED_AFTER_S

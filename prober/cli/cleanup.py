@@ -1,0 +1,208 @@
+"""The command `ordering-prober cleanup`: deletes the topics and subscriptions that probers made and no prober uses any more.
+
+Stopped probers delete theirs themselves, and running ones what is a day old; this is for what killed probers leave where none will run
+again, and for taking a project back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from prober.brokers.base import Admin, Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.cli.process import ExitCode
+from prober.clock import wall_s
+from prober.config.loading import load
+from prober.config.models import Config, TargetSettings
+from prober.config.values import duration_s, write_duration
+from prober.errors import BrokerError, ConfigError
+from prober.runs.cleanup import Bounds, Kept, in_order_of_deletion, reason_to_keep
+from prober.runs.resources import OURS, made_at, steady_name
+from prober.schedule.instances import is_embedded, sites_of
+from prober.sinks.status.database import Database, StatusError
+from prober.sinks.status.overview import SILENT_AFTER_S
+from prober.sinks.status.queries import StatusQueries
+
+DEFAULT_AGE: Final = "24h"
+
+
+@dataclass(slots=True)
+class Place:
+    """A project behind an endpoint, and the configured targets that are wanted there; without names everything of ours there is."""
+
+    endpoint: Endpoint
+    project: str
+    targets: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        return f"{self.project} at {self.endpoint}"
+
+
+@dataclass(slots=True)
+class Found:
+    """What is in one place: what is to be deleted, in order, and how much stays for which reason."""
+
+    place: Place
+    names: Sequence[str] = ()
+    kept: Counter[Kept] = field(default_factory=Counter)
+
+
+def cleanup(
+    config: Annotated[str, typer.Option(metavar="FILE", help="The configuration that says where to clean up.")],
+    target: Annotated[list[str] | None, typer.Option("--target", help="Only of this target; may be given several times.")] = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Leave what is younger; 0s leaves nothing for its age.")
+    ] = DEFAULT_AGE,
+    in_use: Annotated[bool, typer.Option("--in-use", help="Also delete what a living prober uses or may use.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete topics and subscriptions that probers left behind.
+
+    Only what carries the prober's label and a name as probers give it. Exit code 0: done, or nothing to do. 2: wrong usage or
+    configuration. 3: a service cannot be reached, or something could not be deleted.
+    """
+    settings = load(config, os.environ)
+    places = places_of(settings, target or [], os.environ)
+    bounds = Bounds(duration_s(older_than), _living(settings), in_use)
+    failures: list[BrokerError] = []
+    found = asyncio.run(_find_all(settings, places, bounds, failures))
+    _print_found(found, wall_s())
+    count = sum(len(one.names) for one in found)
+    if count and not dry_run:
+        _confirm(count, yes=yes)
+        deleted = asyncio.run(_delete_all(found, failures))
+        print(f"deleted {deleted} of {count}")
+    for failure in failures:
+        print(f"ordering-prober: {failure}", file=sys.stderr)
+    raise typer.Exit(int(ExitCode.UNKNOWN if failures else ExitCode.PASS))
+
+
+def places_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Place]:
+    """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
+    if unknown := set(wanted) - {one.name for one in config.targets}:
+        there = ", ".join(one.name for one in config.targets)
+        raise ConfigError(f"no target is called {', '.join(sorted(unknown))}; there are {there}")
+    remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
+    if not remote:
+        raise ConfigError("there is no target to clean up: what is on the embedded server ends with it")
+    found: dict[tuple[str, str], Place] = {}
+    for one in remote:
+        endpoint = resolve_endpoint(one.endpoint, environ)
+        server = "" if endpoint.secure else endpoint.address
+        place = found.setdefault((server, one.project), Place(endpoint, one.project))
+        place.targets.update({one.name} if wanted else ())
+    return list(found.values())
+
+
+def _living(config: Config) -> frozenset[str] | None:
+    """The probers that the status store of the configuration says live; None, with a word about it, if it cannot be asked."""
+    database = Database(config.status.url.get_secret_value())
+    try:
+        if database.is_sqlite and not Path(database.engine.url.database or "").exists():
+            raise StatusError(f"{database}: there is no such file")  # asking would make it
+        probers = StatusQueries(database).probers()
+    except StatusError as error:
+        print(f"the status store cannot say which probers live: {error}", file=sys.stderr)
+        return None
+    finally:
+        database.close()
+    now = wall_s()
+    return frozenset(one.instance for one in probers if now - one.last_heartbeat_at <= SILENT_AFTER_S)
+
+
+# --- finding -----------------------------------------------------------------------------------------------------------------
+
+
+async def _find_all(config: Config, places: Iterable[Place], bounds: Bounds, failures: list[BrokerError]) -> list[Found]:
+    """What is in each place that can be asked; `failures` gets the others."""
+    found = []
+    for place in places:
+        try:
+            async with _admin(place) as admin:
+                names = await admin.owned(f"projects/{place.project}", OURS)
+            found.append(_sorted_out(place, _of_targets(names, place.targets, config.targets), bounds, wall_s()))
+        except BrokerError as error:
+            failures.append(error)
+    return found
+
+
+def _sorted_out(place: Place, names: Iterable[str], bounds: Bounds, now: float) -> Found:
+    found, going = Found(place), []
+    for name in names:
+        reason = reason_to_keep(name, now, bounds)
+        if reason is None:
+            going.append(name)
+        else:
+            found.kept[reason] += 1
+    found.names = in_order_of_deletion(going)
+    return found
+
+
+def _of_targets(names: Iterable[str], wanted: Set[str], targets: Sequence[TargetSettings]) -> list[str]:
+    """The names that belong to the wanted targets, or all. Names of targets may end alike: the longest one counts."""
+    if not wanted:
+        return list(names)
+    ends = {site.resource_name(""): target.name for target in targets for site in sites_of(target)}
+    return [name for name in names if (end := _longest_end(name, ends)) is not None and ends[end] in wanted]
+
+
+def _longest_end(name: str, ends: Iterable[str]) -> str | None:
+    steady = steady_name(name.rpartition("/")[2]) or ""
+    return max(filter(steady.endswith, ends), key=len, default=None)
+
+
+def _print_found(found: Iterable[Found], now: float) -> None:
+    for one in found:
+        print(f"{one.place}: {len(one.names) or 'nothing'} to delete")
+        for name in one.names:
+            age = timedelta(minutes=int(now - (made_at(name) or now)) // 60)
+            print(f"  {name}  ({write_duration(age)} old)")
+        for reason, count in sorted(one.kept.items()):
+            print(f"  {count} left: {reason}")
+
+
+# --- deleting ----------------------------------------------------------------------------------------------------------------
+
+
+def _confirm(count: int, *, yes: bool) -> None:
+    """Returns if the user wants it; ends the command like Ctrl-C if not."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("nobody can be asked here: add --yes to delete, or --dry-run to only look")
+    typer.confirm(f"Delete these {count}?", abort=True)
+
+
+async def _delete_all(found: Iterable[Found], failures: list[BrokerError]) -> int:
+    """How many were deleted; what was gone meanwhile is not counted, what could not be deleted goes to `failures`."""
+    deleted = 0
+    for one in found:
+        async with _admin(one.place) as admin:
+            for name in one.names:
+                try:
+                    deleted += await admin.delete(name, OURS)
+                except BrokerError as error:
+                    failures.append(error)
+    return deleted
+
+
+@asynccontextmanager
+async def _admin(place: Place) -> AsyncIterator[Admin]:
+    broker = await connect(place.endpoint, Vantage.WIRE)
+    try:
+        yield broker.admin
+    finally:
+        await broker.close()

@@ -1,0 +1,76 @@
+"""What a probe costs at Pub/Sub: messages, billed bytes and money, from what one run of it sends.
+
+Google bills the volume that is published and delivered (https://cloud.google.com/pubsub/pricing, a copy read on 2026-11-22; the page has
+no date of its own): $40 per TiB in every region; the volume of a message is its data, its attributes, 20 bytes for the timestamp and its
+message id; each publish, push or pull request counts as at least 1,000 bytes. How many messages the service puts into one response of a
+stream is its own affair, so the price lies between two bounds: responses so full that the minimum plays no role, and one message each.
+The first 10 GiB of a billing account's month are free; that is not counted here, nor is traffic between regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prober.probes.payload import Stamp
+
+USD_PER_TIB: Final = 40.0
+REQUEST_BYTES_MIN: Final = 1000
+MONTH_S: Final = 30 * 86_400.0
+
+_TIB: Final = 2**40
+_TIMESTAMP_BYTES: Final = 20
+_MESSAGE_ID_BYTES: Final = 17
+_TYPICAL_KEY: Final = "redelivery-10-refused-12"
+_TYPICAL_STAMP: Final = Stamp("redelivery-0123456789ab", 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What one run sends and receives while the service does as it should.
+
+    requests   publish requests, of one key each.
+    published  messages in them.
+    delivered  messages received, those that the probe makes come again included.
+    """
+
+    requests: int
+    published: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A figure that lies between two."""
+
+    least: float
+    most: float
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.least + other.least, self.most + other.most)
+
+    def times(self, factor: float) -> Bounds:
+        """Both, so many times."""
+        return Bounds(self.least * factor, self.most * factor)
+
+
+def message_bytes(sizes: Sequence[int]) -> float:
+    """The billed volume of a probe message, on average over payload sizes that are used in turn."""
+    attributes = _TYPICAL_STAMP.attributes(_TYPICAL_KEY, b"")
+    around = sum(len(name) + len(value) for name, value in attributes.items()) + len(_TYPICAL_KEY)
+    return sum(sizes) / len(sizes) + around + _TIMESTAMP_BYTES + _MESSAGE_ID_BYTES
+
+
+def billed_bytes(traffic: Traffic, sizes: Sequence[int], *, batched: bool = True) -> Bounds:
+    """What one run is billed for. `batched`: each burst is one request, as at the wire; a client library may send any number."""
+    each = message_bytes(sizes)
+    alone = max(each, REQUEST_BYTES_MIN)
+    bursts = max(traffic.published * each, traffic.requests * REQUEST_BYTES_MIN)
+    publishing = Bounds(bursts, bursts if batched else traffic.published * alone)
+    return publishing + Bounds(traffic.delivered * each, traffic.delivered * alone)
+
+
+def price_usd(volume: Bounds) -> Bounds:
+    """The list price of a volume, in US dollars."""
+    return volume.times(USD_PER_TIB / _TIB)

@@ -1,0 +1,214 @@
+"""The page docs/costs.md: `python -m tests.helm.costs_page docs/costs.md`, or `make costs`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from prober.config.values import write_size
+from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB, Bounds, billed_bytes, message_bytes, price_usd
+from tests.helm import costs
+from tests.helm.costs import ENVIRONMENTS, GIB, Environment, runs, traffic
+
+INTRODUCTION: Final = """\
+# Costs
+
+What the values files of the chart cost a month of 30 days at Google's list prices, in US dollars, without discounts and free tiers.
+`make costs` writes this page from the rendered chart, the configuration in it and [the prices](#prices). Look these up before you rely on
+a sum: nobody has compared it with a bill yet.
+"""
+
+_PRODUCTION: Final = """\
+So production costs {all} a month. Pub/Sub is {pubsub} of it ({alone} if every message, published or received, were a request of
+its own). `values-test.yaml` is so expensive because it publishes on 50 keys instead of 10; with 10, its Pub/Sub costs what canary's does.
+
+Pub/Sub has two figures, since Google bills at least 1,000 bytes per request, and nobody outside knows how many messages it puts into one
+response of a stream: the first if responses are full, the second if each message comes alone (and the client library publishes each alone).
+
+Not counted:
+
+* The cluster: $0.10 an hour, $73 a month. Google credits as much for one Autopilot or zonal cluster of a billing account.
+* Traffic between regions, $0.02 to $0.08 per GiB between continents, for targets in another region than the probers. One target of
+  production sends and receives about {between_gib:,.0f} GiB a month.
+* Cloud Monitoring's API while somebody looks at dashboards, logs beyond 50 GiB a month, the images in the registry.
+* Drills, runs on demand, and messages that a service redelivers although it should not.
+"""
+
+_METRICS: Final = """\
+Metrics count for Google Cloud Managed Service for Prometheus, where each series of each pod at each scrape is a sample. A prober
+exports {alone} series and {per_target} per target, an API {of_api}. The table counts every bucket of a histogram, and every target on
+every prober, so it is at most that. `rules` of kind `Rules` come on top: a recording rule makes one sample per target and evaluation,
+and Google bills the series that it reads. With a Prometheus of your own none of this is billed. `scrape.interval: 60s` halves the
+largest part; alerts then fire up to half a minute later.
+"""
+
+_HISTORY: Final = """\
+## How large the history grows
+
+Every message published or received is two events. An event takes {per_event:.1f} bytes on disk. `python -m benchmarks.history_size`
+measures that: it runs the service with the default configuration on its embedded server, which writes files of five minutes. Message
+ids of the real service are less regular: with random ones an event takes 1.6 bytes more. `compact` makes the files a little smaller.
+"""
+
+_SIZE_MAX: Final = """\
+By default `history.retention` is 30 days and `history.size_max` {size_max}. With one target and the default probes the history stays
+below that: it would meet it after {default_days:.0f} days. Production meets it after {days:.0f} days: from then on the prober deletes
+the oldest hours before they are 30 days old. It goes on probing and writing, counts nothing as dropped, and no alert fires. Objectives
+keep their whole period, since the status store, the metrics and the reports of the jobs have their counts; but `verify`, `reverify` and
+`history export` find nothing older. To keep 30 days of production, set `history.size_max: {enough_gib}GiB`; the bucket then costs
+${enough_usd:.2f} a month.
+"""
+
+_READ: Final = "undated copy, read on 2026-11-22"
+_PRICES: Final = (
+    (
+        "Pub/Sub, published or delivered",
+        f"${USD_PER_TIB:.0f} per TiB, at least {REQUEST_BYTES_MIN:,} bytes per request, 10 GiB free",
+        f"cloud.google.com/pubsub/pricing, {_READ}",
+    ),
+    (
+        "samples ingested",
+        f"${costs.USD_PER_MILLION_SAMPLES} per million, up to 50 billion",
+        f"Managed Service for Prometheus, as quoted by others, {_READ}",
+    ),
+    (
+        "series read by rules",
+        f"${costs.USD_PER_MILLION_SERIES_READ:.2f} per million, one million free",
+        "Cloud Monitoring, release note for 2025-10-02. That it holds for the evaluator of rules is our reading of it",
+    ),
+    (
+        "CPU and memory of pods",
+        f"${costs.USD_PER_CPU_HOUR} per vCPU and hour, ${costs.USD_PER_MEMORY_GIB_HOUR} per GiB and hour",
+        "GKE Autopilot, us-central1, list of 2026-09, as quoted by others",
+    ),
+    (
+        "bucket",
+        f"${costs.USD_PER_BUCKET_GIB:.3f} per GiB and month, ${costs.USD_PER_THOUSAND_WRITES} per 1,000 writes",
+        f"Cloud Storage, Standard, us-central1 and europe-west1, {_READ}",
+    ),
+    (
+        "volumes",
+        f"${costs.USD_PER_DISK_GIB:.2f} per GiB and month",
+        "balanced persistent disk, us-central1, list of 2026, as quoted by others",
+    ),
+    (
+        "PostgreSQL",
+        f"${costs.USD_PER_DATABASE_HOUR:.4f} per hour (1 vCPU, 3.75 GiB), ${costs.USD_PER_DATABASE_GIB} per GiB and month of disk",
+        "Cloud SQL Enterprise, us-central1, 2026-05, as quoted by others; that of the disk is unconfirmed. Machines with a shared "
+        "core cost a fraction, without an SLA",
+    ),
+)
+
+
+def page() -> str:
+    """The whole page."""
+    environments = [Environment(name) for name in ENVIRONMENTS]
+    production = environments[0]
+    measured = {"alone": costs.SERIES_ALONE, "per_target": costs.SERIES_PER_TARGET, "of_api": costs.SERIES_OF_API}
+    parts = [INTRODUCTION, _sums(environments), _production(production)]
+    parts += ["## Where it comes from\n", _table(*_quantities(environments)), _METRICS.format(**measured), _probes()]
+    parts += [_HISTORY.format(per_event=costs.BYTES_PER_EVENT), _table(*_histories(environments)), _size_max(production)]
+    parts += ["## Prices\n", _table(("what", "price", "source"), _PRICES)]
+    return "\n".join(parts)
+
+
+def _sums(environments: Iterable[Environment]) -> str:
+    head = ("values", "Pub/Sub", "metrics", "compute", "storage", "PostgreSQL", "in all")
+    rows = [
+        (
+            f"`values-{one.name}.yaml`",
+            _dollars(one.pubsub_usd),
+            *(f"${usd:,.0f}" for usd in (one.metrics_usd, one.compute_usd, one.storage_usd, one.database_usd)),
+            f"**{_dollars(one.total_usd)}**",
+        )
+        for one in environments
+    ]
+    return _table(head, rows)
+
+
+def _production(production: Environment) -> str:
+    return _PRODUCTION.format(
+        all=_dollars(production.total_usd),
+        pubsub=_dollars(production.pubsub_usd),
+        alone=_dollars(price_usd(Bounds(1, 1).times(production.messages * REQUEST_BYTES_MIN))),
+        between_gib=production.pubsub_bytes.least / len(production.config.targets) / GIB,
+    )
+
+
+def _quantities(environments: Sequence[Environment]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    head = ("a month", *(one.name for one in environments))
+    return head, [
+        ("targets, probe instances", *(f"{len(one.config.targets)}, {len(one.sites)}" for one in environments)),
+        ("pods: probers, APIs", *(f"{one.pods['prober']}, {one.pods.get('api', 0)}" for one in environments)),
+        ("messages published and received", *(f"{one.messages / 1e6:,.0f} million" for one in environments)),
+        ("billed by Pub/Sub", *(_tebibytes(one.pubsub_bytes) for one in environments)),
+        ("series", *(f"{one.series:,}" for one in environments)),
+        ("samples scraped", *(f"{one.samples / 1e6:,.0f} million" for one in environments)),
+        ("samples recorded by rules", *(f"{one.recorded / 1e6:,.0f} million" for one in environments)),
+    ]
+
+
+def _histories(environments: Sequence[Environment]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    head = ("with a history", "targets, probe instances", "events a day", "a day", "days until `size_max`")
+    kept = [Environment(""), *(one for one in environments if one.has_history)]
+    return head, [
+        (
+            one.name or "one target, default configuration",
+            f"{len(one.config.targets)}, {len(one.sites)}",
+            f"{one.events_per_day / 1e6:,.0f} million",
+            f"{one.history_bytes_per_day / GIB:.1f} GiB",
+            f"{one.config.history.size_max / one.history_bytes_per_day:.0f}",
+        )
+        for one in kept
+    ]
+
+
+def _size_max(production: Environment) -> str:
+    settings = production.config.history
+    needed_gib = production.history_bytes_per_day * settings.retention.total_seconds() / costs.DAY_S / GIB
+    return _SIZE_MAX.format(
+        size_max=write_size(settings.size_max),
+        default_days=settings.size_max / Environment("").history_bytes_per_day,
+        days=settings.size_max / production.history_bytes_per_day,
+        enough_gib=ceil(needed_gib / 10) * 10,
+        enough_usd=needed_gib * costs.USD_PER_BUCKET_GIB,
+    )
+
+
+def _probes() -> str:
+    rows = []
+    for site in Environment("").sites:
+        one = traffic(site)
+        month = billed_bytes(one, site.settings.sizes).times(runs(site))
+        counts = (runs(site), one.requests, one.published, one.delivered)
+        rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(month), _dollars(price_usd(month))))
+    head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
+    each = message_bytes(site.settings.sizes)
+    limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
+    words = (
+        f"A message of 256 bytes is billed as {each:.0f} bytes, with its attributes, its timestamp and its id. `schedule.interval`,\n"
+        "`keys` and `messages` scale the cost; " + limit + ".\n"
+    )
+    return f"### One target, one vantage, default probes\n\n{_table(head, rows)}\n{words}"
+
+
+def _dollars(usd: Bounds) -> str:
+    least, most = f"${usd.least:,.0f}", f"${usd.most:,.0f}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _tebibytes(volume: Bounds) -> str:
+    tib = volume.times(1 / 2**40)
+    return f"{tib.least:.2f} to {tib.most:.2f} TiB"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,71 @@
+"""The page of costs is up to date, its arithmetic holds, and its two measurements are those of the program as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import history_size
+from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB
+from tests.commands import ROOT
+from tests.helm import costs
+from tests.helm.costs import ENVIRONMENTS, Environment, quantity, traffic
+from tests.helm.costs_page import page
+from tests.helm.scrapes import scraped
+
+SERIES_OFF, BYTES_OFF = 0.1, 0.3
+MEASURED_S = 40.0
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "costs.md").read_text(encoding="utf-8") == page(), "call `make costs`"
+
+
+def test_every_values_file_has_its_sum() -> None:
+    assert {path.stem.removeprefix("values-") for path in (ROOT / "helm/ordering-keys-prober").glob("values-*.yaml")} == set(
+        ENVIRONMENTS
+    )
+
+
+def test_production_by_hand() -> None:
+    """Three targets; 259,200 runs of `ordering` from two vantages, 86,400 of each other probe."""
+    one = Environment("production")
+    assert one.messages == 3 * (2 * 259_200 * 2000 + 86_400 * (288 + 368) + 86_400 * (1280 + 1382))
+    assert one.messages * REQUEST_BYTES_MIN / 2**40 * USD_PER_TIB == pytest.approx(144, abs=1)
+    assert one.pubsub_usd.most < 144
+    assert one.pods == {"prober": 3, "api": 2}
+    pods_usd = 730 * (3 * (0.5 * 0.0445 + 0.5 * 0.0049225) + 2 * (0.25 * 0.0445 + 0.25 * 0.0049225))
+    assert pods_usd < one.compute_usd < pods_usd + 3  # the jobs
+    assert one.total_usd.least == pytest.approx(
+        one.pubsub_usd.least + one.metrics_usd + one.compute_usd + one.storage_usd + one.database_usd
+    )
+
+
+def test_what_is_not_there_costs_nothing() -> None:
+    test = Environment("test")
+    assert (test.database_usd, test.storage_usd, test.recorded) == (0, 0, 0)
+    assert Environment("staging").recorded == 0
+    assert Environment("canary").recorded > 0
+
+
+@pytest.mark.parametrize(("text", "number"), [("500m", 0.5), ("1", 1), (2, 2), ("512Mi", 2**29), ("4Gi", 2**32)])
+def test_quantities(text: str | int, number: float) -> None:
+    assert quantity(text) == number
+
+
+@pytest.mark.timeout(300)
+def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
+    counted = scraped("production", targets=1)
+    assert counted["prober"] == pytest.approx(costs.SERIES_ALONE + costs.SERIES_PER_TARGET, rel=SERIES_OFF), (
+        "python -m tests.helm.scrapes"
+    )
+    assert counted["api"] == pytest.approx(costs.SERIES_OF_API, rel=SERIES_OFF)
+
+
+@pytest.mark.timeout(300)
+def test_an_event_takes_as_much_of_the_history_as_the_page_says() -> None:
+    size = history_size.measure(MEASURED_S)
+    assert size.bytes_per_event == pytest.approx(costs.BYTES_PER_EVENT, rel=BYTES_OFF), "python -m benchmarks.history_size"
+    for site in Environment("staging").sites:
+        if site.probe in size.runs:
+            messages = traffic(site).published + traffic(site).delivered
+            assert size.events_per_run(site.probe) == pytest.approx(messages * costs.EVENTS_PER_MESSAGE, rel=0.15), site.probe
