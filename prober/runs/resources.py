@@ -24,7 +24,9 @@ OURS: Final = {"managed-by": "ordering-keys-prober"}
 """The label of everything that we create; nothing without it is ever deleted."""
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
+RENEWED_AT_LATEST_S: Final = 18 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
+"""What is so old nobody uses any more, however its runs ended: it was renewed long before."""
 
 Administered = Callable[[AdminOperation, float], None]
 """Told how long each administration call took that succeeded, in seconds."""
@@ -69,9 +71,12 @@ class Provisioner:
                 await self.leave(admin)
 
     def run_ended(self, *, passed: bool) -> None:
-        """After a run that did not pass they are looked at again; after one that did, old ones may be left for new ones."""
+        """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as nothing is owed there,
+        very old ones in any case: others would take them for abandoned."""
         self._there &= passed
-        if passed and self._now() - self._made_at > RENEWED_AFTER_S and not self.backlog_tracker.backlog(monotonic_s()).undelivered:
+        age_s = self._now() - self._made_at
+        settled = passed and not self.backlog_tracker.backlog(monotonic_s()).undelivered
+        if age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
             self._left.append(self.resources)
             self._move()
 

@@ -11,7 +11,7 @@ import pytest
 from prober.brokers.base import AdminOperation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable, NotOurs
-from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, Provisioner, sweep
+from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, RENEWED_AT_LATEST_S, Provisioner, sweep
 from prober.runs.site import Target
 from tests.notation import history
 
@@ -123,6 +123,8 @@ def test_what_does_not_last_is_deleted_after_the_run() -> None:
         (RENEWED_AFTER_S - 1, True, "P1 A<1@1 A ack 1@2", False),
         (RENEWED_AFTER_S + 1, False, "P1 A<1@1 A ack 1@2", False),
         (RENEWED_AFTER_S + 1, True, "P1 A<1@1", False),
+        (RENEWED_AT_LATEST_S - 1, False, "P1 A<1@1", False),
+        (RENEWED_AT_LATEST_S + 1, False, "P1 A<1@1", True),
     ],
 )
 def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: bool, line: str, moves: bool) -> None:
