@@ -61,6 +61,9 @@ chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboar
 costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
 	@$(BIN)/python -m tests.helm.costs_page docs/costs.md
 
+outage: $(VENV)/dev.stamp  ## Take the target away for 45 minutes and write to docs/outage.md what fired and who was paged (one and a half hours)
+	$(BIN)/python -m tests.integration.outage docs/outage.md
+
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group compile --group dev
 	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --constraints constraints/dev.txt

@@ -8,7 +8,6 @@ with them.
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import threading
@@ -61,6 +60,11 @@ class Story:
     paged_after_s: float = 0.0
     over_after_s: float = 0.0
     messages: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether in the end the pager had been told so of everything that it was paged for."""
+        return self.over_after_s < inf
 
     @property
     def during(self) -> list[Moment]:
@@ -180,15 +184,19 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         story = play(Path(folder), lasts_s=asked.minutes * MINUTE_S, pace=asked.pace, how=asked.how, look_every_s=10.0 / asked.pace)
     lines = [
-        f"The target was gone for {asked.minutes:g} minutes ({asked.how}). The first page came after {story.paged_after_s:.0f} s; "
-        f"{story.over_after_s:.0f} s after the target was back, the pager knew that everything was over.",
+        "# An outage, as the people on call see it",
+        "",
+        "Written by `make outage`: the service with its defaults, Prometheus and Alertmanager with the examples of `alerts/`, and a target that is",
+        "taken away. One line whenever something changed.",
+        "",
+        f"The target was gone for {asked.minutes:g} minutes. The first page came after {story.paged_after_s:.0f} s. "
+        f"The pager knew that everything was over {story.over_after_s / MINUTE_S:.0f} minutes after the target was back.",
         "",
         *written(story),
         "",
     ]
     asked.out.write_text("\n".join(lines), encoding="utf-8")
     sys.stdout.write("\n".join(lines))
-    json.dump(story.messages, asked.out.with_suffix(".json").open("w"), indent=1)
 
 
 if __name__ == "__main__":
