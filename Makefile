@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart costs lock clean help
+.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart costs outage lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run

@@ -186,8 +186,8 @@ def main() -> None:
     lines = [
         "# An outage, as the people on call see it",
         "",
-        "Written by `make outage`: the service with its defaults, Prometheus and Alertmanager with the examples of `alerts/`, and a target that is",
-        "taken away. One line whenever something changed.",
+        "Written by `make outage`: the service with its defaults, Prometheus and Alertmanager with the examples of `alerts/`, and a target",
+        "that is taken away. One line whenever something changed.",
         "",
         f"The target was gone for {asked.minutes:g} minutes. The first page came after {story.paged_after_s:.0f} s. "
         f"The pager knew that everything was over {story.over_after_s / MINUTE_S:.0f} minutes after the target was back.",
