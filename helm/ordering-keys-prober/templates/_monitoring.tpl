@@ -7,6 +7,10 @@ scrapeTimeout: {{ $scrape.timeout }}
 relabelings:
   - targetLabel: job
     replacement: {{ index . 1 }}
+{{- with $scrape.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "prober.scrapeLimits" -}}

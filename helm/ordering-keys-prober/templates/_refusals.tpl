@@ -51,6 +51,7 @@
 {{- if and .Values.api.autoscaling.enabled (not .Values.api.enabled) -}}
 {{- $wrong = append $wrong "api.autoscaling.enabled does nothing without api.enabled" -}}
 {{- end -}}
+{{- $wrong = concat $wrong (include "prober.deploymentRefusals" . | fromJsonArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n%s: these values cannot be used:\n  - %s\n" .Chart.Name (join "\n  - " $wrong)) -}}
 {{- end -}}
