@@ -63,24 +63,34 @@ asks the cluster (install, upgrade, --dry-run=server), not where somebody else a
 {{- $name := include "prober.fullname" . -}}
 {{- $there := lookup "apps/v1" "StatefulSet" .Release.Namespace $name -}}
 {{- if $there -}}
-{{- $wanted := .Values.prober.persistence -}}
-{{- $has := "no volume" -}}
+{{- $settings := .Values.prober.persistence -}}
+{{- $asked := list -}}
+{{- if $settings.enabled }}{{ $asked = list $settings.size $settings.storageClassName }}{{ end -}}
+{{- $has := list -}}
 {{- range $template := $there.spec.volumeClaimTemplates -}}
-{{- $has = include "prober.volume" (list $template.spec.resources.requests.storage $template.spec.storageClassName) -}}
+{{- $has = list $template.spec.resources.requests.storage ($template.spec.storageClassName | default "") -}}
 {{- end -}}
-{{- $asked := "no volume" -}}
-{{- if $wanted.enabled -}}{{- $asked = include "prober.volume" (list $wanted.size $wanted.storageClassName) -}}{{- end -}}
-{{- if ne $has $asked -}}
-{{- printf "prober.persistence asks for %s, and the StatefulSet %s has %s, which Kubernetes does not change. Keep what it has, or do what docs/deploy.md says under `Other volumes`; its last step before this upgrade is: kubectl --namespace %s delete statefulset %s --cascade=orphan" $asked $name $has .Release.Namespace $name -}}
+{{- if ne (include "prober.volumeInBytes" $has) (include "prober.volumeInBytes" $asked) -}}
+{{- printf "prober.persistence asks for %s, and the StatefulSet %s has %s, which Kubernetes does not change. Keep what it has, or do what docs/deploy.md says under `Other volumes`; its last step before this upgrade is: kubectl --namespace %s delete statefulset %s --cascade=orphan" (include "prober.volumeInWords" $asked) $name (include "prober.volumeInWords" $has) .Release.Namespace $name -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* A volume in words, the same for 4Gi and 4096Mi. Argument: (list size class). */}}
-{{- define "prober.volume" -}}
+{{/* A volume, (list size class), or an empty list for none. */}}
+{{- define "prober.volumeInWords" -}}
+{{- if . -}}
+{{ index . 0 }} of {{ with index . 1 }}class {{ . }}{{ else }}the default class{{ end }}
+{{- else -}}
+no volume
+{{- end -}}
+{{- end }}
+
+{{/* The same for 4Gi and 4096Mi. */}}
+{{- define "prober.volumeInBytes" -}}
+{{- if . -}}
 {{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
 {{- $size := toString (index . 0) -}}
 {{- $number := regexFind "^[0-9]+" $size -}}
-{{- printf "%d bytes" (mul (int64 $number) (index $units (trimPrefix $number $size))) -}}
-{{- with index . 1 }} of class {{ . }}{{ else }} of the default class{{ end -}}
+{{- printf "%d %s" (mul (int64 $number) (index $units (trimPrefix $number $size))) (index . 1) -}}
+{{- end -}}
 {{- end }}
