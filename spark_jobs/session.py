@@ -55,8 +55,8 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session that is stopped at the end.
 
-    Without a master it is this machine, with as many tasks at once as this process may use cores. Under spark-submit its settings hold, master and memory included, unless a master is given. Raises `JobError` if Java is missing, or
-    Spark does not start.
+    Without a master it is this machine, with as many tasks at once as this process may use cores. Under spark-submit its settings hold,
+    master and memory included, unless a master is given. Raises `JobError` if Java is missing, or Spark does not start.
     """
     submitted = _SUBMITTED in os.environ
     settings = dict(_ALWAYS)

@@ -1,4 +1,4 @@
-"""As much of a Kubernetes API as Helm asks for when it renders for an upgrade: its version, its kinds, and the StatefulSets that are there."""
+"""As much of a Kubernetes API as Helm asks for when it renders for an upgrade: version, kinds, the StatefulSets that are there."""
 
 from __future__ import annotations
 

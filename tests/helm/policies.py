@@ -1,5 +1,5 @@
-"""What network policies let through, as Kubernetes defines it: a pod that no policy selects is open; one that a policy selects may do only what
-some rule of some policy allows.
+"""What network policies let through, as Kubernetes defines it: a pod that no policy selects is open; one that a policy selects may do
+only what some rule of some policy allows.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def test_helm_test_gets_through(case: str) -> None:
     """From its pod to the one that the Service selects, both ways through the policies."""
     values = CASES[case]
     tester = only(values, "Pod")["metadata"]["labels"]
-    (script, url) = only(values, "Pod")["spec"]["containers"][0]["args"]
+    _, url = only(values, "Pod")["spec"]["containers"][0]["args"]
     (service,) = (one for one in of_kind(values, "Service") if url.startswith(f"http://{one['metadata']['name']}.{NAMESPACE}.svc:"))
     (asked,) = (
         template["metadata"]["labels"]

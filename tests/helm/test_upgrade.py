@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import helm_python as helm
