@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart costs outage lock clean help
+.PHONY: run test check format mutants bench compiled pure screenshots platform-checks sbom audit chart costs outage lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -46,6 +46,9 @@ pure:  ## Go back to the checker in plain Python
 
 screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
 	$(BIN)/python -m tests.browser.screenshots
+
+platform-checks: $(VENV)/dev.stamp  ## Write docs/platform-checks.md again, from what Helm renders
+	$(BIN)/python -m tests.helm.checklist
 
 sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials of the service (CycloneDX)
 	@mkdir -p dist

@@ -14,7 +14,7 @@ import helm_python as helm
 from tests.helm.chart import NAMESPACE, RELEASE, Document, Values, chart
 
 _APPS = "/apis/apps/v1"
-_KINDS = {
+_KINDS: dict[str, Mapping[str, Any]] = {
     "/version": {"major": "1", "minor": "32", "gitVersion": "v1.32.0"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
@@ -44,7 +44,7 @@ _AFTERWARDS = "unable to build kubernetes objects from release manifest"
 
 
 def rendered_for(values: Values, *there: Document) -> None:
-    """Renders for a cluster in which these StatefulSets are, as `helm upgrade --dry-run=server` does. Raises what Helm raises until then."""
+    """Renders for a cluster in which these StatefulSets are, as `helm upgrade --dry-run=server` does. Raises what Helm then raises."""
     with _serving(*there) as address:
         about = {
             "apiVersion": "v1",
@@ -64,7 +64,7 @@ def rendered_for(values: Values, *there: Document) -> None:
 
 @contextmanager
 def _serving(*there: Document) -> Iterator[str]:
-    objects: dict[str, Mapping[str, Any]] = dict(_KINDS)
+    objects = dict(_KINDS)
     for found in there:
         objects[f"{_APPS}/namespaces/{NAMESPACE}/statefulsets/{found['metadata']['name']}"] = found
 

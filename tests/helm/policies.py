@@ -70,4 +70,5 @@ def _is(wanted: Mapping[str, Any], peer: Peer) -> bool:
 
 def _selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     assert selector.keys() <= {"matchLabels"}, "this stand-in knows no expressions"
-    return selector.get("matchLabels", {}).items() <= labels.items()
+    wanted: Mapping[str, str] = selector.get("matchLabels", {})
+    return wanted.items() <= labels.items()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.helm.chart import CASES, NAMESPACE, RELEASE, Values, merged, of_kind, only, pod_templates
+from tests.helm.chart import CASES, RELEASE, Values, merged, pod_templates
+from tests.helm.checklist import helm_test_path
 from tests.helm.policies import INTERNET, METADATA_SERVER, Peer, lets_in, lets_out
 from tests.helm.test_refusals import BUCKET, FEDERATION, POSTGRESQL, at
 
@@ -128,20 +129,10 @@ def test_names_are_resolved_on_the_ports_of_the_platform() -> None:
 
 @EVERY_CASE
 def test_helm_test_gets_through(case: str) -> None:
-    """From its pod to the one that the Service selects, both ways through the policies."""
-    values = CASES[case]
-    tester = only(values, "Pod")["metadata"]["labels"]
-    _, url = only(values, "Pod")["spec"]["containers"][0]["args"]
-    (service,) = (one for one in of_kind(values, "Service") if url.startswith(f"http://{one['metadata']['name']}.{NAMESPACE}.svc:"))
-    (asked,) = (
-        template["metadata"]["labels"]
-        for _, template in pod_templates(values)
-        if service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
-    )
-    (port,) = service["spec"]["ports"]
-    assert url.endswith(f":{port['port']}")
-    assert lets_out(values, tester, Peer(asked), port["targetPort"])
-    assert lets_in(values, asked, Peer(tester), port["targetPort"])
+    """From its pod to those that the Service selects, both ways through the policies."""
+    tester, asked, port = helm_test_path(CASES[case])
+    assert lets_out(CASES[case], tester, Peer(asked), port)
+    assert lets_in(CASES[case], asked, Peer(tester), port)
 
 
 def test_helm_test_may_do_nothing_else() -> None:

@@ -188,7 +188,7 @@ def test_google_s_library_exchanges_the_token_by_the_rendered_file(impersonate: 
         for host in ("https://sts.googleapis.com", "https://iamcredentials.googleapis.com"):
             text = text.replace(host, f"http://127.0.0.1:{server.server_port}")
         credentials: Any = identity_pool.Credentials.from_info(json.loads(text), scopes=["https://www.googleapis.com/auth/pubsub"])  # type: ignore[no-untyped-call]
-        credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
+        credentials.refresh(google.auth.transport.requests.Request())
         server.shutdown()
     assert credentials.token == token
     exchanged = urllib.parse.parse_qs(_Exchange.asked[0][1])
