@@ -14,7 +14,7 @@ import pytest
 from google.auth import identity_pool
 
 from api.access import OPEN_PATHS
-from tests.helm.chart import CASES, Pod, Values, environment, merged, of_kind, only, pods
+from tests.helm.chart import CASES, Pod, Values, environment, merged, of_kind, only, pods, rendered
 from tests.helm.test_refusals import FEDERATION, POSTGRESQL, at
 
 EXTRAS: Values = {
@@ -216,6 +216,16 @@ def test_a_gateway_asks_for_what_needs_no_token() -> None:
     asked = policy["default"]["config"]["httpHealthCheck"]
     assert asked["requestPath"] in OPEN_PATHS
     assert asked["portSpecification"] == "USE_SERVING_PORT"
+
+
+def test_the_notes_say_what_a_gateway_needs() -> None:
+    def notes(values: Values) -> str:
+        return rendered(values)["ordering-keys-prober/templates/NOTES.txt"]
+
+    hint = "On GKE set healthCheckPolicy.enabled"
+    assert hint in notes(merged(CASES["gke"], at("healthCheckPolicy.enabled", False)))
+    assert hint not in notes(CASES["gke"])
+    assert hint not in notes(merged(CASES["gke"], at("healthCheckPolicy.enabled", False), at("config.api.reads", "open")))
 
 
 DROP = [{"action": "drop", "sourceLabels": ["__name__"], "regex": "python_gc_.*"}]
