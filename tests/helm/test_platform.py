@@ -14,8 +14,9 @@ import pytest
 from google.auth import identity_pool
 
 from api.access import OPEN_PATHS
-from tests.helm.chart import CASES, Pod, Values, environment, merged, of_kind, only, pods, rendered
+from tests.helm.chart import CASES, Pod, Values, documents, environment, merged, of_kind, only, pods, rendered
 from tests.helm.test_refusals import FEDERATION, POSTGRESQL, at
+from tests.helm.validation import KUBERNETES, complaints
 
 EXTRAS: Values = {
     "extraEnv": [{"name": "EXTRA", "value": "1"}],
@@ -65,6 +66,11 @@ def test_a_container_beside_ours_is_locked_unless_it_says_otherwise(component: s
     assert context["capabilities"] == {"drop": ["ALL"]}
     said = container(pod(CASES["openshift"], "prober"), "log-shipper")["securityContext"]
     assert said["readOnlyRootFilesystem"] is False
+
+
+@pytest.mark.parametrize("added", [{}, FEDERATION, at("serviceAccounts.jobs.keySecret", {"name": "key", "key": "a: b"})])
+def test_kubernetes_takes_what_is_added(added: Values) -> None:
+    assert complaints(documents(merged(EVERYWHERE, added)), KUBERNETES[-1]) == []
 
 
 def test_the_objectives_are_written_before_anything_else_of_a_job_starts() -> None:

@@ -54,7 +54,7 @@ federation
   secret:
     secretName: {{ .name }}
     items:
-      - {key: {{ .key }}, path: credentials.json}
+      - {key: {{ .key | quote }}, path: credentials.json}
 {{- end }}
 {{- else if eq $identity "federation" }}
 - name: google
@@ -66,7 +66,7 @@ federation
             - {key: {{ $component }}.json, path: credentials.json}
       - serviceAccountToken:
           path: token
-          audience: {{ include "prober.federationAudience" $root }}
+          audience: {{ include "prober.federationAudience" $root | quote }}
           expirationSeconds: {{ $root.Values.workloadIdentityFederation.tokenExpirationSeconds }}
 {{- end }}
 {{- end }}
