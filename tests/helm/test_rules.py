@@ -51,7 +51,9 @@ def test_a_single_alert_can_be_left_out() -> None:
 
 
 def test_a_group_without_any_rule_left_is_left_out() -> None:
-    own = "groups: [{name: a, rules: [{alert: One, expr: vector(1)}]}, {name: b, rules: [{alert: Two, expr: vector(1)}]}]"
+    own = (
+        "# slos: {}\ngroups: [{name: a, rules: [{alert: One, expr: vector(1)}]}, {name: b, rules: [{alert: Two, expr: vector(1)}]}]"
+    )
     changed = with_rules({"objectives": own, "alerts": {"One": {"enabled": False}}})
     (objectives,) = (found for found in of_kind(changed, "PrometheusRule") if found["metadata"]["name"].endswith("-objectives"))
     assert [group["name"] for group in objectives["spec"]["groups"]] == ["b"]
@@ -82,6 +84,6 @@ def test_labels_go_to_all_alerts_and_those_of_one_win() -> None:
 
 
 def test_objectives_of_ones_own_and_google_s_rules_are_changed_too() -> None:
-    own = "groups: [{name: own, rules: [{alert: Own, expr: vector(1), labels: {severity: critical}}]}]"
+    own = "# slos: {}\ngroups: [{name: own, rules: [{alert: Own, expr: vector(1), labels: {severity: critical}}]}]"
     changed = merged(with_rules({"objectives": own, "kind": "Rules"}), at("rules.alerts", {"Own": {"severity": "page"}}))
     assert named(changed, "Own")["labels"]["severity"] == "page"
