@@ -16,11 +16,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
 
-# The tests start the program hundreds of times: without its bytecode, each would compile it again.
-test: export PYTHONDONTWRITEBYTECODE :=
+# The tests start the program hundreds of times: if none may write bytecode, each compiles all of it again.
 test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n 0" for one process)
 	@sh .ci/get-tools $(BIN)
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
 	$(BIN)/ruff check

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
+from xdist.remote import Producer  # type: ignore[import-untyped]
 
 from tests.compiled import outdated
 from tests.contract.emulator import find_emulator, running_emulator
@@ -33,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank(item.nodeid))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing | None:
     """With `--dist loadscope`, what is done by one worker is what `tests.sharing` says."""
     return Sharing(config, log) if config.getoption("dist") == "loadscope" else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 SLOW: Final = tuple(
     f"tests/{folder}/"
@@ -47,7 +47,7 @@ def together(nodeid: str) -> str:
     return nodeid if nodeid.startswith(SINGLY) else nodeid.partition("::")[0]
 
 
-class Sharing(LoadScopeScheduling):
+class Sharing(LoadScopeScheduling):  # type: ignore[misc]  # it is untyped
     """Hands out tests by what they are a part of."""
 
     def _split_scope(self, nodeid: str) -> str:
