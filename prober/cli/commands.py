@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,28 +14,10 @@ from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JO
 from prober.cli.process import Format
 from prober.config.loading import load, show
 from prober.config.values import duration_s
-from prober.embedded.faults import FaultError, describe_faults, parse_fault
-from prober.embedded.server import serve_embedded
+from prober.embedded.faults import describe_faults
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
 from prober.slo.objectives import objectives_as_json, objectives_as_text
-
-
-def embedded(
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
-    ] = None,
-    admin_port: Annotated[int | None, typer.Option(help="Also take faults over HTTP on this port; 0 takes a free one.")] = None,
-) -> None:
-    """Run only the embedded Pub/Sub server, with the faults that you inject."""
-    try:
-        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
-    except FaultError as error:
-        raise ConfigError(str(error)) from error
-    except OSError as error:
-        raise ConfigError(f"cannot listen on port {port}: {error}; name another with --port") from error
 
 
 def faults() -> None:
