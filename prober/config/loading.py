@@ -21,9 +21,9 @@ pydantic-settings does not do this: it ignores misspelled variables, reads the p
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
@@ -31,6 +31,7 @@ import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
+from prober.config.document import Document, NotYaml, read_document
 from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSettings, region_of
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, report
 from prober.config.rates import feeding, rate_problems
@@ -46,21 +47,11 @@ _OFF: Final = (False, "false", "off", "no")
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as everybody reads it, but a key that stands twice in one mapping is an error and not silently the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
-        for key, count in keys.items():
-            if count > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
 def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text."""
     source = "configuration" if path is None else str(path)
-    raw, problems = _read(path, source)
+    document = _read(path, source)
+    raw, problems = document.content, list(document.problems)
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
         problems.append(Problem(("api", "token"), f"must not be in a file; set {TOKEN_VARIABLE}"))
         raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
@@ -71,7 +62,7 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     found = _validation_problems(raw)
     problems += _crossing_problems(raw, dropped) + found
     if problems:
-        raise ConfigError(report(problems, source, origins))
+        raise ConfigError(report(problems, source, origins, document.lines))
     return Config.model_validate(raw)
 
 
@@ -82,22 +73,20 @@ def show(config: Config) -> str:
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _read(path: File | str | None, source: str) -> tuple[Raw, list[Problem]]:
-    if path is None:
-        return {}, []
+def _read(path: File | str | None, source: str) -> Document:
+    """What the file says, a mapping; a key with nothing behind it counts as not written."""
     try:
-        content = yaml.load(File(path).read_text(encoding="utf-8"), Loader=_Loader)
+        document = Document({}) if path is None else read_document(File(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source}: is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: is not YAML: {' '.join(str(error).split())}") from error
-    if content is None:
-        return {}, []
+    except NotYaml as error:
+        raise ConfigError(f"{source}: is not YAML: {error}") from error
+    content = {} if document.content is None else document.content
     if not isinstance(content, dict):
         raise ConfigError(f"{source}: must be a mapping that begins with keys such as targets:")
-    return {str(key): value for key, value in content.items()}, []
+    return replace(document, content={str(key): value for key, value in content.items() if value is not None})
 
 
 # ------------------------------------------------------------------------------------------------------------ environment

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, Field, SecretStr, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
@@ -20,13 +20,16 @@ from prober.config.values import (
     EMBEDDED,
     Cronline,
     DatabaseUrl,
+    Days,
     DnsLabel,
     Duration,
     EndpointText,
     FaultSpec,
     Folder,
+    Hours,
     HttpUrl,
     LabelName,
+    Milliseconds,
     ObjectiveName,
     Port,
     Positive,
@@ -36,7 +39,10 @@ from prober.config.values import (
     Size,
     Word,
     Written,
+    at_least,
     name_of_host,
+    write_duration,
+    write_size,
 )
 from prober.slo.defaults import PERIOD_S
 from prober.slo.indicators import MEANINGS, Indicator
@@ -47,6 +53,10 @@ ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else
 ACK_DEADLINE_MAX = timedelta(seconds=600)
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
+HISTORY_RETENTION_MIN = timedelta(days=2)
+STATUS_RETENTION_MIN = timedelta(hours=1)
+HISTORY_BYTES_MIN = 64 * 2**20
+OBJECTIVE_MIN = 0.5
 
 
 class ProbeName(StrEnum):
@@ -91,7 +101,17 @@ class Deadlines(Section):
     unacked: Positive = timedelta(seconds=120)
     """A message that was refused, or whose lease ended, must come again by then."""
     drain: Positive = timedelta(seconds=150)
-    """How long a run waits for what is owed before it is judged without it."""
+    """How long a run waits for what is owed before it is judged without it; at least as long as the deadlines for deliveries."""
+
+    @model_validator(mode="after")
+    def _drain_is_longest(self) -> Self:
+        name, longest = max((("delivery", self.delivery), ("stall", self.stall), ("unacked", self.unacked)), key=lambda item: item[1])
+        if self.drain < longest:
+            raise ValueError(
+                f"drain ({write_duration(self.drain)}) must not be shorter than {name} ({write_duration(longest)}): a run that ends before "
+                f"the deadline never finds a message overdue; make drain longer, or {name} shorter"
+            )
+        return self
 
 
 class ProbeSettings(Section):
@@ -109,8 +129,8 @@ class ProbeSettings(Section):
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
     """Messages per second over all keys; 0 sends the whole burst at once."""
-    sizes: Annotated[tuple[Annotated[int, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
-    """Payload sizes in bytes, used in turn. A message that needs more for its own content is longer."""
+    sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
+    """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]
     """Subscribers that share the subscription."""
     vantages: Annotated[tuple[Vantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
@@ -168,15 +188,17 @@ class Slo(Section):
     """What is counted."""
     objective: Share
     """The share of the counted things that must be good."""
-    window: Positive = timedelta(seconds=PERIOD_S)
+    window: Days = timedelta(seconds=PERIOD_S)
     """The period of the error budget; rolling."""
-    threshold: Positive | None = None
+    threshold: Milliseconds | None = None
     """From when on a duration is bad: for latencies and ages, and there always."""
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
     """Passed on to alerts and the API."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.objective < OBJECTIVE_MIN:
+            raise ValueError(f"objective is the share that must be good, and {self.objective * 100:.6g}% is bad half of the time: write 99.9%")
         if self.window < WINDOW_MIN:
             raise ValueError(f"window must be at least {WINDOW_MIN.days}d, since the slowest alert looks back three days")
         if MEANINGS[self.indicator].thresholded and self.threshold is None:
@@ -191,6 +213,13 @@ class Slo(Section):
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
 
 
+def _some_bytes(value: int) -> int:
+    if value < HISTORY_BYTES_MIN:
+        least = write_size(HISTORY_BYTES_MIN)
+        raise ValueError(f"{value} bytes are too few for a history: write {least} or more, such as 50GiB")
+    return value
+
+
 class HistorySettings(Section):
     """The record of every event, run and finding."""
 
@@ -198,10 +227,10 @@ class HistorySettings(Section):
     """Where it is kept; without it there is none."""
     spool: Annotated[str, Written("path")] | None = None
     """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
-    retention: Positive = timedelta(days=30)
-    """Older files are deleted."""
-    size_max: Annotated[Size, Field(ge=1)] = 50 * 2**30
-    """Above this size the oldest files are deleted."""
+    retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
+    """Older files are deleted. At least 2d, for the nightly jobs."""
+    size_max: Annotated[Size, AfterValidator(_some_bytes)] = 50 * 2**30
+    """Above this size the oldest files are deleted. At least 64MiB."""
     reports: Folder | None = None
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
 
@@ -211,8 +240,8 @@ class StatusSettings(Section):
 
     url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
     """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
-    retention: Positive = timedelta(days=30)
-    """Runs and findings that are older are deleted."""
+    retention: Annotated[Days, at_least(STATUS_RETENTION_MIN, "or nobody can read what was found")] = timedelta(days=30)
+    """Runs and findings that are older are deleted. At least 1h."""
 
 
 class Reads(StrEnum):
@@ -274,7 +303,7 @@ class Maintenance(Section):
     """End."""
     cron: Cronline | None = None
     """Begins. Together with `duration`."""
-    duration: Positive | None = None
+    duration: Hours | None = None
     """How long each lasts."""
     target: DnsLabel | None = None
     """Name of a target. This or `region`."""

@@ -38,6 +38,8 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _BINARY_SIZES: Final = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 _SIZES: Final = {**_BINARY_SIZES, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|KiB|GB|MB|kB|B)")
+_SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([gmkGMK])([iI]?)[bB]?")
+_BARE = re.compile(r"\d+(?:\.\d+)?")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _MASK: Final = "**********"
 
@@ -57,6 +59,18 @@ def read_duration(value: object) -> timedelta:
     if not 0.0 <= microseconds < _DURATION_END:
         raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d")
     return timedelta(microseconds=round(microseconds))
+
+
+def needs_unit(unit: str) -> BeforeValidator:
+    """Refuses a bare number where nobody means seconds, such as `30` for how long something is kept. `unit` is the likely one."""
+
+    def check(value: object) -> object:
+        text = str(value).strip()
+        if not isinstance(value, bool) and _BARE.fullmatch(text) and float(text):
+            raise ValueError(f"{text} what? write {text}{unit}, or another of the units d, h, m, s and ms")
+        return value
+
+    return BeforeValidator(check)
 
 
 def duration_s(text: str) -> float:
@@ -87,16 +101,41 @@ def write_duration(value: timedelta) -> str:
     return "".join(words) or "0s"
 
 
+def at_least(least: timedelta, why: str) -> AfterValidator:
+    """Refuses a shorter duration, and says why."""
+
+    def check(value: timedelta) -> timedelta:
+        if value < least:
+            raise ValueError(f"{write_duration(value)} is too short: write {write_duration(least)} or more, {why}")
+        return value
+
+    return AfterValidator(check)
+
+
 def _not_zero(value: timedelta) -> timedelta:
     if not value:
         raise ValueError("must be longer than 0")
     return value
 
 
-def read_size(value: object) -> object:
-    """Bytes from `10GiB` or `512MB`. Anything else comes back as it is: pydantic takes numbers and refuses the rest."""
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return round(float(found[1]) * _SIZES[found[2]]) if found else value
+def read_size(value: object) -> int:
+    """Bytes from `10GiB`, `512MB` or a whole number. Raises ValueError for anything else."""
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if found := _SIZE.fullmatch(text):
+        return round(float(found[1]) * _SIZES[found[2]])
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    raise ValueError(f"{value!r} is not a size: {_close_size(text)}write it like 10GiB, 512MB, 4kB, or as a number of bytes")
+
+
+def _close_size(text: str) -> str:
+    """What a size with a unit of somebody else's probably means, as the beginning of an answer; empty if nothing is close."""
+    found = _SIZE_ALMOST.fullmatch(text)
+    if found is None:
+        return ""
+    number, prefix, binary = found[1], found[2].upper(), bool(found[3])
+    unit = f"{prefix}iB" if binary else f"{'k' if prefix == 'K' else prefix}B"
+    return f"did you mean {number}{unit}? "
 
 
 def write_size(value: int) -> str | int:
@@ -196,6 +235,11 @@ Duration = Annotated[
     Written("duration: `30s`, `1h30m`, `250ms`, `28d`"),
 ]
 Positive = Annotated[Duration, AfterValidator(_not_zero)]
+_WITH_UNIT: Final = Written("duration with its unit: `28d`, `1h30m`, `250ms`")
+Days = Annotated[Positive, needs_unit("d"), _WITH_UNIT]
+"""A duration that is a matter of days; like the next two, a bare number is refused and not taken for seconds."""
+Hours = Annotated[Positive, needs_unit("h"), _WITH_UNIT]
+Milliseconds = Annotated[Positive, needs_unit("ms"), _WITH_UNIT]
 Size = Annotated[
     int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes: `10GiB`, `512MB`, or a number")
 ]
