@@ -12,8 +12,8 @@ import typer
 from prober.alerting.files import rule_files
 from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
-from prober.cli.process import Format
-from prober.config.loading import load, show
+from prober.cli.process import Format, warn
+from prober.config.loading import load, load_with_warnings, show
 from prober.config.values import duration_s
 from prober.embedded.faults import FaultError, describe_faults, parse_fault
 from prober.embedded.server import serve_embedded
@@ -70,9 +70,11 @@ def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = No
 
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Validate a configuration file; all problems are listed together."""
-    load(file, os.environ)
-    print(f"{file}: valid")
+    """Validate a configuration file; all problems are listed together. Warnings go to standard error and change nothing."""
+    _, warnings = load_with_warnings(file, os.environ)
+    warn(warnings)
+    told = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+    print(f"{file}: valid{told}")
 
 
 NEWS: Final = prom_duration(NEWS_S)

@@ -17,36 +17,43 @@ from prober.config.problems import Lines, Path, Problem
 _INT_TAG: Final = "tag:yaml.org,2002:int"
 _FLOAT_TAG: Final = "tag:yaml.org,2002:float"
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$")
-_FLOAT: Final = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$")
+_FLOAT: Final = re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+)
 _MERGE: Final = "<<"
 
-_QUOTES: Final = "text that begins with {0} must be in quotes, such as \"{0}...\""
+_QUOTES: Final = 'text that begins with {0} must be in quotes, such as "{0}..."'
 _HINTS: Final = (
     (r"character '\\t'", "a tab: indent with spaces"),
     (r"character '(.)' that cannot start", _QUOTES),
     (r"scanning an alias", 'text that begins with * must be in quotes, such as cron: "*/5 * * * *"'),
     (r"undefined alias '(.*)'", "*{0} stands for nothing; text that begins with * must be in quotes"),
     (r"scanning an anchor", _QUOTES.format("&")),
-    (r"mapping values are not allowed", "a second colon in a value, or a line that is indented too far; text with a colon must be in quotes"),
+    (
+        r"mapping values are not allowed",
+        "a second colon in a value, or a line indented too far; text with a colon must be in quotes",
+    ),
     (r"could not find expected ':'", "a key without a colon and a space behind it: write key: value"),
     (r"unhashable key", "a mapping where a key is expected: is {{{{...}}}} a template that nobody has filled in?"),
     (r"expected ',' or '(.)'", "a bracket that is not closed: {0} is missing"),
     (r"scanning a quoted scalar", "a quote that is not closed"),
     (r"expected a single document", "a second document begins here with ---: keep one"),
     (r"constructor for the tag '(.*)'", "the tag {0} is not known here: remove it"),
-    (r"did not find expected|expected <block end>", "a line that does not fit to those before: is it indented by the right number of spaces?"),
+    (
+        r"did not find expected|expected <block end>",
+        "a line that does not fit those before: is its indentation right?",
+    ),
 )
 
 
 class _Loader(yaml.SafeLoader):
     """Without numbers to the base of 60 and 8."""
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT_TAG, _FLOAT_TAG)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
-
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT_TAG, _FLOAT_TAG)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 _Loader.add_implicit_resolver(_INT_TAG, _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(_FLOAT_TAG, _FLOAT, list("-+0123456789."))
 

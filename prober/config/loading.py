@@ -30,12 +30,28 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from prober.config.contradictions import history_problems, port_problems, sharding_problems
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
-from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSettings, region_of
-from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, report
+from prober.config.drills import Drills
+from prober.config.models import (
+    Api,
+    Config,
+    Embedded,
+    HistorySettings,
+    Maintenance,
+    ProbeName,
+    Sharding,
+    Slo,
+    StatusSettings,
+    TargetSettings,
+    region_of,
+)
+from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.rates import feeding, rate_problems
 from prober.config.values import EMBEDDED
+from prober.config.warnings import warnings_of
+from prober.config.workloads import capacity_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
 
@@ -49,6 +65,11 @@ _Section = TypeVar("_Section", bound=BaseModel)
 
 def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text."""
+    return load_with_warnings(path, environ)[0]
+
+
+def load_with_warnings(path: File | str | None, environ: Mapping[str, str]) -> tuple[Config, tuple[str, ...]]:
+    """The same, and what is worth a second look although it is valid: one line each, with file, key and line."""
     source = "configuration" if path is None else str(path)
     document = _read(path, source)
     raw, problems = document.content, list(document.problems)
@@ -63,7 +84,8 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     problems += _crossing_problems(raw, dropped) + found
     if problems:
         raise ConfigError(report(problems, source, origins, document.lines))
-    return Config.model_validate(raw)
+    config = Config.model_validate(raw)
+    return config, tuple(f"{source}: {place(at, origins, document.lines)}: {text}" for at, text in warnings_of(config))
 
 
 def show(config: Config) -> str:
@@ -246,16 +268,31 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     """What is wrong between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
-    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets)]
+    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets), *_contradictions(raw)]
     for at, target in targets:
         problems += rate_problems(target, at, slos)
+    too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
+    problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
+    if not too_much:  # what is too much for one probe is told there
+        problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
     for name, slo in slos.items():
         if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
             problems.append(
                 Problem(("slos", name), f"no probe of any target feeds {slo.indicator}; leave it out with {name}: false")
             )
     return problems
+
+
+def _contradictions(raw: Raw) -> Iterator[Problem]:
+    yield from history_problems(_section(raw, "history", HistorySettings))
+    yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
+    yield from port_problems(_section(raw, "api", Api), _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
+
+
+def _section(raw: Raw, name: str, model: type[_Section]) -> _Section:
+    """A section as far as it is right; one that is wrong is told elsewhere, and here as if nobody had written it."""
+    return _valid(model, raw.get(name, {})) or model()
 
 
 def _valid_targets(raw: Raw) -> Iterator[tuple[Path, TargetSettings]]:
@@ -306,6 +343,7 @@ def _strange_maintenance(raw: Raw) -> Iterator[Problem]:
 # a key each for a refusal, a lease that ends and a stream that breaks, and a key that could move needs somewhere to go.
 _LEAST: Final = (
     (ProbeName.ORDERING, "messages", 2),
+    (ProbeName.ORDERING, "subscribers", 2),
     (ProbeName.REDELIVERY, "messages", 3),
     (ProbeName.REDELIVERY, "keys", 3),
     (ProbeName.AFFINITY, "subscribers", 2),

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, AwareDatetime, Field, SecretStr, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
+from prober.config.telemetry import Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -26,8 +27,8 @@ from prober.config.values import (
     EndpointText,
     FaultSpec,
     Folder,
+    Host,
     Hours,
-    HttpUrl,
     LabelName,
     Milliseconds,
     ObjectiveName,
@@ -40,9 +41,9 @@ from prober.config.values import (
     Word,
     Written,
     at_least,
+    at_least_bytes,
     name_of_host,
     write_duration,
-    write_size,
 )
 from prober.slo.defaults import PERIOD_S
 from prober.slo.indicators import MEANINGS, Indicator
@@ -88,6 +89,13 @@ class Schedule(Section):
             return self.cron.longest_gap()
         return self.interval or timedelta.max
 
+    @property
+    def shortest_gap(self) -> timedelta:
+        """The shortest time between the starts of two runs."""
+        if self.cron is not None:
+            return self.cron.shortest_gap()
+        return self.interval or timedelta.max
+
 
 class Deadlines(Section):
     """How long the service may take before something counts as not done."""
@@ -105,7 +113,9 @@ class Deadlines(Section):
 
     @model_validator(mode="after")
     def _drain_is_longest(self) -> Self:
-        name, longest = max((("delivery", self.delivery), ("stall", self.stall), ("unacked", self.unacked)), key=lambda item: item[1])
+        name, longest = max(
+            (("delivery", self.delivery), ("stall", self.stall), ("unacked", self.unacked)), key=lambda item: item[1]
+        )
         if self.drain < longest:
             raise ValueError(
                 f"drain ({write_duration(self.drain)}) must not be shorter than {name} ({write_duration(longest)}): a run that ends before "
@@ -198,7 +208,9 @@ class Slo(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.objective < OBJECTIVE_MIN:
-            raise ValueError(f"objective is the share that must be good, and {self.objective * 100:.6g}% is bad half of the time: write 99.9%")
+            raise ValueError(
+                f"objective is the share that must be good, and {self.objective * 100:.6g}% means that most may be bad: write 99.9%"
+            )
         if self.window < WINDOW_MIN:
             raise ValueError(f"window must be at least {WINDOW_MIN.days}d, since the slowest alert looks back three days")
         if MEANINGS[self.indicator].thresholded and self.threshold is None:
@@ -213,13 +225,6 @@ class Slo(Section):
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
 
 
-def _some_bytes(value: int) -> int:
-    if value < HISTORY_BYTES_MIN:
-        least = write_size(HISTORY_BYTES_MIN)
-        raise ValueError(f"{value} bytes are too few for a history: write {least} or more, such as 50GiB")
-    return value
-
-
 class HistorySettings(Section):
     """The record of every event, run and finding."""
 
@@ -229,7 +234,7 @@ class HistorySettings(Section):
     """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
     retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
     """Older files are deleted. At least 2d, for the nightly jobs."""
-    size_max: Annotated[Size, AfterValidator(_some_bytes)] = 50 * 2**30
+    size_max: Annotated[Size, at_least_bytes(HISTORY_BYTES_MIN, "for a history")] = 50 * 2**30
     """Above this size the oldest files are deleted. At least 64MiB."""
     reports: Folder | None = None
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
@@ -254,7 +259,7 @@ class Reads(StrEnum):
 class Api(Section):
     """The status page, the REST API and /metrics."""
 
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] = 8080
     """0 takes any free port."""
@@ -262,36 +267,6 @@ class Api(Section):
     """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
     reads: Reads = Reads.OPEN
     """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
-
-
-class LogFormat(StrEnum):
-    """How log lines look."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """From which level on lines are written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class Telemetry(Section):
-    """Traces and logs of the prober itself."""
-
-    otlp_endpoint: HttpUrl | None = None
-    """Collector for traces, OTLP over gRPC, such as http://localhost:4317; without it there are none. Headers, if it needs any, come
-    from OTEL_EXPORTER_OTLP_HEADERS."""
-    sampling: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The share of passed runs that is traced. Others always are."""
-    log_format: LogFormat = LogFormat.TEXT
-    """One JSON object per line, or text."""
-    log_level: LogLevel = LogLevel.INFO
-    """The least important lines to write."""
 
 
 class Maintenance(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, Union, get_args, get_origin
 
@@ -114,6 +115,8 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
         return Problem(path, f"is not known; {did_you_mean(str(path[-1]), fields_by_key(section))}")
     if kind == "value_error":
         return Problem(path, str(context["error"]))
+    if kind == "missing":
+        return Problem(path, f"is missing{_choice(annotation_at(model, path))}")
     if details["input"] is None and kind not in _WITHOUT_INPUT:
         return Problem(path, "has no value: write one, or remove the key")
     say = _WORDS.get(kind)
@@ -121,6 +124,11 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     if kind in _WITHOUT_INPUT or annotation_at(model, path) is SecretStr:
         return Problem(path, text)
     return Problem(path, f"{text}, not {_short(details['input'])}{_HOW.get(text, '')}")
+
+
+def _choice(annotation: Any) -> str:
+    """What there is to choose from, if it is one of a few words."""
+    return f"; write one of {', '.join(annotation)}" if isinstance(annotation, type) and issubclass(annotation, StrEnum) else ""
 
 
 def _short(value: object) -> str:
@@ -146,10 +154,9 @@ _HOW: Final[Mapping[str, str]] = MappingProxyType(
         "must be a mapping of keys to values": "; write key: value, with a space behind the colon",
     }
 )
-_WITHOUT_INPUT: Final = frozenset({"missing", "too_short", "timezone_aware"})
+_WITHOUT_INPUT: Final = frozenset({"too_short", "timezone_aware"})
 _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
     {
-        "missing": lambda _: "is missing",
         "int_type": lambda _: "must be a whole number",
         "int_parsing": lambda _: "must be a whole number",
         "int_from_float": lambda _: "must be a whole number",

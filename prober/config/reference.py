@@ -27,10 +27,10 @@ from prober.config.models import (
     Slo,
     StatusSettings,
     TargetSettings,
-    Telemetry,
 )
 from prober.config.problems import fields_by_key
 from prober.config.rates import FEEDS
+from prober.config.telemetry import Telemetry
 from prober.config.values import Written, mask_password, write_duration, write_size
 from prober.slo.indicators import MEANINGS
 

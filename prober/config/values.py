@@ -40,6 +40,7 @@ _SIZES: Final = {**_BINARY_SIZES, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|KiB|GB|MB|kB|B)")
 _SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([gmkGMK])([iI]?)[bB]?")
 _BARE = re.compile(r"\d+(?:\.\d+)?")
+_SQLITE_WITHOUT_FILE = re.compile(r"sqlite(\+\w+)?:(?!///[^:?])")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _MASK: Final = "**********"
 
@@ -57,7 +58,7 @@ def read_duration(value: object) -> timedelta:
         return value
     microseconds = _microseconds(value)
     if not 0.0 <= microseconds < _DURATION_END:
-        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d")
+        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d, with the units d, h, m, s and ms")
     return timedelta(microseconds=round(microseconds))
 
 
@@ -112,6 +113,17 @@ def at_least(least: timedelta, why: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def at_least_bytes(least: int, what_for: str) -> AfterValidator:
+    """Refuses a smaller size, and says what it is for."""
+
+    def check(value: int) -> int:
+        if value < least:
+            raise ValueError(f"{value} bytes are too few {what_for}: write {write_size(least)} or more, such as 50GiB")
+        return value
+
+    return AfterValidator(check)
+
+
 def _not_zero(value: timedelta) -> timedelta:
     if not value:
         raise ValueError("must be longer than 0")
@@ -144,10 +156,15 @@ def write_size(value: int) -> str | int:
 
 
 def read_ratio(value: object) -> object:
-    """The share 0.999 from `99.9%`. Anything else comes back as it is, likewise."""
-    found = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-    # Through the decimal places, so that 99.9% is the float 0.999.
-    return round(float(found[1]) / 100, len(found[1]) + 2) if found else value
+    """The share 0.999 from `99.9%`. A number comes back as it is: pydantic takes it. Raises ValueError for other text."""
+    if not isinstance(value, str):
+        return value
+    if found := _PERCENT.fullmatch(value.strip()):
+        # Through the decimal places, so that 99.9% is the float 0.999.
+        return round(float(found[1]) / 100, len(found[1]) + 2)
+    if _BARE.fullmatch(value.strip()):
+        return float(value)
+    raise ValueError(f"{value!r} is not a share: write 99.9% or 0.999")
 
 
 def _promisable(value: float) -> float:
@@ -191,6 +208,14 @@ def _without_credentials(value: str) -> str:
     return value
 
 
+def _host(value: str) -> str:
+    if not value or "/" in value or value.count(":") == 1:
+        raise ValueError(
+            f"{value!r} must be an address or a name alone, such as 127.0.0.1 or 0.0.0.0; the port has a key of its own"
+        )
+    return value
+
+
 def _http(value: str) -> str:
     if urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname:
         raise ValueError("must be a URL that begins with http:// or https://")
@@ -205,8 +230,12 @@ def _folder(value: str) -> str:
 
 
 def _database(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme == "postgres":
+        raise ValueError("begins with postgres://; write postgresql://")
     if urlsplit(value.get_secret_value()).scheme.partition("+")[0] not in {"sqlite", "postgresql"}:
         raise ValueError("must be a database URL that begins with sqlite:// or postgresql://")
+    if _SQLITE_WITHOUT_FILE.match(value.get_secret_value()):
+        raise ValueError("names no file: write sqlite:///FILE with three slashes, four if the path is absolute")
     return value
 
 
@@ -275,6 +304,7 @@ Word = Annotated[
     Written("word"),
 ]
 LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
+Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
 Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
 DatabaseUrl = Annotated[
