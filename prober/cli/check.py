@@ -21,9 +21,9 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.cli.bars import while_running
-from prober.cli.process import Format, code_of, overall
+from prober.cli.process import Format, code_of, overall, warn
 from prober.clock import monotonic_s
-from prober.config.loading import load
+from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.core.findings import Status
@@ -74,7 +74,8 @@ def check(
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
     """
-    settings = load(config, os.environ)
+    settings, warnings = load_with_warnings(config, os.environ, opens_store=False)
+    warn(warnings)
     if unknown := set(probe or ()) - set(PROBES):
         raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
     if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):

@@ -55,7 +55,7 @@ def slos(
     output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
 ) -> None:
     """List the objectives, what each counts, and when a counted thing is bad."""
-    objectives = load(config, os.environ).objectives
+    objectives = load(config, os.environ, opens_store=False).objectives
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
@@ -96,7 +96,7 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
-    texts = rule_files(load(config, os.environ).objectives, options)
+    texts = rule_files(load(config, os.environ, opens_store=False).objectives, options)
     for name, text in texts.items():
         if check:
             _compare(directory / name, text)

@@ -62,7 +62,7 @@ def _elsewhere(wrong: str, location: str) -> str:
 
 
 def _plain(place: str) -> str:
-    """A path or URI without options, `file://`, and what does not change where it is."""
+    """A path or URI without options, the scheme of local files, and what does not change where it is."""
     parts = urlsplit(place)
     if parts.scheme in _LOCAL:
         return posixpath.normpath(parts.path)

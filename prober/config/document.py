@@ -129,5 +129,6 @@ def _in_words(error: yaml.YAMLError) -> str:
     said = f"{error.context or ''}, {error.problem or ''}"
     found = next(((hint, match) for pattern, hint in _HINTS if (match := re.search(pattern, said))), None)
     words = found[0].format(*found[1].groups()) if found else said.strip(", ")
-    mark = error.problem_mark or error.context_mark
+    opened = re.search(r"scanning a quoted scalar|expected ',' or", said)
+    mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
     return words if mark is None else f"line {mark.line + 1}: {words}"

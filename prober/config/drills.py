@@ -25,7 +25,7 @@ def _drill(name: str) -> str:
 
     known = {*CATALOGUE, CONTROL}
     if name not in known:
-        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known)}")
+        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known, 'see ordering-prober faults')}")
     return name
 
 

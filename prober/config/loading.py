@@ -63,12 +63,17 @@ _OFF: Final = (False, "false", "off", "no")
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
-def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
-    """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text."""
-    return load_with_warnings(path, environ)[0]
+def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True) -> Config:
+    """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text.
+
+    Who does not open the status store need not have its URL, which is a secret and so not in the file of the chart.
+    """
+    return load_with_warnings(path, environ, opens_store=opens_store)[0]
 
 
-def load_with_warnings(path: File | str | None, environ: Mapping[str, str]) -> tuple[Config, tuple[str, ...]]:
+def load_with_warnings(
+    path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True
+) -> tuple[Config, tuple[str, ...]]:
     """The same, and what is worth a second look although it is valid: one line each, with file, key and line."""
     source = "configuration" if path is None else str(path)
     document = _read(path, source)
@@ -81,7 +86,7 @@ def load_with_warnings(path: File | str | None, environ: Mapping[str, str]) -> t
     problems += unwritable
     dropped = _complete(raw, problems)
     found = _validation_problems(raw)
-    problems += _crossing_problems(raw, dropped) + found
+    problems += _crossing_problems(raw, dropped) + found + list(_contradictions(raw, opens_store))
     if problems:
         raise ConfigError(report(problems, source, origins, document.lines))
     config = Config.model_validate(raw)
@@ -268,7 +273,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     """What is wrong between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
-    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets), *_contradictions(raw)]
+    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets)]
     for at, target in targets:
         problems += rate_problems(target, at, slos)
     too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
@@ -284,9 +289,10 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     return problems
 
 
-def _contradictions(raw: Raw) -> Iterator[Problem]:
+def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
     yield from history_problems(_section(raw, "history", HistorySettings))
-    yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
+    if opens_store:
+        yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
     yield from port_problems(_section(raw, "api", Api), _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
 
 

@@ -56,18 +56,17 @@ def place(path: Path, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> 
 
 def _line_of(path: Path, lines: Lines) -> int | None:
     """The line of a key, of where a target has it from, or of what it is missing in."""
-    if path in lines:
-        return lines[path]
-    if path[:1] == ("targets",) and path[2:3] == ("probes",) and (shared := path[2:]) in lines:
-        return lines[shared]
+    in_target = path[:1] == ("targets",) and path[2:3] == ("probes",)
+    if in_target and path not in lines and (path[:4] not in lines or path[2:] in lines) and path[2:4] in lines:
+        path = path[2:]
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion if one is close, or else everything there is."""
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A suggestion if one is close, or else `otherwise`, by default everything there is."""
     known = sorted(known)
     close = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+    return f"did you mean {close[0]}?" if close else otherwise or f"there is {', '.join(known)}"
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Ins
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.cron import Cron, parse_cron
+from prober.config.problems import did_you_mean
 from prober.errors import ConfigError
 
 
@@ -184,8 +185,11 @@ def _cron(value: object) -> object:
 
 def _fault(value: str) -> str:
     # Here and not above: who configures no fault, such as the API in a process of its own, needs nothing of the server.
-    from prober.embedded.faults import FaultError, parse_fault
+    from prober.embedded.faults import CATALOGUE, FaultError, parse_fault
 
+    name = value.partition(":")[0].strip()
+    if name not in CATALOGUE:
+        raise ValueError(f"{name!r} is not a fault; {did_you_mean(name, CATALOGUE, 'see ordering-prober faults')}")
     try:
         return str(parse_fault(value))
     except FaultError as error:

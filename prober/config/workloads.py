@@ -72,7 +72,7 @@ def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
     taken_s, free_s = count / rate, min(probe.schedule.shortest_gap.total_seconds(), ACT_MAX_S)
     if taken_s <= free_s:
         return ""
-    pace = f"rate {rate:,.10g}" if rate == probe.rate else f"{rate:,} a second, more than which no prober does,"
+    pace = f"rate {rate:,.10g}," if rate == probe.rate else f"{rate:,} a second, more than which no prober does,"
     end = "its run is given up" if free_s == ACT_MAX_S else "the next run begins"
     return (
         f"a run publishes {count:,} messages ({probe.keys:,} keys x {probe.messages:,} messages x {BURSTS[name]} bursts), which takes "
