@@ -100,8 +100,8 @@ def test_what_is_not_run_is_well_formed(command: Command, here: Surroundings) ->
         if inside:
             try_out(inside, Command(command.page, inside).filled(here.values), here)
     if command.text.startswith("python -m spark_jobs"):
-        asked = _parser().parse_args(command.filled(here.values).split()[3:])
-        assert (asked.history, asked.reports) == (here.values["HISTORY"], here.values["REPORTS"])
+        parsed = _parser().parse_args(command.filled(here.values).split()[3:])
+        assert (parsed.history, parsed.reports) == (here.values["HISTORY"], here.values["REPORTS"])
 
 
 def test_little_is_not_run() -> None:
