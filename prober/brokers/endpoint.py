@@ -62,6 +62,8 @@ def parse_endpoint(text: str) -> Endpoint:
         raise ConfigError(f"endpoint {text!r} is a URL: write HOST:PORT without {text.partition('//')[0]}//, global, or a region")
     if found is None:
         raise ConfigError(f"endpoint {text!r} is not an address: write global, a region such as europe-west1, or HOST:PORT")
+    if _REGION.fullmatch(found["host"]):
+        raise ConfigError(f"endpoint {text!r} is a region with a port: write {found['host']} alone")
     google = _GOOGLE_HOST.fullmatch(found["host"]) is not None
     if found["port"] is None and not google:
         raise ConfigError(f"endpoint {text!r} has no port: write HOST:PORT, global, or a region such as europe-west1")

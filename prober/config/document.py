@@ -38,6 +38,7 @@ _HINTS: Final = (
     (r"expected ',' or '(.)'", "a bracket that is not closed: {0} is missing"),
     (r"scanning a quoted scalar", "a quote that is not closed"),
     (r"expected a single document", "a second document begins here with ---: keep one"),
+    (r"expected the node content, but found '(.)'", "a value is missing before {0}"),
     (r"constructor for the tag '(.*)'", "the tag {0} is not known here: remove it"),
     (
         r"did not find expected|expected <block end>",
@@ -77,18 +78,18 @@ class NotYaml(ValueError):
 
 def read_document(text: str) -> Document:
     """Reads YAML with at most one document. Raises NotYaml."""
+    places, content = _Places(), None
     try:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            content = None if node is None else loader.construct_document(node)
+            if node is not None:
+                places.walk(node, ())  # before keys that are merged in (<<) stand beside the written ones
+                content = loader.construct_document(node)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise NotYaml(_in_words(error)) from error
-    places = _Places()
-    if node is not None:
-        places.walk(node, ())
     return Document(content, places.lines, tuple(places.problems))
 
 
@@ -128,7 +129,9 @@ def _in_words(error: yaml.YAMLError) -> str:
         return " ".join(str(error).split())
     said = f"{error.context or ''}, {error.problem or ''}"
     found = next(((hint, match) for pattern, hint in _HINTS if (match := re.search(pattern, said))), None)
-    words = found[0].format(*found[1].groups()) if found else said.strip(", ")
+    words = (
+        found[0].format(*(group.replace("tag:yaml.org,2002:", "!!") for group in found[1].groups())) if found else said.strip(", ")
+    )
     opened = re.search(r"scanning a quoted scalar|expected ',' or", said)
     mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
     return words if mark is None else f"line {mark.line + 1}: {words}"

@@ -156,6 +156,8 @@ class ProbeSettings(Section):
             raise ValueError("ack_deadline must be whole seconds from 10s to 600s, as the service demands")
         if self.schedule.interval is not None and self.jitter >= self.schedule.interval:
             raise ValueError("jitter must be shorter than schedule.interval: make it less, or the interval longer")
+        if len(set(self.vantages)) < len(self.vantages):
+            raise ValueError("vantages must not name one twice: each is a run of its own")
         if self.parts > self.keys:
             raise ValueError(f"parts must not be more than keys: {self.parts} of {self.keys}")
         return self
@@ -311,7 +313,7 @@ class Sharding(Section):
     """Whether several probers share the work."""
 
     group: DnsLabel | None = None
-    """Probers of one group that use one `status.url` divide the probes among themselves; without it each does all of them."""
+    """Probers of one group that use one `status.url`, a PostgreSQL, divide the probes among themselves; without it each does all."""
 
 
 class Embedded(Section):

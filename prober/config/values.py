@@ -36,10 +36,10 @@ _UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10
 _DURATION_END: Final = 10**15  # more microseconds than anybody waits
 _DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
-_BINARY_SIZES: Final = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
-_SIZES: Final = {**_BINARY_SIZES, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|KiB|GB|MB|kB|B)")
-_SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([gmkGMK])([iI]?)[bB]?")
+_BINARY_SIZES: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+_SIZES: Final = {**_BINARY_SIZES, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)")
+_SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([tgmkTGMK])([iI]?)[bB]?")
 _BARE = re.compile(r"\d+(?:\.\d+)?")
 _SQLITE_WITHOUT_FILE = re.compile(r"sqlite(\+\w+)?:(?!///[^:?])")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
@@ -230,6 +230,8 @@ def _folder(value: str) -> str:
     scheme = urlsplit(value).scheme
     if not value or (scheme and scheme not in {"gs", "s3", "hdfs", "file"}):
         raise ValueError("must be a path, or a URI that begins with gs://, s3:// or hdfs://")
+    if scheme in {"gs", "s3"} and not urlsplit(value).netloc:
+        raise ValueError(f"{value!r} names no bucket: write {scheme}://BUCKET/FOLDER")
     return _without_credentials(value)
 
 

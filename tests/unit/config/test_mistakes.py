@@ -56,6 +56,8 @@ def test_what_is_told_is_short_and_says_where(written: str, told: list[str]) -> 
         "api: {port: 8080}\nembedded: {port: 0}\ndrills: {port: 9096}",
         "api: {host: '::1'}",
         "history:\ntargets:\n",
+        "history: {size_max: 2TB}",
+        "targets:\n  - &eu {name: eu, labels: &l {team: a}}\n  - {<<: *eu, name: us}\n  - {<<: [*eu], name: asia, labels: {<<: *l}}\n",
     ],
 )
 def test_what_is_nearly_a_mistake_is_none(tmp_path: Path, right: str) -> None:
