@@ -65,7 +65,7 @@ config_app = typer.Typer(help="Show or validate the configuration.", rich_markup
 @config_app.command("show")
 def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
     """Print the complete configuration, secrets masked."""
-    print(show(load(file, os.environ)), end="")
+    print(show(load(file, os.environ, opens_store=False)), end="")
 
 
 @config_app.command("check")
