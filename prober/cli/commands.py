@@ -11,8 +11,8 @@ import typer
 from prober.alerting.files import rule_files
 from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
-from prober.cli.process import Format
-from prober.config.loading import load, show
+from prober.cli.process import Format, warn
+from prober.config.loading import load, load_with_warnings, show
 from prober.config.values import duration_s
 from prober.embedded.faults import describe_faults
 from prober.errors import ConfigError
@@ -36,7 +36,7 @@ def slos(
     output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
 ) -> None:
     """List the objectives, what each counts, and when a counted thing is bad."""
-    objectives = load(config, os.environ).objectives
+    objectives = load(config, os.environ, opens_store=False).objectives
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
@@ -46,14 +46,16 @@ config_app = typer.Typer(help="Show or validate the configuration.", rich_markup
 @config_app.command("show")
 def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
     """Print the complete configuration, secrets masked."""
-    print(show(load(file, os.environ)), end="")
+    print(show(load(file, os.environ, opens_store=False)), end="")
 
 
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Validate a configuration file; all problems are listed together."""
-    load(file, os.environ)
-    print(f"{file}: valid")
+    """Validate a configuration file; all problems are listed together. Warnings go to standard error and change nothing."""
+    _, warnings = load_with_warnings(file, os.environ)
+    warn(warnings)
+    told = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+    print(f"{file}: valid{told}")
 
 
 NEWS: Final = prom_duration(NEWS_S)
@@ -75,7 +77,7 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
-    texts = rule_files(load(config, os.environ).objectives, options)
+    texts = rule_files(load(config, os.environ, opens_store=False).objectives, options)
     for name, text in texts.items():
         if check:
             _compare(directory / name, text)
