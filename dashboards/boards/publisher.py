@@ -43,7 +43,7 @@ def board(thresholds: Thresholds) -> Board:
 
 def _confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Confirmed",
+        "Publishes confirmed",
         "The share of publishes that the service confirmed, in the time range.",
         ("PubsubErrorBudgetBurn",),
     )
@@ -52,21 +52,21 @@ def _confirmed(thresholds: Thresholds) -> Panel:
 
 
 def _published() -> Panel:
-    words = Words("Published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
+    words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
     return stat_panel(
         words, Look(COUNT, width=5, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
     )
 
 
 def _rejected(thresholds: Thresholds) -> Panel:
-    words = Words("Rejected", "The share of publishes that the service refused, in the time range.")
+    words = Words("Publishes rejected", "The share of publishes that the service refused, in the time range.")
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
     return stat_panel(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
 
 
 def _unknown() -> Panel:
     words = Words(
-        "Outcome unknown",
+        "Publishes without an answer",
         "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
@@ -76,20 +76,20 @@ def _unknown() -> Panel:
 
 def _duplicates() -> Panel:
     words = Words(
-        "Copies received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
+        "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = total(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
     return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=4, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
-    words = Words("Publishes by outcome", "Messages published a second, by what became of them.")
+    words = Words("Publishes by outcome", "Messages published per second, by what became of them.")
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"))
 
 
 def _not_confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Share that was not confirmed",
+        "Publishes not confirmed",
         "The share of publishes that were rejected or not answered, by what is chosen above. Above the dashed line "
         "the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),

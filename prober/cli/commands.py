@@ -13,7 +13,7 @@ from prober.alerting.files import rule_files
 from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.cli.process import Format
-from prober.config.loading import load, show
+from prober.config.loading import load, show, written_objectives
 from prober.config.values import duration_s
 from prober.embedded.faults import FaultError, describe_faults, parse_fault
 from prober.embedded.server import serve_embedded
@@ -94,7 +94,7 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
-    texts = rule_files(load(config, os.environ).objectives, options)
+    texts = rule_files(load(config, os.environ).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():
         if check:
             _compare(directory / name, text)
