@@ -116,6 +116,23 @@ def test_that_is_all_that_is_different_about_the_rules() -> None:
         promql.parse(rule["expr"])
 
 
+def test_a_release_for_drills_looks_for_its_own_drills() -> None:
+    found = release(CASES["drills"], "okp")
+    (alert,) = (rule for rule in rules_of(found) if rule.get("alert") == "PubsubProberDrillFinding")
+    (job,) = (
+        one["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["replacement"] for one in found if one["kind"] == "PodMonitor"
+    )
+    assert jobs_of(alert["expr"]) == {f"{job}(-api)?"} == {"drills(-api)?"}
+
+
+def test_dashboards_lead_to_those_of_their_release() -> None:
+    one, other = (boards_of(release(merged(LINKS, DASHBOARDS), name)) for name in ("okp", "other"))
+    for board in one.values():
+        (link,) = (link for link in board["links"] if link["type"] == "dashboards")
+        assert all(set(link["tags"]) <= set(there["tags"]) for there in one.values())
+        assert not any(set(link["tags"]) <= set(there["tags"]) for there in other.values())
+
+
 def test_dashboards_begin_with_the_probers_of_their_release() -> None:
     for board in boards_of(release(merged(LINKS, DASHBOARDS), "okp")).values():
         (job,) = (one for one in board["templating"]["list"] if one["name"] == "job")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from prober.cli import main
-from tests.helm.chart import CASES, CHART, LINKS, NAMESPACE, Values, boards_of, chart, documents, merged, rules_of
+from tests.helm.chart import CASES, CHART, LINKS, NAMESPACE, Values, boards_of, chart, documents, merged, packaged, rules_of
 
 RULES: Values = {"rules": {"enabled": True}}
 DASHBOARDS: Values = {"dashboards": {"enabled": True}}
@@ -196,6 +196,13 @@ def test_links_that_lead_nowhere_are_one_clear_error(tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart", symlinks=True)
     with pytest.raises(helm.HelmError, match="alerts"):
         helm.Chart.load(tmp_path / "chart")
+
+
+def test_the_archive_renders_what_the_folder_renders(tmp_path: Path) -> None:
+    values = merged(LINKS, RULES, DASHBOARDS)
+    assert helm.Chart.load(packaged(tmp_path)).render(values, name="okp", namespace=NAMESPACE) == chart().render(
+        values, name="okp", namespace=NAMESPACE
+    )
 
 
 def test_without_alerts_and_dashboards_nothing_is_missed(tmp_path: Path) -> None:

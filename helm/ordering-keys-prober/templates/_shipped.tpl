@@ -62,8 +62,14 @@ installation, and are limited to the series of this release, so that two release
 {{- $text = replace "okp-" (printf "%s-" (include "prober.uidPrefix" $root)) $text -}}
 {{- $text = replace "${VAR_STATUS_PAGE}" (trimSuffix "/" $links.pages) $text -}}
 {{- $text = replace "${VAR_RUNBOOKS}" (trimSuffix "/" $links.runbooks) $text -}}
-{{- $board := fromJson $text -}}
-{{- $board = omit $board "__inputs" -}}
+{{- $board := omit (fromJson $text) "__inputs" -}}
+{{- $prefix := include "prober.uidPrefix" $root -}}
+{{- $_ := set $board "tags" (append $board.tags $prefix) -}}
+{{- range $link := $board.links -}}
+{{- if eq $link.type "dashboards" -}}
+{{- $_ := set $link "tags" (list $prefix) -}}
+{{- end -}}
+{{- end -}}
 {{- $_ := set $board "title" (printf "%s (%s, %s)" $board.title (include "prober.fullname" $root) $root.Release.Namespace) -}}
 {{- $job := include "prober.job" $root -}}
 {{- range $variable := $board.templating.list -}}
@@ -71,5 +77,5 @@ installation, and are limited to the series of this release, so that two release
 {{- $_ := set $variable "current" (dict "selected" true "text" (list $job) "value" (list $job)) -}}
 {{- end -}}
 {{- end -}}
-{{- toRawJson $board -}}
+{{- toPrettyJson $board -}}
 {{- end }}
