@@ -34,7 +34,7 @@ def board(thresholds: Thresholds) -> Board:
 def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         checks.broken,
-        f"{checks.meaning} The share of what was checked in the time range for which that was not so. Grey: nothing was checked.",
+        f"The promise: {checks.meaning} Shown is the share of checks in the time range that found it broken. Grey: nothing was checked.",
         checks.runbooks,
     )
     return stat_panel(
@@ -75,7 +75,7 @@ def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
 def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         f"{checks.broken} over time",
-        f"{checks.meaning} The share for which that was not so, of what could be decided, broken down by what is chosen above. Above the "
+        f"The promise: {checks.meaning} Shown is the share of decided checks that found it broken, by what is chosen above. Above the "
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
@@ -87,7 +87,8 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
 def _judged(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name} checks",
-        f"{checks.meaning} Checks per second, by how they ended. Undecided ones count neither for nor against the service. Counted when "
+        f"The promise: {checks.meaning} Shown are checks per second, by how they ended. "
+        "Undecided ones count neither for nor against the service. Counted when "
         "a run has ended.",
     )
     judged = total(rate(select(checks.family)), "result")
@@ -97,8 +98,8 @@ def _judged(checks: CheckKind) -> Panel:
 def _found(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name} findings",
-        f"{checks.meaning} What the checker found against that, by kind: violations, and deadlines that passed. A click leads to the "
-        "evidence, which explains the kind.",
+        f"The promise: {checks.meaning} Shown is what the checker found against it, by kind: violations and missed deadlines. A click "
+        "leads to the evidence, which explains the kind.",
         checks.runbooks,
     )
     found = total(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")

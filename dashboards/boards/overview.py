@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import CHECKS, EVIDENCE, EVIDENCE_OF_KIND, completed_panel
+from dashboards.boards.subjects import CHECKS, EVIDENCE, EVIDENCE_OF_KIND, JUDGED, completed_panel, judged_share
 from dashboards.panels import (
     COUNT,
     PLAIN,
@@ -43,7 +43,16 @@ def board(thresholds: Thresholds) -> Board:
         (
             PanelRow(
                 "Now and in this time range",
-                (_violations(), _liveness(), _budget(), _burn(thresholds), completed_panel(), _oldest(thresholds)),
+                (
+                    _alerts(),
+                    _violations(),
+                    _liveness(),
+                    _oldest(thresholds),
+                    _budget(),
+                    _burn(thresholds),
+                    completed_panel(6),
+                    _judged(),
+                ),
             ),
             PanelRow("Alerts", (_firing(),)),
             PanelRow("Objectives", (_objectives(thresholds), _budgets(), _burns(thresholds))),
@@ -82,7 +91,7 @@ def _findings_number(words: Words, status: Status) -> Panel:
     judged = " + ".join(total(increase(select(checks.family), RANGE)) for checks in CHECKS)
     address = f"{EVIDENCE}&status={status}"
     return stat_panel(
-        words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
+        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
     )
 
 
@@ -93,7 +102,7 @@ def _budget() -> Panel:
         ("PubsubErrorBudgetExhausted",),
     )
     return stat_panel(
-        words, Look(SHARE, BUDGET_LEFT, width=4, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
+        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
     )
 
 
@@ -105,7 +114,7 @@ def _burn(thresholds: Thresholds) -> Panel:
     )
     return stat_panel(
         words,
-        Look(PLAIN, thresholds.burn(HOUR_S), width=4, height=4),
+        Look(PLAIN, thresholds.burn(HOUR_S), width=6, height=4),
         Query(total(recorded(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
@@ -116,8 +125,26 @@ def _oldest(thresholds: Thresholds) -> Panel:
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.age(), width=4, height=4)
+    look = Look(SECONDS, thresholds.age(), width=6, height=4)
     return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+
+
+def _judged() -> Panel:
+    words = Words(
+        "Runs judged",
+        "The share of the runs that ended in the time range which ended with PASS or FAIL. The others are UNKNOWN: they say nothing about "
+        "the service.",
+        ("PubsubProberVerdictsUnknown",),
+    )
+    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(judged_share(), instant=True))
+
+
+def _alerts() -> Panel:
+    """The watchdog always fires where the rules are loaded; without it nobody knows."""
+    words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
+    count = total(firing(ALERTS, alertstate="firing"), how="count")
+    watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{count} or {watched}", instant=True))
 
 
 def _objectives(thresholds: Thresholds) -> Panel:
@@ -206,9 +233,9 @@ def _evidence() -> Panel:
 
 def _firing() -> Panel:
     words = Words(
-        "Firing alerts",
+        "Firing alerts by target",
         "Alerts of the prober's rules that fire now; the name leads to the runbook. Without a target an alert is about the prober itself. "
-        "No data: none fires, or the rules of alerts/ are not loaded.",
+        "No data: none fires, if the number of firing alerts is 0.",
     )
     by = f"alertname, severity, owner, {SITE}"
     since = f"{firing(FIRING_SINCE)} and ignoring (alertstate) {firing(ALERTS, alertstate='firing')}"

@@ -49,7 +49,7 @@ def board(thresholds: Thresholds) -> Board:
         "Ordering keys / Prober health",
         "Is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service.",
         (
-            PanelRow("At a glance", (_up(), _running_since(), completed_panel(), _errors_now(), _dropped_now(), _lag_now())),
+            PanelRow("At a glance", (_up(), _running_since(), completed_panel(4), _errors_now(), _dropped_now(), _lag_now())),
             PanelRow("Runs", (_ended(), _skipped(), _probes())),
             PanelRow("Internal errors and dropped events", (_errors(), _dropped(), _writes(), _oddities())),
             PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
@@ -73,7 +73,7 @@ def _up() -> Panel:
 
 
 def _running_since() -> Panel:
-    words = Words("Youngest prober's uptime", "How long the youngest of the probers has been running.")
+    words = Words("Shortest uptime", "How long the prober that started last has been running.")
     age = f"time() - {total(select(families.START), how='max')}"
     return stat_panel(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
 
@@ -101,7 +101,7 @@ def _dropped_now() -> Panel:
 def _lag_now() -> Panel:
     words = Words(
         "Event loop lag (99 %)",
-        "How much later than it asked for the prober wakes up, in the worst of a hundred cases.",
+        "How much later than it asked for the prober wakes up: 99 of 100 times less than this.",
         ("PubsubProberLagging",),
     )
     return stat_panel(words, Look(SECONDS, LAG, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
@@ -205,7 +205,7 @@ def _oddities() -> Panel:
 def _lag() -> Panel:
     words = Words(
         "Event loop lag by prober",
-        "How much later than it asked for each prober wakes up, in the worst of a hundred cases.",
+        "How much later than it asked for each prober wakes up: 99 of 100 times less than this.",
         ("PubsubProberLagging",),
     )
     return graph_panel(words, Look(SECONDS, LAG), Query(quantile(0.99, families.LOOP_LAG, "instance")))

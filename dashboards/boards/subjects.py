@@ -204,14 +204,14 @@ def due(by: str = "") -> str:
     return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), by)} - {skipped}"
 
 
-def completed_panel() -> Panel:
-    """The share of them that ended."""
+def completed_panel(width: int) -> Panel:
+    """The share of them that ended, as a number."""
     words = Words(
         "Runs completed",
-        "The share of the runs due in the time range, outside of maintenance, that ended with any verdict. The others did not start.",
+        "The share of the runs due in the time range, outside of maintenance, that ended, with any verdict. The others did not start.",
         ("PubsubProberCoverageLow",),
     )
-    return stat_panel(words, Look(SHARE, COMPLETED, width=4, height=4), Query(completed_share(), instant=True))
+    return stat_panel(words, Look(SHARE, COMPLETED, width=width, height=4), Query(completed_share(), instant=True))
 
 
 def completed_share(by: str = "") -> str:

@@ -16,6 +16,7 @@ EXPRESSIONS = [(rule["alert"], rule["expr"]) for rule in rules() if "alert" in r
 
 # Panels without a runbook that have thresholds, and why: what they count is bad by definition, or unknown.
 WITHOUT_ALERT = {
+    ("okp-overview", "Firing alerts"): "counts alerts",
     ("okp-overview", "Targets"): "counts failed and unknown runs, findings, stalled keys",
     ("okp-ordering", "Subscriptions"): "objectives of all kinds, each column with its own",
     ("okp-keys", "Backlog of each subscription"): "the alerts of the panels above",
