@@ -21,8 +21,9 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded, select, total
-from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds
+from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
+from prober.alerting.service import UNREACHABLE_RUNS_MIN
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -254,8 +255,9 @@ def _firing() -> Panel:
 def _targets() -> Panel:
     words = Words(
         "Targets",
-        "Every target: how its runs ended in the time range, and how many keys stand still there now. "
-        "The target's name leads to its findings.",
+        "Every target: how its runs ended in the time range, how many keys stand still there now, and how many runs in a row, up to the "
+        "last one, could not reach it. The target's name leads to its findings.",
+        ("PubsubTargetUnreachable", "PubsubKeysStalled"),
     )
     runs = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
@@ -265,6 +267,9 @@ def _targets() -> Panel:
         TableColumn("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
         TableColumn("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
         TableColumn("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
+        TableColumn(
+            "Unreachable runs", total(select(families.UNREACHABLE_RUNS), SITE, "max"), COUNT, red_above(UNREACHABLE_RUNS_MIN)
+        ),
         TableColumn("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}

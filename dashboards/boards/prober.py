@@ -32,11 +32,13 @@ from dashboards.promql import (
     total,
 )
 from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
-from prober.alerting.measurement_validity import LAG_MAX_S
+from prober.alerting.measurement_validity import LAG_MAX_S, LAG_QUANTILE
 from prober.alerting.prober import DRILL_LATE_S
+from prober.alerting.promql import percent
 from prober.sinks.metrics import families
 
 LAG: Final = red_above(LAG_MAX_S)
+LAG_SHARE: Final = percent(LAG_QUANTILE)
 DRILL_AGE: Final = red_above(DRILL_LATE_S)
 PROBE: Final = "environment, region, target, probe"
 
@@ -100,11 +102,11 @@ def _dropped_now() -> Panel:
 
 def _lag_now() -> Panel:
     words = Words(
-        "Event loop lag (99 %)",
-        "How much later than it asked for the prober wakes up: 99 of 100 times less than this.",
+        f"Event loop lag ({LAG_SHARE})",
+        f"How much later than it asked for the prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return stat_panel(words, Look(SECONDS, LAG, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
+    return stat_panel(words, Look(SECONDS, LAG, width=4, height=4), Query(quantile(LAG_QUANTILE, families.LOOP_LAG), instant=True))
 
 
 def _ended() -> Panel:
@@ -205,10 +207,10 @@ def _oddities() -> Panel:
 def _lag() -> Panel:
     words = Words(
         "Event loop lag by prober",
-        "How much later than it asked for each prober wakes up: 99 of 100 times less than this.",
+        f"How much later than it asked for each prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return graph_panel(words, Look(SECONDS, LAG), Query(quantile(0.99, families.LOOP_LAG, "instance")))
+    return graph_panel(words, Look(SECONDS, LAG), Query(quantile(LAG_QUANTILE, families.LOOP_LAG, "instance")))
 
 
 def _lag_distribution() -> Panel:
