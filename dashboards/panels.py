@@ -184,8 +184,13 @@ def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str
     return _panel(words, panel, look.width, look.height, [asked])
 
 
-def table_panel(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "") -> Panel:
-    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`."""
+def table_panel(
+    words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "", sort: str = ""
+) -> Panel:
+    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`.
+
+    Rows are sorted by the column `sort`, upwards, if it is given.
+    """
     listed = tuple(columns)
     panel = (
         table.Panel()
@@ -198,6 +203,8 @@ def table_panel(words: Words, look: Look, labels: Mapping[str, str], columns: It
         .cell_options(options.TableAutoCellOptions())
         .transformations(_joined(labels, listed))
     )
+    if sort:
+        panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(False)])
     _override(panel, {column.name: _column(column) for column in listed})
     if address:
         _override(panel, {next(iter(labels.values())): {"links": _links(address)}})

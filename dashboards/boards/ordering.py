@@ -44,7 +44,7 @@ def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
 
 def _integrity() -> Panel:
     words = Words(
-        "Corrupt or unknown messages",
+        "Corrupt messages",
         "Messages that were never published, were changed, or came twice under one id, in the time range. Leads to the evidence.",
         ("PubsubIntegrityViolated",),
     )

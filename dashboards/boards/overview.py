@@ -122,7 +122,7 @@ def _burn(thresholds: Thresholds) -> Panel:
 
 def _oldest(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Oldest unacknowledged message",
+        "Oldest unacknowledged",
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
@@ -238,18 +238,20 @@ def _firing() -> Panel:
         "Alerts of the prober's rules that fire now; the name leads to the runbook. Without a target an alert is about the prober itself. "
         "No data: none fires, if the number of firing alerts is 0.",
     )
-    by = f"alertname, severity, owner, {SITE}"
+    by = f"alertname, severity, owner, slo, {SITE}"
     since = f"{firing(FIRING_SINCE)} and ignoring (alertstate) {firing(ALERTS, alertstate='firing')}"
     headings = {
         "alertname": "Alert",
         "severity": "Severity",
         "owner": "Owner",
+        "slo": "Promise",
         "target": "Target",
         "environment": "Environment",
         "region": "Region",
     }
     columns = [TableColumn("For", f"time() - {total(since, by, 'min')}", SECONDS, decimals=0)]
-    return table_panel(words, Look(SECONDS, width=24, height=6), headings, columns, "${runbooks:raw}/${__value.text}.md")
+    address = "${runbooks:raw}/${__value.text}.md"
+    return table_panel(words, Look(SECONDS, width=24, height=9), headings, columns, address, sort="Severity")
 
 
 def _targets() -> Panel:

@@ -52,20 +52,20 @@ def _confirmed(thresholds: Thresholds) -> Panel:
         "The share of the publishes that the schedule wanted which the service confirmed, in the time range.",
         ("PubsubErrorBudgetBurn",),
     )
-    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=4, height=4)
+    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(_share_in_range(PublishOutcome.CONFIRMED), instant=True))
 
 
 def _published() -> Panel:
     words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
     return stat_panel(
-        words, Look(COUNT, width=4, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
+        words, Look(COUNT, width=8, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
     )
 
 
 def _rejected(thresholds: Thresholds) -> Panel:
     words = Words("Publishes rejected", "The share of publishes that the service refused, in the time range.")
-    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=4, height=4)
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
 
 
@@ -76,7 +76,7 @@ def _unsent(thresholds: Thresholds) -> Panel:
         ("PubsubTargetUnreachable", "PubsubErrorBudgetBurn"),
     )
     share = ratio(total(increase(select(families.PUBLISHES_UNSENT), RANGE)), _wanted(_increase_in_range))
-    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=4, height=4)
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(share, instant=True))
 
 
@@ -87,7 +87,7 @@ def _unknown() -> Panel:
         ("PubsubPublishesUnknown",),
     )
     unknown = total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
-    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=4, height=4), Query(unknown, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=8, height=4), Query(unknown, instant=True))
 
 
 def _duplicates() -> Panel:
@@ -95,7 +95,7 @@ def _duplicates() -> Panel:
         "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = total(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
-    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=4, height=4), Query(copies, instant=True))
+    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=8, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
