@@ -12,7 +12,7 @@ from prober.alerting.files import rule_files
 from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.cli.process import Format, warn
-from prober.config.loading import load, load_with_warnings, show
+from prober.config.loading import load, load_with_warnings, show, written_objectives
 from prober.config.values import duration_s
 from prober.embedded.faults import describe_faults
 from prober.errors import ConfigError
@@ -77,7 +77,7 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
-    texts = rule_files(load(config, os.environ, opens_store=False).objectives, options)
+    texts = rule_files(load(config, os.environ, opens_store=False).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():
         if check:
             _compare(directory / name, text)

@@ -93,6 +93,13 @@ def load_with_warnings(
     return config, tuple(f"{source}: {place(at, origins, document.lines)}: {text}" for at, text in warnings_of(config))
 
 
+def written_objectives(path: File | str | None, environ: Mapping[str, str]) -> Raw:
+    """The section `slos` as a file and an environment have it, nothing filled in. Raises ConfigError like `load`; checks nothing else."""
+    raw, _ = _read(path, "configuration" if path is None else str(path))
+    _lay_over(raw, environ, Config)
+    return raw.get("slos") or {}
+
+
 def show(config: Config) -> str:
     """The complete configuration as YAML that `load` accepts, secrets masked."""
     shown = config.model_dump(mode="json", by_alias=True)
