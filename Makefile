@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
-PYTEST_ARGS ?= -n auto --dist worksteal
+PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -16,9 +16,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
 
-test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n auto --dist worksteal")
+# The tests start the program hundreds of times: if none may write bytecode, each compiles all of it again.
+test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n 0" for one process)
 	@sh .ci/get-tools $(BIN)
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
 	$(BIN)/ruff check

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from dashboards.board import LinkTargets
 from dashboards.boards import files
-from prober.alerting.rules import PAGES, RUNBOOKS
 from prober.config import load
 from prober.errors import ConfigError
 
@@ -23,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    wanted = files(objectives, LinkTargets(chosen.runbooks.rstrip("/"), chosen.status_page.rstrip("/")))
+    wanted = files(objectives, LinkTargets(chosen.runbooks, chosen.status_page))
     if chosen.check:
         return _report([name for name, text in wanted.items() if _content(chosen.directory / name) != text])
     chosen.directory.mkdir(parents=True, exist_ok=True)
@@ -36,10 +35,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dashboards", description="Write the Grafana dashboards.")
     parser.add_argument("--config", type=Path, help="configuration whose objectives count; by default the default objectives")
     parser.add_argument("--directory", type=Path, default=Path(__file__).parent, help="where to write to")
-    parser.add_argument("--runbooks", default=RUNBOOKS, help="address of the folder with the runbooks")
-    parser.add_argument("--status-page", default=PAGES, help="address of the prober's status page")
+    parser.add_argument(
+        "--runbooks", type=_address, help="address of the folder with the runbooks; without it Grafana asks at the import"
+    )
+    parser.add_argument(
+        "--status-page", type=_address, help="address of the prober's status page; without it Grafana asks at the import"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing, say which files are out of date")
     return parser
+
+
+def _address(text: str) -> str:
+    return text.rstrip("/")
 
 
 def _report(outdated: Sequence[str]) -> int:

@@ -29,6 +29,20 @@ NUMBERS: Final = 1_000_000
 ANNOTATION_STEP: Final = "60s"
 ANNOTATION_WINDOW: Final = "2m"
 
+# What an import asks for, by the name of its variable.
+INPUTS: Final = {
+    "runbooks": {
+        "name": "VAR_RUNBOOKS",
+        "label": "Runbooks",
+        "description": "The address of your copy of docs/runbooks, such as https://example.com/runbooks",
+    },
+    "status_page": {
+        "name": "VAR_STATUS_PAGE",
+        "label": "Status page",
+        "description": "The address of the prober's status page, such as https://prober.example.com",
+    },
+}
+
 # What the SDK writes for later versions of Grafana, or for variables of another type.
 _LATER: Final = {
     "annotations": {"placement"},
@@ -59,10 +73,19 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class LinkTargets:
-    """Where links lead to: the folder with a runbook per alert, and the status page, until somebody says otherwise in Grafana."""
+    """Where links lead to: the folder with a runbook per alert, and the status page. None asks whoever imports the dashboard."""
 
-    runbooks: str
-    status_page: str
+    runbooks: str | None = None
+    status_page: str | None = None
+
+    def addresses(self) -> Iterator[tuple[str, str]]:
+        """What the variables begin with, by their names."""
+        for name in INPUTS:
+            yield name, getattr(self, name) or _placeholder(name)
+
+    def inputs(self) -> list[dict[str, str]]:
+        """What Grafana asks for at the import, and puts in the place of the placeholders."""
+        return [asked | {"type": "constant", "value": ""} for name, asked in INPUTS.items() if getattr(self, name) is None]
 
 
 def dashboard_json(board: Board, places: LinkTargets) -> str:
@@ -76,7 +99,7 @@ def _model(board: Board, places: LinkTargets) -> Any:
         .uid(board.uid)
         .description(board.description)
         .tags([TAG])
-        .readonly()
+        .editable()
         .timezone("utc")
         .refresh("30s")
         .time("now-6h", "now")
@@ -88,10 +111,16 @@ def _model(board: Board, places: LinkTargets) -> Any:
         builder.annotation(annotation)
     panels = [_plain(panel) for panel in _placed(board.rows)]
     written = json.dumps(panels) + json.dumps(_plain(builder.build()))
-    for variable in variables(_uses(written), board.by, (("runbooks", places.runbooks), ("status_page", places.status_page))):
+    for variable in variables(_uses(written), board.by, places.addresses()):
         builder.with_variable(variable)
     model = _plain(builder.build()) | {"panels": panels, "schemaVersion": SCHEMA_VERSION, "version": 1}
-    return _portable(model)
+    asked = [one for one in places.inputs() if f"${{{one['name']}}}" in json.dumps(model)]
+    return _portable(model) | ({"__inputs": asked} if asked else {})
+
+
+def _placeholder(name: str) -> str:
+    """What Grafana's import replaces."""
+    return f"${{{INPUTS[name]['name']}}}"
 
 
 def _uses(text: str) -> Callable[[str], bool]:

@@ -94,8 +94,8 @@ class Look:
     height: int = 8
 
 
-def graph_panel(words: Words, look: Look, *asked: Query) -> Panel:
-    """Values over time. Gaps stay gaps."""
+def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> Panel:
+    """Values over time. Gaps stay gaps. A click on a value leads to `address`."""
     panel = (
         timeseries.Panel()
         .unit(look.unit)
@@ -120,11 +120,13 @@ def graph_panel(words: Words, look: Look, *asked: Query) -> Panel:
         panel.min(look.minimum)
     if look.maximum is not None:
         panel.max(look.maximum)
+    if address:
+        _leads(panel, address)
     return _panel(words, panel, look.width, look.height, asked)
 
 
-def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) -> Panel:
-    """One number, or a word where there is none. Counts are whole, although Prometheus extrapolates them."""
+def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN, address: str = "") -> Panel:
+    """One number that leads to `address`, or a word where there is none. Counts are whole, although Prometheus extrapolates them."""
     panel = (
         stat.Panel()
         .unit(look.unit)
@@ -139,6 +141,8 @@ def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN) ->
     )
     if look.unit == COUNT:
         panel.decimals(0)
+    if address:
+        _leads(panel, address)
     return _panel(words, panel, look.width, look.height, [asked])
 
 
@@ -180,8 +184,13 @@ def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str
     return _panel(words, panel, look.width, look.height, [asked])
 
 
-def table_panel(words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "") -> Panel:
-    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`."""
+def table_panel(
+    words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "", sort: str = ""
+) -> Panel:
+    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`.
+
+    Rows are sorted by the column `sort`, upwards, if it is given.
+    """
     listed = tuple(columns)
     panel = (
         table.Panel()
@@ -194,10 +203,11 @@ def table_panel(words: Words, look: Look, labels: Mapping[str, str], columns: It
         .cell_options(options.TableAutoCellOptions())
         .transformations(_joined(labels, listed))
     )
+    if sort:
+        panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(False)])
     _override(panel, {column.name: _column(column) for column in listed})
     if address:
-        link = {"title": "Show", "url": address, "targetBlank": True}
-        _override(panel, {next(iter(labels.values())): {"links": [link]}})
+        _override(panel, {next(iter(labels.values())): {"links": _links(address)}})
     asked = [Query(column.expr, instant=True) for column in listed]
     return _panel(words, panel, look.width, look.height, asked, query_models.PromQueryFormat.TABLE)
 
@@ -219,6 +229,14 @@ def _panel(
     for place, query in enumerate(asked):
         builder.with_target(_target(chr(ord("A") + place), query, form))
     return Panel(words, builder, width, height)
+
+
+def _leads(panel: timeseries.Panel | stat.Panel, address: str) -> None:
+    panel.override_by_regexp("/.*/", [models.DynamicConfigValue(id_val="links", value=_links(address))])
+
+
+def _links(address: str) -> list[dict[str, Any]]:
+    return [{"title": "Show", "url": address, "targetBlank": True}]
 
 
 def _target(ref_id: str, query: Query, form: query_models.PromQueryFormat) -> queries.Dataquery:

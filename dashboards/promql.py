@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.brokers.base import Vantage
+from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family, MetricType
 
 RATE_WINDOW: Final = "$__rate_interval"
@@ -24,6 +25,10 @@ BY: Final = "${by:csv}"
 UP: Final = "up"
 SCRAPE_DURATION: Final = "scrape_duration_seconds"
 SCRAPE_SAMPLES: Final = "scrape_samples_scraped"
+
+# And about alerts.
+ALERTS: Final = "ALERTS"
+FIRING_SINCE: Final = "ALERTS_FOR_STATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,24 @@ def select(family: Family, suffix: str = "", /, **labels: object) -> str:
 
 
 def scraped(metric: str) -> str:
-    """A series that Prometheus makes of each scrape of a prober."""
-    return f"{metric}{{{','.join(_scrape())}}}"
+    """A series that Prometheus makes of each scrape of a prober: of those jobs only that had probers in the time range, also dead ones."""
+    return f"({metric}{{{','.join(_scrape())}}} and on (job) last_over_time({select(families.BUILD)}[{RANGE}]))"
 
 
 def recorded(name: str) -> str:
-    """A series that the recording rules of `alerts/` make for each objective and target; the names are those of `prober.alerting`."""
-    matchers = [f'{label}=~"${label}"' for label in ("environment", "region", "target")]
+    """A series that the recording rules of `alerts/` make for each objective and target; the names are those of `prober.alerting`.
+
+    It has the job only where the Helm chart limited the rules to a release.
+    """
+    matchers = [*(f'{label}=~"${label}"' for label in ("environment", "region", "target")), 'job=~"$job|"']
     return f"{name}{{{','.join(matchers)}}}"
+
+
+def firing(metric: str, **labels: str) -> str:
+    """A series that Prometheus makes of each of our alerts. Those about the prober itself have no target, and are always shown."""
+    ours = ['alertname=~"Pubsub.+"', 'severity!="none"', 'job=~"($job)(-api)?|"']
+    narrowed = (f'{label}=~"${label}|"' for label in ("environment", "region", "target"))
+    return f"{metric}{{{','.join([*ours, *narrowed, *map(_matcher, labels, labels.values())])}}}"
 
 
 def rate(selector: str) -> str:

@@ -1,4 +1,4 @@
-"""From when on a panel turns red: taken from the objectives, never written down twice."""
+"""From when on a panel turns red: taken from the objectives and the alerts, never written down twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from prober.alerting.service import old_s
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import POLICY, Objective, Urgency
 
@@ -20,8 +21,18 @@ Steps = tuple[tuple[float | None, str], ...]
 ANY_IS_BAD: Final[Steps] = ((None, GOOD), (1.0, BAD))
 ANY_IS_UNKNOWN: Final[Steps] = ((None, GOOD), (1.0, UNKNOWN))
 NO_JUDGEMENT: Final[Steps] = ((None, "blue"),)
-ALL_OR_LESS: Final[Steps] = ((None, BAD), (0.9, WARNING), (0.99, GOOD))
-BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, WARNING), (0.25, GOOD))
+ALL_NEEDED: Final[Steps] = ((None, BAD), (1.0, GOOD))
+BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, GOOD))
+
+
+def red_above(limit: float) -> Steps:
+    """For an alert about values above a limit."""
+    return ((None, GOOD), (limit, BAD))
+
+
+def red_below(limit: float) -> Steps:
+    """For an alert about values below a limit."""
+    return ((None, BAD), (limit, GOOD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +49,33 @@ class Thresholds:
     def bad_share(self, indicator: Indicator) -> Steps:
         """Red where more than the error budget is bad; without an objective nothing is judged."""
         budgets = [one.budget for one in self.objectives if one.indicator is indicator]
-        return ((None, GOOD), (min(budgets), BAD)) if budgets else NO_JUDGEMENT
+        return red_above(min(budgets)) if budgets else NO_JUDGEMENT
 
     def good_share(self, indicator: Indicator) -> Steps:
         """The other way round: red below the objective."""
         targets = [one.target for one in self.objectives if one.indicator is indicator]
-        return ((None, BAD), (max(targets), GOOD)) if targets else NO_JUDGEMENT
+        return red_below(max(targets)) if targets else NO_JUDGEMENT
 
     def duration(self, indicator: Indicator) -> Steps:
         """Red from the objective's threshold on, in seconds."""
         threshold_s = self.threshold_s(indicator)
-        return ((None, GOOD), (threshold_s, BAD)) if threshold_s is not None else NO_JUDGEMENT
+        return red_above(threshold_s) if threshold_s is not None else NO_JUDGEMENT
+
+    def age(self) -> Steps:
+        """Red from the age on at which the alert about old messages fires."""
+        return red_above(old_s(self.objectives))
 
     def threshold_s(self, indicator: Indicator) -> float | None:
         """The threshold of the strictest objective, None without one."""
         thresholds = [one.threshold_s for one in self.objectives if one.indicator is indicator and one.threshold_s is not None]
         return min(thresholds, default=None)
 
-    def burn(self) -> Steps:
-        """Orange where a budget does not last its period, red from the burn rate on that pages somebody."""
-        pages = [alert.factor(one) for alert in POLICY if alert.severity is Urgency.PAGE for one in self.objectives]
-        return ((None, GOOD), (1.0, WARNING), *([(max(pages), BAD)] if pages else []))
+    def burn(self, window_s: float) -> Steps:
+        """From the burn rate of a long window on at which the first of the objectives' alerts can fire: red if it pages, else orange."""
+        fire = [
+            (alert.factor(one), BAD if alert.severity is Urgency.PAGE else WARNING)
+            for alert in POLICY
+            for one in self.objectives
+            if alert.long_s == window_s and alert.can_fire(one)
+        ]
+        return ((None, GOOD), min(fire)) if fire else NO_JUDGEMENT

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer  # type: ignore[import-untyped]
 
 from tests.compiled import outdated
 from tests.contract.emulator import find_emulator, running_emulator
+from tests.sharing import Sharing, rank
 
 # A slow machine is not a failure. In continuous integration the examples are always the same ones: a red run is due to the change.
 settings.register_profile("local", deadline=None, print_blob=True)
@@ -23,6 +25,16 @@ WORKERS_MAX = 8
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many as there are cores, within reason: every other test waits most of the time, for programs, streams and deadlines."""
     return min(WORKERS_MAX, 2 * (os.cpu_count() or 1))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first."""
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing | None:
+    """With `--dist loadscope`, what is done by one worker is what `tests.sharing` says."""
+    return Sharing(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_sessionstart() -> None:

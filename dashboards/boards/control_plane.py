@@ -29,14 +29,14 @@ def board(thresholds: Thresholds) -> Board:
 def _calls() -> Panel:
     words = Words(
         "Calls by operation",
-        "Administration calls that came back, a second. Topics and subscriptions are made when a prober starts and every few hours.",
+        "Administration calls that came back, per second. Topics and subscriptions are made when a prober starts and every few hours.",
     )
     calls = total(rate(select(families.CONTROL_PLANE_LATENCY, "_count")), "operation")
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(calls))
 
 
 def _by_operation(thresholds: Thresholds) -> Panel:
-    words = Words("99 % by operation", "The 99 % quantile of the duration, by operation.")
+    words = Words("99 % latency by operation", "99 % of the calls took at most this long, by operation.")
     look = Look(SECONDS, thresholds.duration(Indicator.CONTROL_PLANE_LATENCY))
     return graph_panel(words, look, Query(quantile(0.99, families.CONTROL_PLANE_LATENCY, "operation")))
 

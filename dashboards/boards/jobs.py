@@ -7,12 +7,11 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, Query, select, total
-from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, WARNING, Steps, Thresholds
+from dashboards.thresholds import NO_JUDGEMENT, Thresholds, red_above
+from prober.alerting.prober import JOB_LATE_S
 from prober.sinks.metrics import families
-from prober.slo.objectives import HOUR_S
 
-LATE_S: Final = 26 * HOUR_S
-AGE: Final[Steps] = ((None, GOOD), (25 * HOUR_S, WARNING), (LATE_S, BAD))
+AGE: Final = red_above(JOB_LATE_S)
 
 
 def board(thresholds: Thresholds) -> Board:
@@ -36,7 +35,7 @@ def _succeeded() -> str:
 
 def _expected() -> Panel:
     words = Words(
-        "Reports expected",
+        "Nightly jobs configured",
         "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
     )
     expected = total(select(families.REPORTS_EXPECTED), how="max")
@@ -45,7 +44,7 @@ def _expected() -> Panel:
 
 def _oldest() -> Panel:
     words = Words(
-        "Longest without success",
+        "Longest time without a success",
         "Of all jobs, the one whose last success is longest ago. Grey: none has ever succeeded.",
         (
             "PubsubProberJobLate",
@@ -57,7 +56,7 @@ def _oldest() -> Panel:
 
 
 def _reports() -> Panel:
-    words = Words("Reports", "Where the reports are.")
+    words = Words("Where the reports are", "The reports of the nightly jobs are pages of the prober.")
     markdown = (
         "The reports of a night are on the [status page](${status_page:raw}/): hot keys, what burned the budgets, and what "
         "judging the history again found. A job that never succeeded has no age here."
@@ -67,8 +66,8 @@ def _reports() -> Panel:
 
 def _jobs() -> Panel:
     words = Words(
-        "Jobs",
-        "When each job last succeeded.",
+        "Last success of each job",
+        "When each job last succeeded, and how long ago that is.",
         (
             "PubsubProberJobLate",
             "PubsubProberJobNeverSucceeded",
@@ -83,8 +82,8 @@ def _jobs() -> Panel:
 
 def _ages() -> Panel:
     words = Words(
-        "Since the last success",
-        "Rises until a job succeeds. The upper dashed line is where it is late: 26 hours.",
+        "Time since the last success",
+        "Rises until a job succeeds. Above the dashed line it is late.",
         ("PubsubProberJobLate",),
     )
     return graph_panel(words, Look(SECONDS, AGE), Query(f"time() - {_succeeded()}", "{{job_name}}"))
@@ -101,5 +100,5 @@ def hot_keys_by_class() -> Panel:
 
 
 def _hot_keys_by() -> Panel:
-    words = Words("Hot keys by choice", "Hot keys in the newest report, broken down by what is chosen above.")
+    words = Words("Hot keys, broken down", "Hot keys in the newest report, broken down by what is chosen above.")
     return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dashboards.board import Board, PanelRow
 from dashboards.boards.jobs import hot_keys_by_class
+from dashboards.boards.subjects import EVIDENCE, EVIDENCE_OF_KIND
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, RANGE, Query, increase, select, total
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
-from prober.slo.indicators import Indicator
 
 STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
 
@@ -36,7 +36,7 @@ def _oldest_now(thresholds: Thresholds) -> Panel:
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=6, height=4)
+    look = Look(SECONDS, thresholds.age(), width=6, height=4)
     return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
@@ -57,27 +57,28 @@ def _stalled_now() -> Panel:
 def _standing_still() -> Panel:
     words = Words(
         "Missed deadlines",
-        "Messages that were not delivered, or not redelivered, by their deadline, in the time range.",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True))
+    address = f"{EVIDENCE}&status={Status.LIVENESS}"
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True), address=address)
 
 
 def _oldest(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Age of the oldest unacknowledged message",
-        "It grows by a second per second while nothing is acknowledged, also while the service hangs. The dashed line is the "
-        "objective's threshold. Broken down by what is chosen above.",
+        "Oldest unacknowledged message over time",
+        "It grows by a second per second while nothing is acknowledged, also while the service hangs. Above the dashed "
+        "line the alert fires if it goes on growing. Broken down by what is chosen above.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
+    look = Look(SECONDS, thresholds.age())
     return graph_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), BY, "max")))
 
 
 def _undelivered() -> Panel:
     words = Words(
-        "Backlog",
+        "Unacknowledged messages over time",
         "Published messages that no subscriber has acknowledged, by what is chosen above. Runs come and go, so it rises and falls.",
     )
     return graph_panel(words, Look(COUNT), Query(total(select(families.UNDELIVERED), BY)))
@@ -85,7 +86,7 @@ def _undelivered() -> Panel:
 
 def _stalled() -> Panel:
     words = Words(
-        "Keys that stand still",
+        "Stalled keys over time",
         "Ordering keys on which messages wait and none is delivered or acknowledged, broken down by what is chosen above.",
         ("PubsubKeysStalled",),
     )
@@ -95,11 +96,11 @@ def _stalled() -> Panel:
 def _liveness() -> Panel:
     words = Words(
         "Missed deadlines by kind",
-        "Messages that were not delivered, or not redelivered, by their deadline. docs/findings.md explains each kind.",
+        "Messages that were not delivered, or not redelivered, by their deadline. A click leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
     found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
-    return graph_panel(words, Look(COUNT, bars=True), Query(found))
+    return graph_panel(words, Look(COUNT, bars=True), Query(found), address=EVIDENCE_OF_KIND)
 
 
 def _subscriptions(thresholds: Thresholds) -> Panel:
@@ -107,7 +108,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
         "Backlog of each subscription", "Unacknowledged messages and stalled keys: right now, and the most in the time range."
     )
     by = "environment, region, target, subscription"
-    steps = thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
+    steps = thresholds.age()
     age = select(families.OLDEST_UNACKED_AGE)
     columns = [
         TableColumn("Oldest", total(age, by, "max"), SECONDS, steps),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import AFFINITY, CHECKS, INTEGRITY_KINDS, CheckKind
+from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_KIND, INTEGRITY_KINDS, CheckKind
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
 from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total, vantage_of
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
@@ -25,7 +25,7 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("At a glance", (*(_bad_share(checks, thresholds) for checks in CHECKS), _integrity())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             *(PanelRow(checks.name, _panels(checks, thresholds)) for checks in CHECKS),
-            PanelRow("Seen from where", (_vantages(), _deliveries())),
+            PanelRow("At the wire, or through the client library", (_vantages(), _deliveries())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
@@ -33,8 +33,8 @@ def board(thresholds: Thresholds) -> Board:
 
 def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
-        f"{checks.name} broken",
-        f"{checks.meaning} The share of what was judged in the time range for which that was not so. Grey: nothing was judged.",
+        checks.broken,
+        f"The promise: {checks.meaning} Shown is the share of checks in the time range that found it broken. Grey: nothing was checked.",
         checks.runbooks,
     )
     return stat_panel(
@@ -44,25 +44,24 @@ def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
 
 def _integrity() -> Panel:
     words = Words(
-        "Integrity findings",
-        "Messages that were never published, were changed, or came twice under one id, in the time range.",
+        "Corrupt messages",
+        "Messages that were never published, were changed, or came twice under one id, in the time range. Leads to the evidence.",
         ("PubsubIntegrityViolated",),
     )
     found = total(increase(select(families.FINDINGS, kind=INTEGRITY_KINDS, status=SURE), RANGE))
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True), address=EVIDENCE)
 
 
 def _subscriptions(thresholds: Thresholds) -> Panel:
     words = Words(
         "Subscriptions",
-        "What was judged on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
+        "What was checked on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
     by = "environment, region, target, subscription"
     judged = [total(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
-    columns = [TableColumn("Judged for order", judged[0], COUNT)]
+    columns = [TableColumn("Checked for order", judged[0], COUNT)]
     columns += [
-        TableColumn(f"{checks.name} broken", _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator))
-        for checks in CHECKS
+        TableColumn(checks.broken, _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator)) for checks in CHECKS
     ]
     headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(words, Look(SHARE, width=24, height=8), headings, columns)
@@ -75,8 +74,8 @@ def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
 
 def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
-        f"{checks.name}: share that is bad",
-        f"{checks.meaning} The share for which that was not so, of what could be decided, broken down by what is chosen above. Above the "
+        f"{checks.broken} over time",
+        f"The promise: {checks.meaning} Shown is the share of decided checks that found it broken, by what is chosen above. Above the "
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
@@ -87,9 +86,10 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
 
 def _judged(checks: CheckKind) -> Panel:
     words = Words(
-        f"{checks.name}: judged",
-        f"{checks.meaning} How many things a second were judged, and how that ended. Undecided ones count neither for nor against "
-        "the service. Counted when a run has ended.",
+        f"{checks.name} checks",
+        f"The promise: {checks.meaning} Shown are checks per second, by how they ended. "
+        "Undecided ones count neither for nor against the service. Counted when "
+        "a run has ended.",
     )
     judged = total(rate(select(checks.family)), "result")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
@@ -97,18 +97,18 @@ def _judged(checks: CheckKind) -> Panel:
 
 def _found(checks: CheckKind) -> Panel:
     words = Words(
-        f"{checks.name}: findings",
-        f"{checks.meaning} What the checker found against that, by kind: violations, and deadlines that passed. docs/findings.md "
-        "explains every kind.",
+        f"{checks.name} findings",
+        f"The promise: {checks.meaning} Shown is what the checker found against it, by kind: violations and missed deadlines. A click "
+        "leads to the evidence, which explains the kind.",
         checks.runbooks,
     )
     found = total(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
-    return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found))
+    return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found), address=EVIDENCE_OF_KIND)
 
 
 def _moves() -> Panel:
     words = Words(
-        "Affinity: moves",
+        "Keys that moved to another subscriber",
         "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then a promise is broken.",
     )
     moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
@@ -117,7 +117,8 @@ def _moves() -> Panel:
 
 def _vantages() -> Panel:
     words = Words(
-        "Bad share by vantage",
+        "Broken promises by vantage",
+        "The share of checks that went wrong. "
         "What is bad at the wire is the service's doing; what is bad through the library only is the client library's.",
     )
     asked = []
@@ -132,7 +133,7 @@ def _vantages() -> Panel:
 def _deliveries() -> Panel:
     words = Words(
         "Deliveries by kind",
-        "Messages received a second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
+        "Messages received per second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import CHECKS, judged_share
+from dashboards.boards.subjects import CHECKS, EVIDENCE, EVIDENCE_OF_KIND, JUDGED, completed_panel, judged_share
 from dashboards.panels import (
     COUNT,
     PLAIN,
@@ -20,13 +20,13 @@ from dashboards.panels import (
     state_timeline_panel,
     table_panel,
 )
-from dashboards.promql import RANGE, Query, increase, recorded, select, total
-from dashboards.thresholds import ALL_OR_LESS, ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds
+from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded, select, total
+from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
+from prober.alerting.service import UNREACHABLE_RUNS_MIN
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S
 
 SITE: Final = "environment, region, target"
@@ -44,10 +44,20 @@ def board(thresholds: Thresholds) -> Board:
         (
             PanelRow(
                 "Now and in this time range",
-                (_violations(), _liveness(), _budget(), _burn(thresholds), _coverage(), _oldest(thresholds)),
+                (
+                    _alerts(),
+                    _violations(),
+                    _liveness(),
+                    _oldest(thresholds),
+                    _budget(),
+                    _burn(thresholds),
+                    completed_panel(6),
+                    _judged(),
+                ),
             ),
+            PanelRow("Alerts", (_firing(),)),
             PanelRow("Objectives", (_objectives(thresholds), _budgets(), _burns(thresholds))),
-            PanelRow("Runs and findings", (_verdicts(), _findings())),
+            PanelRow("Runs and findings", (_verdicts(), _findings(), _evidence())),
             PanelRow("Targets", (_targets(),)),
         ),
     )
@@ -56,7 +66,8 @@ def board(thresholds: Thresholds) -> Board:
 def _violations() -> Panel:
     words = Words(
         "Violations",
-        "Findings that no legal behaviour of the service explains, in the time range. Grey: nothing was judged, so nothing is known.",
+        "Findings that no legal behaviour of the service explains, in the time range. Leads to the evidence. "
+        "Grey: nothing was judged.",
         (
             "PubsubOrderViolated",
             "PubsubRedeliveryViolated",
@@ -69,7 +80,8 @@ def _violations() -> Panel:
 def _liveness() -> Panel:
     words = Words(
         "Missed deadlines",
-        "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Grey: nothing was judged.",
+        "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Leads to the evidence. "
+        "Grey: nothing was judged.",
         ("PubsubDeliveryOverdue",),
     )
     return _findings_number(words, Status.LIVENESS)
@@ -78,50 +90,62 @@ def _liveness() -> Panel:
 def _findings_number(words: Words, status: Status) -> Panel:
     found = total(increase(select(families.FINDINGS, status=status), RANGE))
     judged = " + ".join(total(increase(select(checks.family), RANGE)) for checks in CHECKS)
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(f"{found} and ({judged}) > 0", instant=True))
+    address = f"{EVIDENCE}&status={status}"
+    return stat_panel(
+        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
+    )
 
 
 def _budget() -> Panel:
     words = Words(
-        "Least budget left",
+        "Least error budget left",
         "What is left of the error budget that is spent most, over its objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
     return stat_panel(
-        words, Look(SHARE, BUDGET_LEFT, width=4, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
+        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
     )
 
 
 def _burn(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Fastest burn, 1 h",
+        "Fastest budget burn (1 h)",
         "How many times as fast as allowed the fastest error budget burned over the last hour. At 1 a budget lasts exactly its period.",
         ("PubsubErrorBudgetBurn",),
     )
     return stat_panel(
         words,
-        Look(PLAIN, thresholds.burn(), width=4, height=4),
+        Look(PLAIN, thresholds.burn(HOUR_S), width=6, height=4),
         Query(total(recorded(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
 
-def _coverage() -> Panel:
-    words = Words(
-        "Coverage",
-        "Runs that ended with PASS or FAIL, of those that were due outside of maintenance. The others were skipped or ended UNKNOWN.",
-        ("PubsubProberCoverageLow",),
-    )
-    return stat_panel(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
-
-
 def _oldest(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Oldest unacked",
+        "Oldest unacknowledged",
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.duration(Indicator.OLDEST_UNACKED_MESSAGE_AGE), width=4, height=4)
+    look = Look(SECONDS, thresholds.age(), width=6, height=4)
     return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+
+
+def _judged() -> Panel:
+    words = Words(
+        "Runs judged",
+        "The share of the runs that ended in the time range which ended with PASS or FAIL. The others are UNKNOWN: they say nothing about "
+        "the service.",
+        ("PubsubProberVerdictsUnknown",),
+    )
+    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(judged_share(), instant=True))
+
+
+def _alerts() -> Panel:
+    """The watchdog always fires where the rules are loaded; without it nobody knows."""
+    words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
+    count = total(firing(ALERTS, alertstate="firing"), how="count")
+    watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{count} or {watched}", instant=True))
 
 
 def _objectives(thresholds: Thresholds) -> Panel:
@@ -142,7 +166,7 @@ def _objectives(thresholds: Thresholds) -> Panel:
         TableColumn("Objective", promised, SHARE, decimals=2),
         TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
-            TableColumn(name, total(recorded(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(), 2)
+            TableColumn(name, total(recorded(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(window_s), 2)
             for name, window_s in BURNS.items()
         ),
     ]
@@ -152,7 +176,7 @@ def _objectives(thresholds: Thresholds) -> Panel:
 
 def _budgets() -> Panel:
     words = Words(
-        "Budget left",
+        "Error budget left",
         "The share of each error budget that is left, over the objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
@@ -163,18 +187,18 @@ def _budgets() -> Panel:
 
 def _burns(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Burn rate, 1 h",
-        "How many times as fast as allowed each error budget burns. The upper dashed line is where it pages, if it stays so for 1 h.",
+        "Budget burn rate (1 h)",
+        "How many times as fast as allowed each error budget burned over the last hour. Above the dashed line somebody is paged.",
         ("PubsubErrorBudgetBurn",),
     )
     return graph_panel(
-        words, Look(PLAIN, thresholds.burn()), Query(total(recorded(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}")
+        words, Look(PLAIN, thresholds.burn(HOUR_S)), Query(total(recorded(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}")
     )
 
 
 def _verdicts() -> Panel:
     words = Words(
-        "Verdicts of runs",
+        "Verdicts by probe",
         "How the runs of each probe ended: FAIL is a broken promise, UNKNOWN says nothing about the service. A gap: no run ended.",
         (
             "PubsubProberVerdictsUnknown",
@@ -189,18 +213,53 @@ def _verdicts() -> Panel:
 
 
 def _findings() -> Panel:
-    words = Words(
-        "Findings by kind", "What the checker found: violations and missed deadlines. docs/findings.md explains every kind."
-    )
+    words = Words("Findings by kind", "What the checker found: violations and missed deadlines. A click leads to the evidence.")
     found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
-    return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"))
+    return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"), address=EVIDENCE_OF_KIND)
+
+
+def _evidence() -> Panel:
+    words = Words(
+        "Findings and their evidence",
+        "What the checker found in the time range. The kind leads to these findings on the status page, each with the "
+        "events that prove it.",
+    )
+    by = f"{SITE}, kind, status"
+    found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE), by)
+    headings = {"kind": "Kind", "status": "Status", "target": "Target", "environment": "Environment", "region": "Region"}
+    address = f"{EVIDENCE}&kind=${{__value.text}}&target=${{__data.fields.Target}}"
+    columns = [TableColumn("Findings", f"{found} > 0", COUNT)]
+    return table_panel(words, Look(COUNT, width=24, height=6), headings, columns, address)
+
+
+def _firing() -> Panel:
+    words = Words(
+        "Firing alerts by target",
+        "Alerts of the prober's rules that fire now; the name leads to the runbook. Without a target an alert is about the prober itself. "
+        "No data: none fires, if the number of firing alerts is 0.",
+    )
+    by = f"alertname, severity, owner, slo, {SITE}"
+    since = f"{firing(FIRING_SINCE)} and ignoring (alertstate) {firing(ALERTS, alertstate='firing')}"
+    headings = {
+        "alertname": "Alert",
+        "severity": "Severity",
+        "owner": "Owner",
+        "slo": "Promise",
+        "target": "Target",
+        "environment": "Environment",
+        "region": "Region",
+    }
+    columns = [TableColumn("For", f"time() - {total(since, by, 'min')}", SECONDS, decimals=0)]
+    address = "${runbooks:raw}/${__value.text}.md"
+    return table_panel(words, Look(SECONDS, width=24, height=9), headings, columns, address, sort="Severity")
 
 
 def _targets() -> Panel:
     words = Words(
-        "What is probed",
-        "Every target: how its runs ended in the time range, and how many keys stand still there now. "
-        "The target's name leads to its findings.",
+        "Targets",
+        "Every target: how its runs ended in the time range, how many keys stand still there now, and how many runs in a row, up to the "
+        "last one, could not reach it. The target's name leads to its findings.",
+        ("PubsubTargetUnreachable", "PubsubKeysStalled"),
     )
     runs = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
@@ -210,6 +269,9 @@ def _targets() -> Panel:
         TableColumn("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
         TableColumn("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
         TableColumn("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
+        TableColumn(
+            "Unreachable runs", total(select(families.UNREACHABLE_RUNS), SITE, "max"), COUNT, red_above(UNREACHABLE_RUNS_MIN)
+        ),
         TableColumn("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}

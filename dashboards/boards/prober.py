@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import due, judged_share
+from dashboards.boards.subjects import COMPLETED, JUDGED, completed_panel, completed_share, due, judged_share
 from dashboards.panels import (
     COUNT,
     SECONDS,
@@ -31,12 +31,15 @@ from dashboards.promql import (
     select,
     total,
 )
-from dashboards.thresholds import ALL_OR_LESS, ANY_IS_BAD, BAD, GOOD, NO_JUDGEMENT, WARNING, Steps, Thresholds
+from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
+from prober.alerting.measurement_validity import LAG_MAX_S, LAG_QUANTILE
+from prober.alerting.prober import DRILL_LATE_S
+from prober.alerting.promql import percent
 from prober.sinks.metrics import families
 
-LAG_STEPS: Final[Steps] = ((None, GOOD), (0.25, WARNING), (2.0, BAD))
-"""A prober that stands still for two seconds judges no more."""
-UP_STEPS: Final[Steps] = ((None, BAD), (1.0, GOOD))
+LAG: Final = red_above(LAG_MAX_S)
+LAG_SHARE: Final = percent(LAG_QUANTILE)
+DRILL_AGE: Final = red_above(DRILL_LATE_S)
 PROBE: Final = "environment, region, target, probe"
 
 
@@ -48,9 +51,9 @@ def board(thresholds: Thresholds) -> Board:
         "Ordering keys / Prober health",
         "Is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service.",
         (
-            PanelRow("At a glance", (_up(), _running_since(), _coverage(), _errors_now(), _dropped_now(), _lag_now())),
+            PanelRow("At a glance", (_up(), _running_since(), completed_panel(4), _errors_now(), _dropped_now(), _lag_now())),
             PanelRow("Runs", (_ended(), _skipped(), _probes())),
-            PanelRow("Internal errors and lost records", (_errors(), _dropped(), _writes(), _oddities())),
+            PanelRow("Internal errors and dropped events", (_errors(), _dropped(), _writes(), _oddities())),
             PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
             PanelRow("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
         ),
@@ -60,7 +63,7 @@ def board(thresholds: Thresholds) -> Board:
 def _up() -> Panel:
     words = Words(
         "Probers up",
-        "Probers that answered the last scrape, of those that Prometheus knows.",
+        "The share of the probers that answered the last scrape, of those that Prometheus scrapes.",
         (
             "PubsubProberDown",
             "PubsubProberAbsent",
@@ -68,22 +71,13 @@ def _up() -> Panel:
         ),
     )
     up = scraped(UP)
-    return stat_panel(words, Look(SHARE, UP_STEPS, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
+    return stat_panel(words, Look(SHARE, ALL_NEEDED, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
 
 
 def _running_since() -> Panel:
-    words = Words("Uptime", "How long the youngest of the probers has been running.")
+    words = Words("Shortest uptime", "How long the prober that started last has been running.")
     age = f"time() - {total(select(families.START), how='max')}"
     return stat_panel(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
-
-
-def _coverage() -> Panel:
-    words = Words(
-        "Coverage",
-        "Runs that ended with PASS or FAIL, of those that were due outside of maintenance.",
-        ("PubsubProberCoverageLow",),
-    )
-    return stat_panel(words, Look(SHARE, ALL_OR_LESS, width=4, height=4), Query(judged_share(), instant=True))
 
 
 def _errors_now() -> Panel:
@@ -98,8 +92,8 @@ def _errors_now() -> Panel:
 
 def _dropped_now() -> Panel:
     words = Words(
-        "Records dropped",
-        "Records that the prober dropped in the time range because it could not write them.",
+        "Events dropped",
+        "Recorded events that the prober dropped in the time range because it could not write them.",
         ("PubsubProberEventsDropped",),
     )
     dropped = total(increase(select(families.EVENTS_DROPPED), RANGE))
@@ -108,11 +102,11 @@ def _dropped_now() -> Panel:
 
 def _lag_now() -> Panel:
     words = Words(
-        "Event loop lag, 99 %",
-        "How much later than asked for the event loop wakes up. After a standstill of two seconds a run records but judges no more.",
+        f"Event loop lag ({LAG_SHARE})",
+        f"How much later than it asked for the prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return stat_panel(words, Look(SECONDS, LAG_STEPS, width=4, height=4), Query(quantile(0.99, families.LOOP_LAG), instant=True))
+    return stat_panel(words, Look(SECONDS, LAG, width=4, height=4), Query(quantile(LAG_QUANTILE, families.LOOP_LAG), instant=True))
 
 
 def _ended() -> Panel:
@@ -139,15 +133,17 @@ def _skipped() -> Panel:
 def _probes() -> Panel:
     words = Words(
         "Probes",
-        "Runs that were due in the time range outside of maintenance, how they ended, and when one last passed.",
-        ("PubsubProberStale",),
+        "Runs that were due in the time range outside of maintenance, which share of them ended, for which share of these that was with "
+        "PASS or FAIL, and when one last passed.",
+        ("PubsubProberStale", "PubsubProberCoverageLow", "PubsubProberVerdictsUnknown"),
     )
     unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), PROBE)
     skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), PROBE)
     passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", PROBE, "max")
     columns = [
         TableColumn("Due", due(PROBE), COUNT),
-        TableColumn("Judged", judged_share(PROBE), SHARE, ALL_OR_LESS, 1),
+        TableColumn("Completed", completed_share(PROBE), SHARE, COMPLETED, 1),
+        TableColumn("Judged", judged_share(PROBE), SHARE, JUDGED, 1),
         TableColumn("Unknown", unknown, COUNT),
         TableColumn("Skipped", skipped, COUNT),
         TableColumn("Planned every", total(select(families.PROBE_INTERVAL), PROBE, "max"), SECONDS),
@@ -170,8 +166,8 @@ def _errors() -> Panel:
 
 def _dropped() -> Panel:
     words = Words(
-        "Records dropped by component",
-        "Records that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
+        "Events dropped by component",
+        "Recorded events that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
         ("PubsubProberEventsDropped",),
     )
     return graph_panel(
@@ -197,13 +193,13 @@ def _writes() -> Panel:
 
 def _oddities() -> Panel:
     words = Words(
-        "Clock errors and folded names",
+        "Clock errors and merged names",
         "Durations that came out negative because a clock is wrong, and names that were counted as `other` because there were too many.",
         ("PubsubProberClockWrong",),
     )
     asked = [
         Query(total(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
-        Query(total(increase(select(families.FOLDED_NAMES)), "label"), "folded {{label}}"),
+        Query(total(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
 
@@ -211,15 +207,15 @@ def _oddities() -> Panel:
 def _lag() -> Panel:
     words = Words(
         "Event loop lag by prober",
-        "The 99 % quantile. After a standstill of two seconds a run records but judges no more.",
+        f"How much later than it asked for each prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return graph_panel(words, Look(SECONDS, LAG_STEPS), Query(quantile(0.99, families.LOOP_LAG, "instance")))
+    return graph_panel(words, Look(SECONDS, LAG), Query(quantile(LAG_QUANTILE, families.LOOP_LAG, "instance")))
 
 
 def _lag_distribution() -> Panel:
     words = Words(
-        "Event loop lag: distribution", "How much later than asked for each event loop woke up, measured four times a second."
+        "Event loop lag: distribution", "How much later than they asked for the probers woke up, measured four times a second."
     )
     return heatmap_panel(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
 
@@ -230,13 +226,16 @@ def _scrape_duration() -> Panel:
 
 
 def _scrape_size() -> Panel:
-    words = Words("Series by prober", "How many samples a scrape returns. It depends on the configuration, not on traffic or keys.")
+    words = Words(
+        "Samples per scrape by prober",
+        "How many values a scrape returns. It depends on the configuration, not on traffic or keys.",
+    )
     return graph_panel(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
 
 
 def _drills() -> Panel:
     words = Words(
-        "Drills",
+        "Fire drills",
         "Faults planted on purpose in a server of the prober's own, to see that somebody is told. No drill spends an error budget.",
         ("PubsubProberDrillOverdue",),
     )
@@ -250,17 +249,17 @@ def _drills() -> Panel:
             ANY_IS_BAD,
             0,
         ),
-        TableColumn("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+        TableColumn("Passed ago", f"time() - {passed}", SECONDS, DRILL_AGE, 0),
     ]
     return table_panel(words, Look(COUNT, height=6), {"drill": "Drill"}, columns)
 
 
 def _drill_steps() -> Panel:
-    words = Words("Drills: seconds per step", "How long after the fault each step of the newest drill was reached.")
+    words = Words("Fire drills: time to each step", "How long after the fault each step of the newest drill was reached.")
     return graph_panel(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
 
 
 def _drill_findings() -> Panel:
-    words = Words("Drills: findings", "What the checker found in drills.")
+    words = Words("Fire drills: findings", "What the checker found in drills: the planted faults, by kind.")
     found = total(increase(select(families.DRILL_FINDINGS)), "drill, kind")
     return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import PUBLISH, duration_panels
 from dashboards.panels import (
@@ -32,7 +34,10 @@ def board(thresholds: Thresholds) -> Board:
         "Ordering keys / Publisher",
         "Does the service take messages, how fast, and how often does nobody know whether it did?",
         (
-            PanelRow("At a glance", (_confirmed(thresholds), _published(), _rejected(thresholds), _unknown(), _duplicates())),
+            PanelRow(
+                "At a glance",
+                (_confirmed(thresholds), _published(), _rejected(thresholds), _unsent(thresholds), _unknown(), _duplicates()),
+            ),
             PanelRow("Availability", (_outcomes(), _not_confirmed(thresholds))),
             PanelRow("Latency", duration_panels(PUBLISH, thresholds)),
             PanelRow("By topic", (_topics(thresholds),)),
@@ -43,60 +48,75 @@ def board(thresholds: Thresholds) -> Board:
 
 def _confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Confirmed",
-        "The share of publishes that the service confirmed, in the time range.",
+        "Publishes confirmed",
+        "The share of the publishes that the schedule wanted which the service confirmed, in the time range.",
         ("PubsubErrorBudgetBurn",),
     )
-    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
+    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(_share_in_range(PublishOutcome.CONFIRMED), instant=True))
 
 
 def _published() -> Panel:
-    words = Words("Published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
+    words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
     return stat_panel(
-        words, Look(COUNT, width=5, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
+        words, Look(COUNT, width=8, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
     )
 
 
 def _rejected(thresholds: Thresholds) -> Panel:
-    words = Words("Rejected", "The share of publishes that the service refused, in the time range.")
-    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=5, height=4)
+    words = Words("Publishes rejected", "The share of publishes that the service refused, in the time range.")
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
+
+
+def _unsent(thresholds: Thresholds) -> Panel:
+    words = Words(
+        "Publishes never sent",
+        "The share of the publishes that the schedule wanted which were not sent, in the time range, since the target was unreachable.",
+        ("PubsubTargetUnreachable", "PubsubErrorBudgetBurn"),
+    )
+    share = ratio(total(increase(select(families.PUBLISHES_UNSENT), RANGE)), _wanted(_increase_in_range))
+    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
+    return stat_panel(words, look, Query(share, instant=True))
 
 
 def _unknown() -> Panel:
     words = Words(
-        "Outcome unknown",
+        "Publishes without an answer",
         "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
     unknown = total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
-    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=5, height=4), Query(unknown, instant=True))
+    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=8, height=4), Query(unknown, instant=True))
 
 
 def _duplicates() -> Panel:
     words = Words(
-        "Copies received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
+        "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = total(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
-    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=4, height=4), Query(copies, instant=True))
+    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=8, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
-    words = Words("Publishes by outcome", "Messages published a second, by what became of them.")
-    return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"))
+    words = Words("Publishes by outcome", "Publishes that the schedule wanted, per second, by what became of them.")
+    asked = [
+        Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"),
+        Query(total(rate(select(families.PUBLISHES_UNSENT))), "never sent"),
+    ]
+    return graph_panel(words, Look(PER_SECOND, bars=True), *asked)
 
 
 def _not_confirmed(thresholds: Thresholds) -> Panel:
     words = Words(
-        "Share that was not confirmed",
-        "The share of publishes that were rejected or not answered, by what is chosen above. Above the dashed line "
-        "the error budget does not last its period.",
+        "Publishes not confirmed",
+        "The share of publishes that were rejected, not answered, or never sent since the target was unreachable, by what is chosen "
+        "above. Above the dashed line the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),
     )
     lost = total(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
-    return graph_panel(words, look, Query(ratio(lost, total(rate(select(families.PUBLISHES)), BY))))
+    return graph_panel(words, look, Query(ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY))))
 
 
 def _topics(thresholds: Thresholds) -> Panel:
@@ -124,5 +144,18 @@ def _topics(thresholds: Thresholds) -> Panel:
 
 
 def _share_in_range(outcome: PublishOutcome, by: str = "") -> str:
-    part = total(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by)
-    return ratio(part, total(increase(select(families.PUBLISHES), RANGE), by))
+    return ratio(total(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by), _wanted(_increase_in_range, by))
+
+
+def _increase_in_range(selector: str) -> str:
+    return increase(selector, RANGE)
+
+
+def _wanted(growth: Callable[[str], str], by: str = "") -> str:
+    """The publishes that the schedule wanted: those that were tried, and those that an unreachable target kept from being sent."""
+    return _with_unsent(total(growth(select(families.PUBLISHES)), by), growth, by)
+
+
+def _with_unsent(part: str, growth: Callable[[str], str], by: str) -> str:
+    """Probers of an older version do not count what they could not send."""
+    return f"({part} + {total(growth(select(families.PUBLISHES_UNSENT)), by)} or {part})"

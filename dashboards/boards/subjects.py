@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel
+from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel, stat_panel
 from dashboards.promql import BY, RANGE, Query, increase, quantile, ratio, select, slower_share, total
-from dashboards.thresholds import Thresholds
+from dashboards.thresholds import Thresholds, red_below
+from prober.alerting.measurement_validity import COVERAGE_MIN, UNKNOWN_SHARE_MAX
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
@@ -31,28 +32,28 @@ class DurationKind:
 
 
 PUBLISH: Final = DurationKind(
-    "Publish",
+    "Publish latency",
     families.PUBLISH_LATENCY,
     Indicator.PUBLISH_LATENCY,
     "From the time at which a message was to be sent to the service's confirmation.",
     BUDGET,
 )
 END_TO_END: Final = DurationKind(
-    "End to end",
+    "End-to-end latency",
     families.END_TO_END_LATENCY,
     Indicator.END_TO_END_LATENCY,
     "From the time at which a message was to be sent to its first receipt.",
     BUDGET,
 )
 REDELIVERY: Final = DurationKind(
-    "Redelivery",
+    "Redelivery latency",
     families.REDELIVERY_LATENCY,
     Indicator.REDELIVERY_LATENCY,
     "From a refusal or the end of a lease to the next receipt.",
     BUDGET,
 )
 CONTROL_PLANE: Final = DurationKind(
-    "Administration",
+    "Administration latency",
     families.CONTROL_PLANE_LATENCY,
     Indicator.CONTROL_PLANE_LATENCY,
     "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
@@ -75,9 +76,9 @@ def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Pa
 def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
     """Median, 95 % and 99 %, with single runs as dots."""
     words = Words(
-        f"{durations.name}: quantiles",
-        f"{durations.meaning} Estimated from buckets{_line(durations, thresholds)}. Dots are single messages or calls: "
-        "they name the run and, if traces are collected, lead to its trace.",
+        f"{durations.name}: 50 %, 95 %, 99 %",
+        f"{durations.meaning} Half, 95 % and 99 % took at most this long, estimated from buckets{_line(durations, thresholds)}. Dots are "
+        "single messages or calls: they name the run and, if traces are collected, lead to its trace.",
         _runbooks(durations, thresholds),
     )
     asked = [
@@ -91,7 +92,7 @@ def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -
     """The heatmap."""
     words = Words(
         f"{durations.name}: distribution",
-        f"{durations.meaning} How many fell into each bucket. Two bands mean that two different things happen.",
+        f"{durations.meaning} How many took how long. Two bands mean that two different things happen.",
         _runbooks(durations, thresholds),
     )
     asked = Query(total(increase(select(durations.family, "_bucket")), "le"), "{{le}}", exemplars=True)
@@ -101,8 +102,8 @@ def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -
 def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
     """99 % by whatever is chosen."""
     words = Words(
-        f"{durations.name}: 99 % by choice",
-        f"{durations.meaning} The 99 % quantile, broken down by what is chosen above.",
+        f"{durations.name}: 99 %, broken down",
+        f"{durations.meaning} 99 % took at most this long, broken down by what is chosen above.",
         _runbooks(durations, thresholds),
     )
     return graph_panel(
@@ -139,9 +140,10 @@ def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """A kind of check: what is judged one by one, and which findings say that it went wrong."""
+    """A kind of check: what is judged one by one, what is said when it went wrong, and which findings say so."""
 
     name: str
+    broken: str
     family: Family
     indicator: Indicator
     meaning: str
@@ -151,6 +153,7 @@ class CheckKind:
 
 ORDER: Final = CheckKind(
     "Order",
+    "Messages out of order",
     families.ORDER_CHECKS,
     Indicator.ORDER,
     "Messages of a key are first received in the order in which the service received them.",
@@ -159,6 +162,7 @@ ORDER: Final = CheckKind(
 )
 REDELIVERED: Final = CheckKind(
     "Redelivery",
+    "Incomplete redeliveries",
     families.REDELIVERY_CHECKS,
     Indicator.REDELIVERY,
     "A message that comes again brings all later ones of its key along, acknowledged or not.",
@@ -167,6 +171,7 @@ REDELIVERED: Final = CheckKind(
 )
 AFFINITY: Final = CheckKind(
     "Affinity",
+    "Keys moved too early",
     families.AFFINITY_CHECKS,
     Indicator.AFFINITY,
     "While messages of a key are outstanding, the key stays at one subscriber.",
@@ -175,6 +180,7 @@ AFFINITY: Final = CheckKind(
 )
 COMPLETENESS: Final = CheckKind(
     "Completeness",
+    "Messages late or lost",
     families.DELIVERY_CHECKS,
     Indicator.COMPLETENESS,
     "What was confirmed is delivered by the deadline.",
@@ -188,13 +194,40 @@ INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
 # --- coverage ----------------------------------------------------------------------------------------------------------------
 
 
+COMPLETED: Final = red_below(COVERAGE_MIN)
+JUDGED: Final = red_below(1 - UNKNOWN_SHARE_MAX)
+
+
 def due(by: str = "") -> str:
     """Runs that the schedule asked for in the time range, without those that maintenance kept from starting."""
     skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), by)
     return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), by)} - {skipped}"
 
 
+def completed_panel(width: int) -> Panel:
+    """The share of them that ended, as a number."""
+    words = Words(
+        "Runs completed",
+        "The share of the runs due in the time range, outside of maintenance, that ended, with any verdict. The others did not start.",
+        ("PubsubProberCoverageLow",),
+    )
+    return stat_panel(words, Look(SHARE, COMPLETED, width=width, height=4), Query(completed_share(), instant=True))
+
+
+def completed_share(by: str = "") -> str:
+    """The share of the runs due that ended, by whatever verdict."""
+    return ratio(total(increase(select(families.PROBE_RUNS), RANGE), by), f"({due(by)})")
+
+
 def judged_share(by: str = "") -> str:
-    """The share of them that ended with PASS or FAIL."""
+    """The share of the runs that ended which ended with PASS or FAIL."""
     judged = total(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), by)
-    return ratio(judged, f"({due(by)})")
+    return ratio(judged, total(increase(select(families.PROBE_RUNS), RANGE), by))
+
+
+# --- findings ----------------------------------------------------------------------------------------------------------------
+
+EVIDENCE: Final = "${status_page:raw}/findings?since=${__from:date:iso}&until=${__to:date:iso}"
+"""The findings of the time range on the status page, each with its evidence."""
+EVIDENCE_OF_KIND: Final = f"{EVIDENCE}&kind=${{__field.labels.kind}}"
+"""Those of the kind that a series is about."""

@@ -154,10 +154,10 @@ def prober_alert(
     return AlertingRule(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
 
 
-def as_yaml(groups: tuple[RuleGroup, ...], options: Options) -> str:
-    """A rule file. The same groups and options give the same text."""
+def as_yaml(groups: tuple[RuleGroup, ...], options: Options, remark: str = "") -> str:
+    """A rule file, with one more line of comment at its head. The same arguments give the same text."""
     document = {"groups": [_group(group, options) for group in groups]}
-    return HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
+    return HEADER + remark + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
 
 
 def _group(group: RuleGroup, options: Options) -> Document:

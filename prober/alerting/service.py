@@ -92,25 +92,23 @@ OVERDUE: Final = "PubsubDeliveryOverdue"
 """What fires when something did not come by its deadline, whatever promise it is about."""
 
 
-def service_groups(objectives: Iterable[Objective], options: Options) -> tuple[RuleGroup, ...]:
-    """Two groups: what was proven, which is looked at often, and the rest."""
+def service_groups(options: Options) -> tuple[RuleGroup, ...]:
+    """Two groups that need no objective: what was proven, which is looked at often, and the rest."""
     findings: tuple[RecordingRule | AlertingRule, ...] = (
         _new_findings(options),
         *(_violated(options, promise) for promise in VIOLATED),
         _overdue(options),
     )
-    levels = (
-        _unreachable(),
-        _stalled(),
-        _rising(objectives),
-        _unanswered(),
-        _hot(URGENT, Severity.WARNING),
-        _hot(LESS_URGENT, Severity.INFO),
-    )
+    levels = (_unreachable(), _stalled(), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
     return (
         RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
         RuleGroup("pubsub-prober-service", INTERVAL_S, levels),
     )
+
+
+def age_group(objectives: Iterable[Objective]) -> RuleGroup:
+    """What grows old, by the strictest objective about ages."""
+    return RuleGroup("pubsub-prober-ages", INTERVAL_S, (_rising(objectives),))
 
 
 def new_findings(options: Options) -> str:
@@ -228,7 +226,7 @@ def _stalled() -> AlertingRule:
 
 
 def _rising(objectives: Iterable[Objective]) -> AlertingRule:
-    limit_s = _old_s(objectives)
+    limit_s = old_s(objectives)
     age = series(families.OLDEST_UNACKED_AGE)
     rising = f"{max_by(SUBSCRIPTION, f'deriv({age}[{prom_duration(RISING_FOR_S)}])')} > {prom_number(RISING_MIN)}"
     return _measured(
@@ -244,7 +242,7 @@ def _rising(objectives: Iterable[Objective]) -> AlertingRule:
     )
 
 
-def _old_s(objectives: Iterable[Objective]) -> float:
+def old_s(objectives: Iterable[Objective]) -> float:
     """From when on a message is old: what the strictest objective about ages says."""
     limits = [one.threshold_s for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE and one.threshold_s]
     return min(limits, default=OLD_DEFAULT_S)

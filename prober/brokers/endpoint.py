@@ -21,6 +21,7 @@ GLOBAL_ADDRESS: Final = "pubsub.googleapis.com:443"
 _GOOGLE_PORT: Final = 443
 _PORT_MAX: Final = 65535
 _REGION = re.compile(r"[a-z]+(?:-[a-z]+)+[0-9]+")
+_ZONE = re.compile(rf"({_REGION.pattern})-[a-f]")
 _REGIONAL_HOST = re.compile(rf"(?:({_REGION.pattern})-pubsub|pubsub\.({_REGION.pattern})\.rep)\.googleapis\.com")
 _GOOGLE_HOST = re.compile(r"([a-z0-9-]+\.)+googleapis\.com")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
@@ -54,9 +55,15 @@ def parse_endpoint(text: str) -> Endpoint:
         return Endpoint(GLOBAL_ADDRESS, secure=True)
     if _REGION.fullmatch(text):
         return Endpoint(f"{text}-{GLOBAL_ADDRESS}", secure=True)
+    if zone := _ZONE.fullmatch(text):
+        raise ConfigError(f"endpoint {text!r} is a zone: write its region, {zone[1]}")
     found = _HOST_PORT.fullmatch(text)
+    if found is None and "://" in text:
+        raise ConfigError(f"endpoint {text!r} is a URL: write HOST:PORT without {text.partition('//')[0]}//, global, or a region")
     if found is None:
         raise ConfigError(f"endpoint {text!r} is not an address: write global, a region such as europe-west1, or HOST:PORT")
+    if _REGION.fullmatch(found["host"]):
+        raise ConfigError(f"endpoint {text!r} is a region with a port: write {found['host']} alone")
     google = _GOOGLE_HOST.fullmatch(found["host"]) is not None
     if found["port"] is None and not google:
         raise ConfigError(f"endpoint {text!r} has no port: write HOST:PORT, global, or a region such as europe-west1")

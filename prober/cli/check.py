@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -21,9 +21,9 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.cli.bars import while_running
-from prober.cli.process import Format, code_of, overall
+from prober.cli.process import Format, code_of, overall, warn
 from prober.clock import monotonic_s
-from prober.config.loading import load
+from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.core.findings import Status
@@ -45,12 +45,14 @@ class CheckRequest:
     """What the caller wants checked.
 
     probes    by name; empty: those that are configured.
+    targets   by name; empty: all.
     endpoint  HOST:PORT instead of what is configured; empty: as configured.
     for_s     repeat the probes for so many seconds; 0: once.
     seed      of the first run; each further run counts it up.
     """
 
     probes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     endpoint: str = ""
     vantage: Vantage = Vantage.WIRE
     for_s: float = 0.0
@@ -58,6 +60,10 @@ class CheckRequest:
 
 
 def check(
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", metavar="NAME", help="Only this target of the file; may be given several times."),
+    ] = None,
     probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="Repeat the probes for this long, such as 30s or 5m.")
@@ -74,18 +80,30 @@ def check(
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
     """
-    settings = load(config, os.environ)
-    if unknown := set(probe or ()) - set(PROBES):
-        raise ConfigError(f"no probe is called {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
+    settings, warnings = load_with_warnings(config, os.environ, opens_store=False)
+    warn(warnings)
+    _must_know("probe", probe or (), PROBES)
+    _must_know("target", target or (), [each.name for each in settings.targets])
     if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):
         print(EMBEDDED_NOTICE, file=sys.stderr)
-    request = CheckRequest(tuple(probe or ()), endpoint, vantage, duration_s(duration) if duration else 0.0, seed)
+    for_s = duration_s(duration) if duration else 0.0
+    request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed)
+    if not any(_wanted(each, request) for each in settings.targets):
+        raise ConfigError(
+            f"the probe {', '.join(probe or ())} does not run on {', '.join(target or ()) or 'any target'}: nothing to check"
+        )
     tell = _print_result if output is Format.TEXT else _ignored
     with while_running() as show:
         results = asyncio.run(run_checks(settings, request, os.environ, tell, lambda site, runs: show(_words_for(site), runs)))
     if output is Format.JSON:
         print(results_as_json(results))
     raise typer.Exit(int(code_of(overall(results))))
+
+
+def _must_know(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    if unknown := set(names) - set(known):
+        there = "there is" if len(known) == 1 else "there are"
+        raise ConfigError(f"no {what} is called {', '.join(sorted(unknown))}; {there} {', '.join(known)}")
 
 
 def _words_for(site: PlannedSite) -> str:
@@ -115,7 +133,7 @@ async def run_checks(
     """
     results: list[RunResult] = []
     give_up_t = monotonic_s() + request.for_s
-    for settings in config.targets:
+    for settings in (each for each in config.targets if _wanted(each, request)):
         async with _endpoint(config, settings, request, environ) as endpoint:
             broker = await connect(endpoint, request.vantage)
             try:
@@ -188,6 +206,9 @@ async def _endpoint(
 
 
 def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:
+    """The probes of a target that are asked for; none of a target that is not."""
+    if request.targets and settings.name not in request.targets:
+        return []
     return [
         PlannedSite(settings, name, probe, request.vantage)
         for name, probe in settings.probes.items()

@@ -74,7 +74,7 @@ def cleanup(
     Only what carries the prober's label and a name as probers give it. Exit code 0: done, or nothing to do. 2: wrong usage or
     configuration. 3: a service cannot be reached, or something could not be deleted.
     """
-    settings = load(config, os.environ)
+    settings = load(config, os.environ, opens_store=False)
     places = places_of(settings, target or [], os.environ)
     bounds = Bounds(duration_s(older_than), _living(settings), in_use)
     failures: list[BrokerError] = []

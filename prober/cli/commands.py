@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,31 +11,13 @@ import typer
 from prober.alerting.files import rule_files
 from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
-from prober.cli.process import Format
-from prober.config.loading import load, show
+from prober.cli.process import Format, warn
+from prober.config.loading import load, load_with_warnings, show, written_objectives
 from prober.config.values import duration_s
-from prober.embedded.faults import FaultError, describe_faults, parse_fault
-from prober.embedded.server import serve_embedded
+from prober.embedded.faults import describe_faults
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
 from prober.slo.objectives import objectives_as_json, objectives_as_text
-
-
-def embedded(
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
-    ] = None,
-    admin_port: Annotated[int | None, typer.Option(help="Also take faults over HTTP on this port; 0 takes a free one.")] = None,
-) -> None:
-    """Run only the embedded Pub/Sub server, with the faults that you inject."""
-    try:
-        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
-    except FaultError as error:
-        raise ConfigError(str(error)) from error
-    except OSError as error:
-        raise ConfigError(f"cannot listen on port {port}: {error}; name another with --port") from error
 
 
 def faults() -> None:
@@ -55,7 +36,7 @@ def slos(
     output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
 ) -> None:
     """List the objectives, what each counts, and when a counted thing is bad."""
-    objectives = load(config, os.environ).objectives
+    objectives = load(config, os.environ, opens_store=False).objectives
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
@@ -65,14 +46,16 @@ config_app = typer.Typer(help="Show or validate the configuration.", rich_markup
 @config_app.command("show")
 def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
     """Print the complete configuration, secrets masked."""
-    print(show(load(file, os.environ)), end="")
+    print(show(load(file, os.environ, opens_store=False)), end="")
 
 
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Validate a configuration file; all problems are listed together."""
-    load(file, os.environ)
-    print(f"{file}: valid")
+    """Validate a configuration file; all problems are listed together. Warnings go to standard error and change nothing."""
+    _, warnings = load_with_warnings(file, os.environ)
+    warn(warnings)
+    told = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+    print(f"{file}: valid{told}")
 
 
 NEWS: Final = prom_duration(NEWS_S)
@@ -94,7 +77,7 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
-    texts = rule_files(load(config, os.environ).objectives, options)
+    texts = rule_files(load(config, os.environ, opens_store=False).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():
         if check:
             _compare(directory / name, text)

@@ -52,7 +52,9 @@ def drill(
     if every and fault:
         raise ConfigError("write --all or --fault, not both")
     given = {"faults": fault, "prometheus": prometheus, "alertmanager": alertmanager, "port": port}
-    settings = overlaid(load(config, os.environ).drills, {key: value for key, value in given.items() if value is not None})
+    settings = overlaid(
+        load(config, os.environ, opens_store=False).drills, {key: value for key, value in given.items() if value is not None}
+    )
     plans = tuple(PLANS.values()) if every else chosen(settings.faults)
     with while_running() as show:
 

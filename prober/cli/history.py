@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from prober.cli.bars import while_writing
+from prober.cli.times import Since, Until, time_of
 from prober.errors import ConfigError
 from prober.sinks.history.export import export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
@@ -18,23 +18,10 @@ from prober.sinks.history.synthesize import TRUTH, make_history
 
 history_app = typer.Typer(help="Export trace files from a history, or generate a synthetic history.", rich_markup_mode=None)
 
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
-
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:
     """A span of time as it is written on the command line; what is left out has no bound. Raises ConfigError."""
-    return TimeSpan(*(_time(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
-
-
-def _time(text: str | None, default: float) -> float:
-    if text is None:
-        return default
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"{text!r} is not a time; write one like 2026-11-20T08:00:00Z") from None
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+    return TimeSpan(*(time_of(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
 
 
 @history_app.command()
@@ -67,7 +54,7 @@ def synthesize(
 ) -> None:
     """Generate a history with known hot keys, known budget burn and known violations, to try the nightly jobs on."""
     with while_writing(events) as progress, _recipe_errors():
-        recipe = Recipe(_time(start, 0.0), days=days, events=events, targets=targets, seed=seed)
+        recipe = Recipe(time_of(start, 0.0), days=days, events=events, targets=targets, seed=seed)
         make_history(location, recipe, progress)
     print(f"{location}: written; {TRUTH} lists its hot keys, violations and times of trouble")
 

@@ -10,6 +10,7 @@ after run looks in between: the remains of a few dozen runs are worth a search o
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
@@ -70,6 +71,12 @@ def code_of(verdict: Verdict) -> ExitCode:
 def overall(results: Iterable[Judged]) -> Verdict:
     """The worst verdict of several results; of none it is UNKNOWN."""
     return worst(result.verdict for result in results)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tells what is worth a second look, on standard error."""
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def collect_rarely() -> None:

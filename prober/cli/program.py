@@ -26,7 +26,7 @@ _COMMANDS: Final = {
     "run": "run:run",
     "verify": "verify:verify",
     "check": "check:check",
-    "embedded": "commands:embedded",
+    "embedded": "embedded:embedded",
     "faults": "commands:faults",
     "probes": "commands:probes",
     "slos": "commands:slos",

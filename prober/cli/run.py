@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -14,18 +15,22 @@ from api.app import create_app
 from api.server import serve_until, stop_signals
 from api.view import Archive
 from prober.cli.process import collect_between_runs, own_version
-from prober.config.loading import load
+from prober.config.loading import load_with_warnings
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
 from prober.service import Service
+
+_log = logging.getLogger(__name__)
 
 
 def run(
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
 ) -> None:
     """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
-    settings = load(config, os.environ)
+    settings, warnings = load_with_warnings(config, os.environ)
     set_up_logs(settings.telemetry, sys.stderr)
+    for warning in warnings:
+        _log.warning("%s", warning)
     asyncio.run(_serve(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
 
 

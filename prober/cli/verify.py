@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO, Final, cast
 from urllib.parse import urlsplit
@@ -20,26 +20,22 @@ from urllib.parse import urlsplit
 import typer
 
 from prober.cli.bars import while_reading
-from prober.cli.history import Since, Until, span_of
-from prober.cli.process import ExitCode, Format, code_of
+from prober.cli.process import ExitCode, Format
 from prober.cli.reorder import Measuring, Timeouts
-from prober.cli.verify_report import judgement_as_json, judgement_as_text
+from prober.cli.times import Since, Until
+from prober.cli.verify_report import judgement_as_json, judgement_as_text, worst_code
 from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError, ProberError
 from prober.evidence.evidence import Proof, collect, proof_of
-from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
-from prober.sinks.history.rejudge import rejudge
 from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 STDIN: Final = "-"
 EXPLAINED_PER_KIND_MAX: Final = 3
-
-_GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
 
 
 def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
@@ -74,7 +70,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            code = int(verify_history(files[0], HistorySelection(key, subscription, span_of(since, until)), output))
+            from prober.cli.verify_history import verify_history  # takes longer to load than most trace files to judge
+
+            code = int(verify_history(files[0], output, key=key, subscription=subscription, since=since, until=until))
         else:
             code = int(verify_files(files, output, extras))
     except BrokenPipeError:
@@ -82,6 +80,11 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = PIPE_CLOSED
     raise typer.Exit(code)
+
+
+def is_history(path: str) -> bool:
+    """Whether a path is a history's and not a trace file's."""
+    return bool(urlsplit(path).scheme in ("gs", "s3", "hdfs")) or os.path.isdir(path)
 
 
 def _timeouts(wait: str, idle: str) -> Timeouts:
@@ -113,15 +116,6 @@ def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCo
     on standard error, and the other files are still judged. The exit code depends on the verdicts only, not on the extras.
     """
     return worst_code([_verify_one(path, output, extras) for path in paths])
-
-
-def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
-    """What the caller learns of several; of none it learns nothing."""
-    return max(map(_code_of, judgements), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
-
-
-def _code_of(judgement: Judgement) -> ExitCode:
-    return ExitCode.MALFORMED if judgement.malformed else code_of(judgement.verdict)
 
 
 def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
@@ -190,54 +184,3 @@ def _explained(findings: Iterable[RecordedFinding]) -> Iterator[RecordedFinding]
         seen[made.sort] += 1
         if made.finding.status is not Status.INFO and seen[made.sort] <= EXPLAINED_PER_KIND_MAX:
             yield made
-
-
-# --- a history ---------------------------------------------------------------------------------------------------------------
-
-
-FIRST_EVENT: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class HistorySelection:
-    """What of a history is to be judged: one key or all, on one subscription or all, whole runs that touch a span of time."""
-
-    key: str | None = None
-    subscription: str | None = None
-    span: TimeSpan = ALWAYS
-
-
-def is_history(path: str) -> bool:
-    """Whether a path is a history's and not a trace file's."""
-    return bool(urlsplit(path).scheme in ("gs", "s3", "hdfs")) or os.path.isdir(path)
-
-
-def verify_history(location: str, selection: HistorySelection, output: Format) -> ExitCode:
-    """Judges and prints one line or paragraph per run and key, as `verify_files` does per file; witnesses are event numbers of the run.
-
-    Raises `HistoryError` if the history cannot be read.
-    """
-    codes = []
-    for judgement, wall in _judged(location, selection):
-        print((judgement_as_json if output is Format.JSON else judgement_as_text)(judgement, {}, FIRST_EVENT, wall), flush=True)
-        if trouble := judgement.malformed or judgement.crash:
-            print(trouble, file=sys.stderr, flush=True)
-        codes.append(judgement)
-    if not codes:
-        print(f"{location}: no recorded event matches", file=sys.stderr)
-    return worst_code(codes)
-
-
-def _judged(location: str, selection: HistorySelection) -> Iterator[tuple[Judgement, float | None]]:
-    """Every judgement, with what turns its times into seconds since 1970."""
-    reader = HistoryReader(location)
-    for key in _keys(reader, selection):
-        for rejudged in rejudge(reader, key, subscription=selection.subscription, span=selection.span):
-            wall = None if rejudged.run is None else rejudged.run.clock_offset_s
-            yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {key}"), wall
-
-
-def _keys(reader: HistoryReader, selection: HistorySelection) -> Iterable[str]:
-    if selection.key is not None:
-        return (selection.key,)
-    return reader.keys(subscription=selection.subscription, span=selection.span)

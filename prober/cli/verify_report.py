@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import fill, indent
 from typing import Final
 
+from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
 from prober.core.judge import RecordedFinding
@@ -26,6 +27,17 @@ LISTED: Final[Mapping[Status, str]] = {
     Status.LIVENESS: "liveness finding",
     Status.INDETERMINATE: "indeterminate finding",
 }
+
+_GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
+
+
+def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
+    """What the caller learns of several; of none it learns nothing."""
+    return max(map(_code_of, judgements), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
+
+
+def _code_of(judgement: Judgement) -> ExitCode:
+    return ExitCode.MALFORMED if judgement.malformed else code_of(judgement.verdict)
 
 
 def lines_of(finding: Finding, first: int) -> list[int]:

@@ -8,8 +8,6 @@ from prober.config.models import (
     Deadlines,
     Embedded,
     HistorySettings,
-    LogFormat,
-    LogLevel,
     Maintenance,
     ProbeName,
     ProbeSettings,
@@ -17,8 +15,8 @@ from prober.config.models import (
     Slo,
     StatusSettings,
     TargetSettings,
-    Telemetry,
 )
+from prober.config.telemetry import LogFormat, LogLevel, Telemetry
 
 __all__ = [
     "Api",

@@ -48,16 +48,32 @@ class Cron:
 
     def longest_gap(self) -> timedelta:
         """The longest time between two neighbouring points, over eight years. `timedelta.max` if there is at most one."""
+        minutes, days = self._minutes_and_days()
+        inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
+        apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
+        return timedelta.max if apart is None else timedelta(minutes=max(inside, _over_night(apart, minutes)))
+
+    def shortest_gap(self) -> timedelta:
+        """The shortest one, likewise."""
+        minutes, days = self._minutes_and_days()
+        inside = min((later - earlier for earlier, later in pairwise(minutes)), default=None)
+        apart = min((later - earlier for earlier, later in pairwise(days)), default=None)
+        gaps = [gap for gap in (inside, None if apart is None else _over_night(apart, minutes)) if gap is not None]
+        return timedelta(minutes=min(gaps)) if gaps else timedelta.max
+
+    def _minutes_and_days(self) -> tuple[list[int], list[int]]:
+        """The minutes of each day that has points, and these days, counted from the first of eight years."""
         times = CronSim(self.text, _START)
         minutes = [hour * 60 + minute for hour in sorted(times.hours) for minute in sorted(times.minutes)]
         days = [
             n for n in range(_EIGHT_YEARS) if (day := _START + timedelta(days=n)).month in times.months and times.match_day(day)
         ]
-        inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
-        apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
-        if apart is None:
-            return timedelta.max
-        return timedelta(minutes=max(inside, apart * 24 * 60 - minutes[-1] + minutes[0]))
+        return minutes, days
+
+
+def _over_night(days: int, minutes: list[int]) -> int:
+    """From the last point of one day to the first one so many days later, in minutes."""
+    return days * 24 * 60 - minutes[-1] + minutes[0]
 
 
 def parse_cron(text: str) -> Cron:

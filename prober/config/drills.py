@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from prober.config.cron import Cron
 from prober.config.problems import did_you_mean, from_pydantic, report
-from prober.config.values import Cronline, HttpUrl, Port, Positive, Section, Written, write_duration
+from prober.config.values import Cronline, Host, HttpUrl, Port, Positive, Section, Written, write_duration
 from prober.errors import ConfigError
 
 CONTROL: Final = "control"
@@ -25,7 +25,7 @@ def _drill(name: str) -> str:
 
     known = {*CATALOGUE, CONTROL}
     if name not in known:
-        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known)}")
+        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known, 'see ordering-prober faults')}")
     return name
 
 
@@ -49,7 +49,7 @@ class Drills(Section):
     """The Prometheus that evaluates the rules of this project; without it, the drill does not check that the alert fires."""
     alertmanager: HttpUrl | None = None
     """The Alertmanager that Prometheus sends its alerts to; without it, the drill does not check that the alert arrives there."""
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     """Address to listen on for Alertmanager's webhook; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] | None = None
     """Port for that webhook, `http://HOST:PORT/pages`. Without it, the drill does not check that a page arrives."""

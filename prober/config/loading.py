@@ -21,20 +21,37 @@ pydantic-settings does not do this: it ignores misspelled variables, reads the p
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from prober.config.contradictions import history_problems, port_problems, sharding_problems
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
-from prober.config.models import Config, Maintenance, ProbeName, Slo, TargetSettings, region_of
-from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, report
+from prober.config.document import Document, NotYaml, read_document
+from prober.config.drills import Drills
+from prober.config.models import (
+    Api,
+    Config,
+    Embedded,
+    HistorySettings,
+    Maintenance,
+    ProbeName,
+    Sharding,
+    Slo,
+    StatusSettings,
+    TargetSettings,
+    region_of,
+)
+from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.rates import feeding, rate_problems
 from prober.config.values import EMBEDDED
+from prober.config.warnings import warnings_of
+from prober.config.workloads import capacity_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
 
@@ -46,21 +63,21 @@ _OFF: Final = (False, "false", "off", "no")
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as everybody reads it, but a key that stands twice in one mapping is an error and not silently the last."""
+def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True) -> Config:
+    """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text.
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
-        for key, count in keys.items():
-            if count > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
+    Who does not open the status store need not have its URL, which is a secret and so not in the file of the chart.
+    """
+    return load_with_warnings(path, environ, opens_store=opens_store)[0]
 
 
-def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
-    """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text."""
+def load_with_warnings(
+    path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True
+) -> tuple[Config, tuple[str, ...]]:
+    """The same, and what is worth a second look although it is valid: one line each, with file, key and line."""
     source = "configuration" if path is None else str(path)
-    raw, problems = _read(path, source)
+    document = _read(path, source)
+    raw, problems = document.content, list(document.problems)
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
         problems.append(Problem(("api", "token"), f"must not be in a file; set {TOKEN_VARIABLE}"))
         raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
@@ -69,10 +86,18 @@ def load(path: File | str | None, environ: Mapping[str, str]) -> Config:
     problems += unwritable
     dropped = _complete(raw, problems)
     found = _validation_problems(raw)
-    problems += _crossing_problems(raw, dropped) + found
+    problems += _crossing_problems(raw, dropped) + found + list(_contradictions(raw, opens_store))
     if problems:
-        raise ConfigError(report(problems, source, origins))
-    return Config.model_validate(raw)
+        raise ConfigError(report(problems, source, origins, document.lines))
+    config = Config.model_validate(raw)
+    return config, tuple(f"{source}: {place(at, origins, document.lines)}: {text}" for at, text in warnings_of(config))
+
+
+def written_objectives(path: File | str | None, environ: Mapping[str, str]) -> Raw:
+    """The section `slos` as a file and an environment have it, nothing filled in. Raises ConfigError like `load`; checks nothing else."""
+    raw, _ = _read(path, "configuration" if path is None else str(path))
+    _lay_over(raw, environ, Config)
+    return raw.get("slos") or {}
 
 
 def show(config: Config) -> str:
@@ -82,22 +107,20 @@ def show(config: Config) -> str:
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _read(path: File | str | None, source: str) -> tuple[Raw, list[Problem]]:
-    if path is None:
-        return {}, []
+def _read(path: File | str | None, source: str) -> Document:
+    """What the file says, a mapping; a key with nothing behind it counts as not written."""
     try:
-        content = yaml.load(File(path).read_text(encoding="utf-8"), Loader=_Loader)
+        document = Document({}) if path is None else read_document(File(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source}: is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: is not YAML: {' '.join(str(error).split())}") from error
-    if content is None:
-        return {}, []
+    except NotYaml as error:
+        raise ConfigError(f"{source}: is not YAML: {error}") from error
+    content = {} if document.content is None else document.content
     if not isinstance(content, dict):
         raise ConfigError(f"{source}: must be a mapping that begins with keys such as targets:")
-    return {str(key): value for key, value in content.items()}, []
+    return replace(document, content={str(key): value for key, value in content.items() if value is not None})
 
 
 # ------------------------------------------------------------------------------------------------------------ environment
@@ -260,13 +283,29 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets)]
     for at, target in targets:
         problems += rate_problems(target, at, slos)
+    too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
+    problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
+    if not too_much:  # what is too much for one probe is told there
+        problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
     for name, slo in slos.items():
         if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
             problems.append(
                 Problem(("slos", name), f"no probe of any target feeds {slo.indicator}; leave it out with {name}: false")
             )
     return problems
+
+
+def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
+    yield from history_problems(_section(raw, "history", HistorySettings))
+    if opens_store:
+        yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
+    yield from port_problems(_section(raw, "api", Api), _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
+
+
+def _section(raw: Raw, name: str, model: type[_Section]) -> _Section:
+    """A section as far as it is right; one that is wrong is told elsewhere, and here as if nobody had written it."""
+    return _valid(model, raw.get(name, {})) or model()
 
 
 def _valid_targets(raw: Raw) -> Iterator[tuple[Path, TargetSettings]]:
@@ -317,6 +356,7 @@ def _strange_maintenance(raw: Raw) -> Iterator[Problem]:
 # a key each for a refusal, a lease that ends and a stream that breaks, and a key that could move needs somewhere to go.
 _LEAST: Final = (
     (ProbeName.ORDERING, "messages", 2),
+    (ProbeName.ORDERING, "subscribers", 2),
     (ProbeName.REDELIVERY, "messages", 3),
     (ProbeName.REDELIVERY, "keys", 3),
     (ProbeName.AFFINITY, "subscribers", 2),

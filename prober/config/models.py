@@ -16,17 +16,21 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
+from prober.config.telemetry import Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,
     DatabaseUrl,
+    Days,
     DnsLabel,
     Duration,
     EndpointText,
     FaultSpec,
     Folder,
-    HttpUrl,
+    Host,
+    Hours,
     LabelName,
+    Milliseconds,
     ObjectiveName,
     Port,
     Positive,
@@ -36,7 +40,10 @@ from prober.config.values import (
     Size,
     Word,
     Written,
+    at_least,
+    at_least_bytes,
     name_of_host,
+    write_duration,
 )
 from prober.slo.defaults import PERIOD_S
 from prober.slo.indicators import MEANINGS, Indicator
@@ -47,6 +54,10 @@ ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else
 ACK_DEADLINE_MAX = timedelta(seconds=600)
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
+HISTORY_RETENTION_MIN = timedelta(days=2)
+STATUS_RETENTION_MIN = timedelta(hours=1)
+HISTORY_BYTES_MIN = 64 * 2**20
+OBJECTIVE_MIN = 0.5
 
 
 class ProbeName(StrEnum):
@@ -78,6 +89,13 @@ class Schedule(Section):
             return self.cron.longest_gap()
         return self.interval or timedelta.max
 
+    @property
+    def shortest_gap(self) -> timedelta:
+        """The shortest time between the starts of two runs."""
+        if self.cron is not None:
+            return self.cron.shortest_gap()
+        return self.interval or timedelta.max
+
 
 class Deadlines(Section):
     """How long the service may take before something counts as not done."""
@@ -91,7 +109,19 @@ class Deadlines(Section):
     unacked: Positive = timedelta(seconds=120)
     """A message that was refused, or whose lease ended, must come again by then."""
     drain: Positive = timedelta(seconds=150)
-    """How long a run waits for what is owed before it is judged without it."""
+    """How long a run waits for what is owed before it is judged without it; at least as long as the deadlines for deliveries."""
+
+    @model_validator(mode="after")
+    def _drain_is_longest(self) -> Self:
+        name, longest = max(
+            (("delivery", self.delivery), ("stall", self.stall), ("unacked", self.unacked)), key=lambda item: item[1]
+        )
+        if self.drain < longest:
+            raise ValueError(
+                f"drain ({write_duration(self.drain)}) must not be shorter than {name} ({write_duration(longest)}): a run that ends before "
+                f"the deadline never finds a message overdue; make drain longer, or {name} shorter"
+            )
+        return self
 
 
 class ProbeSettings(Section):
@@ -109,8 +139,8 @@ class ProbeSettings(Section):
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
     """Messages per second over all keys; 0 sends the whole burst at once."""
-    sizes: Annotated[tuple[Annotated[int, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
-    """Payload sizes in bytes, used in turn. A message that needs more for its own content is longer."""
+    sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
+    """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]
     """Subscribers that share the subscription."""
     vantages: Annotated[tuple[Vantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
@@ -126,6 +156,8 @@ class ProbeSettings(Section):
             raise ValueError("ack_deadline must be whole seconds from 10s to 600s, as the service demands")
         if self.schedule.interval is not None and self.jitter >= self.schedule.interval:
             raise ValueError("jitter must be shorter than schedule.interval: make it less, or the interval longer")
+        if len(set(self.vantages)) < len(self.vantages):
+            raise ValueError("vantages must not name one twice: each is a run of its own")
         if self.parts > self.keys:
             raise ValueError(f"parts must not be more than keys: {self.parts} of {self.keys}")
         return self
@@ -168,15 +200,19 @@ class Slo(Section):
     """What is counted."""
     objective: Share
     """The share of the counted things that must be good."""
-    window: Positive = timedelta(seconds=PERIOD_S)
+    window: Days = timedelta(seconds=PERIOD_S)
     """The period of the error budget; rolling."""
-    threshold: Positive | None = None
+    threshold: Milliseconds | None = None
     """From when on a duration is bad: for latencies and ages, and there always."""
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
     """Passed on to alerts and the API."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.objective < OBJECTIVE_MIN:
+            raise ValueError(
+                f"objective is the share that must be good, and {self.objective * 100:.6g}% means that most may be bad: write 99.9%"
+            )
         if self.window < WINDOW_MIN:
             raise ValueError(f"window must be at least {WINDOW_MIN.days}d, since the slowest alert looks back three days")
         if MEANINGS[self.indicator].thresholded and self.threshold is None:
@@ -198,10 +234,10 @@ class HistorySettings(Section):
     """Where it is kept; without it there is none."""
     spool: Annotated[str, Written("path")] | None = None
     """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
-    retention: Positive = timedelta(days=30)
-    """Older files are deleted."""
-    size_max: Annotated[Size, Field(ge=1)] = 50 * 2**30
-    """Above this size the oldest files are deleted."""
+    retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
+    """Older files are deleted. At least 2d, for the nightly jobs."""
+    size_max: Annotated[Size, at_least_bytes(HISTORY_BYTES_MIN, "for a history")] = 50 * 2**30
+    """Above this size the oldest files are deleted. At least 64MiB."""
     reports: Folder | None = None
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
 
@@ -211,8 +247,8 @@ class StatusSettings(Section):
 
     url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
     """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
-    retention: Positive = timedelta(days=30)
-    """Runs and findings that are older are deleted."""
+    retention: Annotated[Days, at_least(STATUS_RETENTION_MIN, "or nobody can read what was found")] = timedelta(days=30)
+    """Runs and findings that are older are deleted. At least 1h."""
 
 
 class Reads(StrEnum):
@@ -225,7 +261,7 @@ class Reads(StrEnum):
 class Api(Section):
     """The status page, the REST API and /metrics."""
 
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] = 8080
     """0 takes any free port."""
@@ -233,36 +269,6 @@ class Api(Section):
     """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
     reads: Reads = Reads.OPEN
     """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
-
-
-class LogFormat(StrEnum):
-    """How log lines look."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """From which level on lines are written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class Telemetry(Section):
-    """Traces and logs of the prober itself."""
-
-    otlp_endpoint: HttpUrl | None = None
-    """Collector for traces, OTLP over gRPC, such as http://localhost:4317; without it there are none. Headers, if it needs any, come
-    from OTEL_EXPORTER_OTLP_HEADERS."""
-    sampling: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The share of passed runs that is traced. Others always are."""
-    log_format: LogFormat = LogFormat.TEXT
-    """One JSON object per line, or text."""
-    log_level: LogLevel = LogLevel.INFO
-    """The least important lines to write."""
 
 
 class Maintenance(Section):
@@ -274,7 +280,7 @@ class Maintenance(Section):
     """End."""
     cron: Cronline | None = None
     """Begins. Together with `duration`."""
-    duration: Positive | None = None
+    duration: Hours | None = None
     """How long each lasts."""
     target: DnsLabel | None = None
     """Name of a target. This or `region`."""
@@ -307,7 +313,7 @@ class Sharding(Section):
     """Whether several probers share the work."""
 
     group: DnsLabel | None = None
-    """Probers of one group that use one `status.url` divide the probes among themselves; without it each does all of them."""
+    """Probers of one group that use one `status.url`, a PostgreSQL, divide the probes among themselves; without it each does all."""
 
 
 class Embedded(Section):

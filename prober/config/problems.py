@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, Union, get_args, get_origin
 
@@ -12,8 +13,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 Path: TypeAlias = tuple[str | int, ...]
+Lines: TypeAlias = Mapping[Path, int]
+"""On which line of a file a key stands."""
 
 _SHOWN_MAX: Final = 60
+_NO_LINES: Final[Lines] = MappingProxyType({})
 
 
 class Problem(NamedTuple):
@@ -29,24 +33,40 @@ def dotted(path: Path) -> str:
     return words.removeprefix(".")
 
 
-def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str]) -> str:
-    """All problems, one per line, each with its key and, if it came from there, its environment variable."""
+def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
+    """All problems, one per line, each with its key, and the environment variable or the line of the file that it comes from."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: [str(part) for part in problem.path])
-    lines = []
+    told = []
     for path, text in ordered:
-        variable = next((origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins), "")
-        where = f"{variable} ({dotted(path)})" if variable and path else variable or dotted(path)
-        lines.append(f"{where}: {text}" if where else text)
-    if len(lines) == 1:
-        return f"{source}: {lines[0]}"
-    return "\n".join([f"{source}: {len(lines)} problems", *(f"  {line}" for line in lines)])
+        where = place(path, origins, lines)
+        told.append(f"{where}: {text}" if where else text)
+    if len(told) == 1:
+        return f"{source}: {told[0]}"
+    return "\n".join([f"{source}: {len(told)} problems", *(f"  {line}" for line in told)])
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion if one is close, or else everything there is."""
+def place(path: Path, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
+    """Where a key is written, for a person; empty for the whole configuration."""
+    variable = next((origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins), "")
+    if variable:
+        return f"{variable} ({dotted(path)})"
+    line = _line_of(path, lines)
+    return f"{dotted(path)} (line {line})" if line else dotted(path)
+
+
+def _line_of(path: Path, lines: Lines) -> int | None:
+    """The line of a key, of where a target has it from, or of what it is missing in."""
+    in_target = path[:1] == ("targets",) and path[2:3] == ("probes",)
+    if in_target and path not in lines and (path[:4] not in lines or path[2:] in lines) and path[2:4] in lines:
+        path = path[2:]
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A suggestion if one is close, or else `otherwise`, by default everything there is."""
     known = sorted(known)
     close = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+    return f"did you mean {close[0]}?" if close else otherwise or f"there is {', '.join(known)}"
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
@@ -94,11 +114,20 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
         return Problem(path, f"is not known; {did_you_mean(str(path[-1]), fields_by_key(section))}")
     if kind == "value_error":
         return Problem(path, str(context["error"]))
+    if kind == "missing":
+        return Problem(path, f"is missing{_choice(annotation_at(model, path))}")
+    if details["input"] is None and kind not in _WITHOUT_INPUT:
+        return Problem(path, "has no value: write one, or remove the key")
     say = _WORDS.get(kind)
     text = say(context) if say else details["msg"][0].lower() + details["msg"][1:]
     if kind in _WITHOUT_INPUT or annotation_at(model, path) is SecretStr:
         return Problem(path, text)
-    return Problem(path, f"{text}, not {_short(details['input'])}")
+    return Problem(path, f"{text}, not {_short(details['input'])}{_HOW.get(text, '')}")
+
+
+def _choice(annotation: Any) -> str:
+    """What there is to choose from, if it is one of a few words."""
+    return f"; write one of {', '.join(annotation)}" if isinstance(annotation, type) and issubclass(annotation, StrEnum) else ""
 
 
 def _short(value: object) -> str:
@@ -110,26 +139,45 @@ def _one_of(context: Mapping[str, Any]) -> str:
     return f"must be {context['expected']}"
 
 
-_WITHOUT_INPUT: Final = frozenset({"missing", "too_short", "timezone_aware"})
+def _a_mapping(_: Mapping[str, Any]) -> str:
+    return "must be a mapping of keys to values"
+
+
+def _a_time(_: Mapping[str, Any]) -> str:
+    return "must be a time; write it like 2026-12-24T18:00:00Z"
+
+
+_HOW: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "must be a list": "; write [a, b], or each element on a line of its own behind a hyphen",
+        "must be a mapping of keys to values": "; write key: value, with a space behind the colon",
+    }
+)
+_WITHOUT_INPUT: Final = frozenset({"too_short", "timezone_aware"})
 _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
     {
-        "missing": lambda _: "is missing",
         "int_type": lambda _: "must be a whole number",
         "int_parsing": lambda _: "must be a whole number",
         "int_from_float": lambda _: "must be a whole number",
         "float_type": lambda _: "must be a number",
         "float_parsing": lambda _: "must be a number",
         "string_type": lambda _: "must be text; put it in quotes",
-        "model_type": lambda _: "must be a mapping of keys to values",
-        "model_attributes_type": lambda _: "must be a mapping of keys to values",
-        "dict_type": lambda _: "must be a mapping of keys to values",
-        "mapping_type": lambda _: "must be a mapping of keys to values",
+        "model_type": _a_mapping,
+        "model_attributes_type": _a_mapping,
+        "dict_type": _a_mapping,
+        "mapping_type": _a_mapping,
         "tuple_type": lambda _: "must be a list",
+        "bool_type": lambda _: "must be true or false",
+        "bool_parsing": lambda _: "must be true or false",
+        "datetime_from_date_parsing": _a_time,
+        "datetime_parsing": _a_time,
+        "datetime_type": _a_time,
         "too_short": lambda _: "must not be empty",
         "enum": _one_of,
         "greater_than_equal": lambda context: f"must be at least {context['ge']}",
         "less_than_equal": lambda context: f"must be at most {context['le']}",
         "timezone_aware": lambda _: "needs a time zone; write it like 2026-12-24T18:00:00Z",
         "is_instance_of": lambda _: "must be text",
+        "finite_number": lambda _: "must be a finite number",
     }
 )

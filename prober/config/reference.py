@@ -12,6 +12,7 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from prober.brokers.base import Vantage
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.drills import Drills
 from prober.config.models import (
@@ -27,19 +28,21 @@ from prober.config.models import (
     Slo,
     StatusSettings,
     TargetSettings,
-    Telemetry,
 )
 from prober.config.problems import fields_by_key
 from prober.config.rates import FEEDS
+from prober.config.regions import AS_OF, SOURCE
+from prober.config.telemetry import Telemetry
 from prober.config.values import Written, mask_password, write_duration, write_size
+from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
 from prober.slo.indicators import MEANINGS
 
 INTRODUCTION: Final = """\
 # Configuration
 
 One YAML file, `ordering-prober run --config FILE`. Without a file, one embedded Pub/Sub server is probed with the default probes.
-`ordering-prober config check FILE` lists everything that is wrong with a file at once, `ordering-prober config show` prints what is
-in force, complete, with secrets masked.
+`ordering-prober config check FILE` lists everything that is wrong with a file at once, each with its key and line, and warns of what
+is valid but looks wrong. `ordering-prober config show` prints what is in force, complete, with secrets masked.
 
 ```yaml
 targets:
@@ -66,8 +69,10 @@ maintenance:
 
 ## Values
 
-A duration is written `30s`, `1h30m`, `250ms` or `28d`; a bare number is seconds. A share is `99.9%` or `0.999`. Times have a time zone.
-Schedules are in UTC. A key that is not known is an error, and so is one that stands twice.
+A duration is written `30s`, `1h30m`, `250ms` or `28d`. A bare number is seconds where that is likely, such as `interval: 10`; where
+nobody means seconds (retentions, windows, thresholds, maintenance) it is refused. A size is written `10GiB`, `512MB`, `4kB`, or as a
+number of bytes. A share is `99.9%` or `0.999`. Times have a time zone. Schedules are in UTC. A key that is not known is an error, and
+so is one that stands twice. Cron lines that begin with `*` need quotes.
 
 ## Environment
 
@@ -108,6 +113,7 @@ and the fastest alert fires when 2 % of the period's budget is spent; over 30 da
 per target and vantage. A run of `ordering` counts `keys` x `messages` messages, a run of `redelivery` at least one redelivery per key,
 a run of `affinity` at least one message per key; ages and stalled keys are counted every minute. With `cron`, the longest gap
 between two runs counts.
+
 """
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
@@ -147,7 +153,7 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
 
 def reference_page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION, "## Keys\n", _table(Config)]
+    parts = [INTRODUCTION, _limits_of_workloads(), "## Keys\n", _table(Config)]
     for name, section, note in _SECTIONS:
         parts += [f"## {name}\n", *_prose(section, note), _table(section)]
         if section is ProbeSettings:
@@ -159,6 +165,41 @@ def reference_page() -> str:
             ]
             parts += ["The indicators:\n", _indicators()]
     return "\n".join(parts)
+
+
+def _limits_of_workloads() -> str:
+    wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in Vantage)
+    most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in Vantage)
+    bursts = ", ".join(f"{count} of `{name}`" for name, count in BURSTS.items())
+    rows = {
+        "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",
+        "messages of a run, with `rate: 0`": f"the same at {most}, for each of its `parts`",
+        "messages of all probes, without `sharding.group`": f"on average {most}",
+        "one burst": f"{write_size(BURST_BYTES_MAX)} in memory: `keys` x `messages` x `sizes`; with a `rate`, that of one key",
+    }
+    table = "\n".join(f"| {what} | {bound} |" for what, bound in rows.items())
+    return f"""\
+## How much a probe may do
+
+| what | at most |
+|---|---|
+{table}
+
+A run publishes `keys` x `messages` x bursts: {bursts}. One process was measured to do {wire} messages a
+second at the wire and {library} through the library ([capacity](deploy.md#capacity)). Your CPU may be twice as fast; so more than twice as
+much is refused, and more than was measured is a warning.
+
+## Warnings
+
+`config check`, `check` and `run` (in its log) warn of settings that may be right but look wrong:
+
+* a region that is not in our list of Google Cloud's regions ({SOURCE}, {AS_OF});
+* a `region` that contradicts its endpoint;
+* a `drain` that is too short for what falls due last;
+* more than 1 MB a second on one key, which Pub/Sub throttles;
+* a history that is too short for the nightly jobs to make up for missed days;
+* `reads: token` without a token.
+"""
 
 
 def _prose(section: type[BaseModel], note: str) -> Iterator[str]:

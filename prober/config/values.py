@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Ins
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.cron import Cron, parse_cron
+from prober.config.problems import did_you_mean
 from prober.errors import ConfigError
 
 
@@ -35,9 +36,12 @@ _UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10
 _DURATION_END: Final = 10**15  # more microseconds than anybody waits
 _DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
-_BINARY_SIZES: Final = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
-_SIZES: Final = {**_BINARY_SIZES, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|MiB|KiB|GB|MB|kB|B)")
+_BINARY_SIZES: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+_SIZES: Final = {**_BINARY_SIZES, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)")
+_SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([tgmkTGMK])([iI]?)[bB]?")
+_BARE = re.compile(r"\d+(?:\.\d+)?")
+_SQLITE_WITHOUT_FILE = re.compile(r"sqlite(\+\w+)?:(?!///[^:?])")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _MASK: Final = "**********"
 
@@ -55,8 +59,20 @@ def read_duration(value: object) -> timedelta:
         return value
     microseconds = _microseconds(value)
     if not 0.0 <= microseconds < _DURATION_END:
-        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d")
+        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d, with the units d, h, m, s and ms")
     return timedelta(microseconds=round(microseconds))
+
+
+def needs_unit(unit: str) -> BeforeValidator:
+    """Refuses a bare number where nobody means seconds, such as `30` for how long something is kept. `unit` is the likely one."""
+
+    def check(value: object) -> object:
+        text = str(value).strip()
+        if not isinstance(value, bool) and _BARE.fullmatch(text) and float(text):
+            raise ValueError(f"{text} what? write {text}{unit}, or another of the units d, h, m, s and ms")
+        return value
+
+    return BeforeValidator(check)
 
 
 def duration_s(text: str) -> float:
@@ -87,16 +103,52 @@ def write_duration(value: timedelta) -> str:
     return "".join(words) or "0s"
 
 
+def at_least(least: timedelta, why: str) -> AfterValidator:
+    """Refuses a shorter duration, and says why."""
+
+    def check(value: timedelta) -> timedelta:
+        if value < least:
+            raise ValueError(f"{write_duration(value)} is too short: write {write_duration(least)} or more, {why}")
+        return value
+
+    return AfterValidator(check)
+
+
+def at_least_bytes(least: int, what_for: str) -> AfterValidator:
+    """Refuses a smaller size, and says what it is for."""
+
+    def check(value: int) -> int:
+        if value < least:
+            raise ValueError(f"{value} bytes are too few {what_for}: write {write_size(least)} or more, such as 50GiB")
+        return value
+
+    return AfterValidator(check)
+
+
 def _not_zero(value: timedelta) -> timedelta:
     if not value:
         raise ValueError("must be longer than 0")
     return value
 
 
-def read_size(value: object) -> object:
-    """Bytes from `10GiB` or `512MB`. Anything else comes back as it is: pydantic takes numbers and refuses the rest."""
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return round(float(found[1]) * _SIZES[found[2]]) if found else value
+def read_size(value: object) -> int:
+    """Bytes from `10GiB`, `512MB` or a whole number. Raises ValueError for anything else."""
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if found := _SIZE.fullmatch(text):
+        return round(float(found[1]) * _SIZES[found[2]])
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    raise ValueError(f"{value!r} is not a size: {_close_size(text)}write it like 10GiB, 512MB, 4kB, or as a number of bytes")
+
+
+def _close_size(text: str) -> str:
+    """What a size with a unit of somebody else's probably means, as the beginning of an answer; empty if nothing is close."""
+    found = _SIZE_ALMOST.fullmatch(text)
+    if found is None:
+        return ""
+    number, prefix, binary = found[1], found[2].upper(), bool(found[3])
+    unit = f"{prefix}iB" if binary else f"{'k' if prefix == 'K' else prefix}B"
+    return f"did you mean {number}{unit}? "
 
 
 def write_size(value: int) -> str | int:
@@ -105,10 +157,15 @@ def write_size(value: int) -> str | int:
 
 
 def read_ratio(value: object) -> object:
-    """The share 0.999 from `99.9%`. Anything else comes back as it is, likewise."""
-    found = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-    # Through the decimal places, so that 99.9% is the float 0.999.
-    return round(float(found[1]) / 100, len(found[1]) + 2) if found else value
+    """The share 0.999 from `99.9%`. A number comes back as it is: pydantic takes it. Raises ValueError for other text."""
+    if not isinstance(value, str):
+        return value
+    if found := _PERCENT.fullmatch(value.strip()):
+        # Through the decimal places, so that 99.9% is the float 0.999.
+        return round(float(found[1]) / 100, len(found[1]) + 2)
+    if _BARE.fullmatch(value.strip()):
+        return float(value)
+    raise ValueError(f"{value!r} is not a share: write 99.9% or 0.999")
 
 
 def _promisable(value: float) -> float:
@@ -128,8 +185,11 @@ def _cron(value: object) -> object:
 
 def _fault(value: str) -> str:
     # Here and not above: who configures no fault, such as the API in a process of its own, needs nothing of the server.
-    from prober.embedded.faults import FaultError, parse_fault
+    from prober.embedded.faults import CATALOGUE, FaultError, parse_fault
 
+    name = value.partition(":")[0].strip()
+    if name not in CATALOGUE:
+        raise ValueError(f"{name!r} is not a fault; {did_you_mean(name, CATALOGUE, 'see ordering-prober faults')}")
     try:
         return str(parse_fault(value))
     except FaultError as error:
@@ -152,6 +212,14 @@ def _without_credentials(value: str) -> str:
     return value
 
 
+def _host(value: str) -> str:
+    if not value or "/" in value or value.count(":") == 1:
+        raise ValueError(
+            f"{value!r} must be an address or a name alone, such as 127.0.0.1 or 0.0.0.0; the port has a key of its own"
+        )
+    return value
+
+
 def _http(value: str) -> str:
     if urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname:
         raise ValueError("must be a URL that begins with http:// or https://")
@@ -162,12 +230,18 @@ def _folder(value: str) -> str:
     scheme = urlsplit(value).scheme
     if not value or (scheme and scheme not in {"gs", "s3", "hdfs", "file"}):
         raise ValueError("must be a path, or a URI that begins with gs://, s3:// or hdfs://")
+    if scheme in {"gs", "s3"} and not urlsplit(value).netloc:
+        raise ValueError(f"{value!r} names no bucket: write {scheme}://BUCKET/FOLDER")
     return _without_credentials(value)
 
 
 def _database(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme == "postgres":
+        raise ValueError("begins with postgres://; write postgresql://")
     if urlsplit(value.get_secret_value()).scheme.partition("+")[0] not in {"sqlite", "postgresql"}:
         raise ValueError("must be a database URL that begins with sqlite:// or postgresql://")
+    if _SQLITE_WITHOUT_FILE.match(value.get_secret_value()):
+        raise ValueError("names no file: write sqlite:///FILE with three slashes, four if the path is absolute")
     return value
 
 
@@ -196,6 +270,11 @@ Duration = Annotated[
     Written("duration: `30s`, `1h30m`, `250ms`, `28d`"),
 ]
 Positive = Annotated[Duration, AfterValidator(_not_zero)]
+_WITH_UNIT: Final = Written("duration with its unit: `28d`, `1h30m`, `250ms`")
+Days = Annotated[Positive, needs_unit("d"), _WITH_UNIT]
+"""A duration that is a matter of days; like the next two, a bare number is refused and not taken for seconds."""
+Hours = Annotated[Positive, needs_unit("h"), _WITH_UNIT]
+Milliseconds = Annotated[Positive, needs_unit("ms"), _WITH_UNIT]
 Size = Annotated[
     int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes: `10GiB`, `512MB`, or a number")
 ]
@@ -231,6 +310,7 @@ Word = Annotated[
     Written("word"),
 ]
 LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
+Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
 Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
 DatabaseUrl = Annotated[

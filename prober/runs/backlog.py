@@ -11,12 +11,11 @@ later run has shown that its key moves without it. While a key stands still, not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from prober.core.events import Acked, Delivered, Event, Published, PublishFailed, PublishInvoked
-from prober.core.findings import Finding
 
 WAITING_MAX = 2_000_000
 EARLY_KEPT_MAX = 100_000
@@ -90,7 +89,7 @@ class BacklogTracker:
             Acked: self._acked,
         }
 
-    def listen(self, event: Event, _findings: Iterable[Finding] = ()) -> None:
+    def listen(self, event: Event) -> None:
         """Takes in one event."""
         handler = self._handlers.get(type(event))
         if handler is not None:

@@ -72,7 +72,8 @@ class Provisioner:
 
     def run_ended(self, *, passed: bool) -> None:
         """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as nothing is owed there,
-        very old ones in any case: others would take them for abandoned."""
+        very old ones in any case: others would take them for abandoned.
+        """
         self._there &= passed
         age_s = self._now() - self._made_at
         settled = passed and not self.backlog_tracker.backlog(monotonic_s()).undelivered

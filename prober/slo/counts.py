@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -100,6 +101,16 @@ def _doubted(one: SliCounts) -> SliCounts:
     return SliCounts(undecided=one.decided + one.undecided)
 
 
+@dataclass(slots=True)
+class _Running:
+    """What was counted for one objective so far."""
+
+    objective: Objective
+    good: int = 0
+    bad: int = 0
+    undecided: int = 0
+
+
 class SloCounters:
     """Counts, for the objectives of one target, what no checker judges: durations against thresholds, publishes, slices of time.
 
@@ -107,28 +118,31 @@ class SloCounters:
     """
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
-        self._by_indicator: dict[Indicator, list[Objective]] = {}
+        self._by_indicator: dict[Indicator, list[_Running]] = {}
         for objective in objectives:
-            self._by_indicator.setdefault(objective.indicator, []).append(objective)
-        self._counts: dict[str, list[int]] = {}
+            self._by_indicator.setdefault(objective.indicator, []).append(_Running(objective))
 
     def took(self, indicator: Indicator, duration_s: float) -> None:
         """Something took so long, or is so old: bad for each objective whose threshold is shorter."""
-        for objective in self._by_indicator.get(indicator, ()):
-            late = objective.is_late(duration_s)
-            self._add(objective.name, int(not late), int(late), 0)
+        for counts in self._by_indicator.get(indicator, ()):
+            if counts.objective.is_late(duration_s):
+                counts.bad += 1
+            else:
+                counts.good += 1
 
     def ended(self, indicator: Indicator, *, good: int = 0, bad: int = 0, undecided: int = 0) -> None:
         """So many things ended good or bad, or cannot be decided any more."""
-        for objective in self._by_indicator.get(indicator, ()):
-            self._add(objective.name, good, bad, undecided)
-
-    def _add(self, name: str, *numbers: int) -> None:
-        counts = self._counts.setdefault(name, [0, 0, 0])
-        for place, number in enumerate(numbers):
-            counts[place] += number
+        for counts in self._by_indicator.get(indicator, ()):
+            counts.good += good
+            counts.bad += bad
+            counts.undecided += undecided
 
     @property
     def totals(self) -> dict[str, SliCounts]:
         """The counts of every objective of which anything was counted, by its name."""
-        return {name: SliCounts(*counts) for name, counts in self._counts.items()}
+        running = (counts for indicator in self._by_indicator.values() for counts in indicator)
+        return {
+            counts.objective.name: SliCounts(counts.good, counts.bad, counts.undecided)
+            for counts in running
+            if counts.good or counts.bad or counts.undecided
+        }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from api.query_parameters import FindingParameters
 from dashboards.__main__ import main
 from dashboards.board import Board, LinkTargets, PanelRow, dashboard_json
 from dashboards.boards import BOARDS, boards
@@ -15,7 +18,7 @@ from dashboards.promql import Query
 from dashboards.thresholds import Thresholds
 from prober.config import load
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective
+from prober.slo.objectives import DAY_S, HOUR_S, Objective
 from tests.dashboards.committed import FOLDER, NAMES, Json, dashboard, panels
 
 RUNBOOKS = FOLDER.parent / "docs" / "runbooks"
@@ -73,9 +76,61 @@ def test_panels_do_not_overlap_and_fit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dashboard_is_in_utc_and_not_editable(name: str) -> None:
+def test_a_dashboard_is_in_utc_and_editable(name: str) -> None:
     board = dashboard(name)
-    assert (board["timezone"], board["editable"], board["tags"]) == ("utc", False, ["ordering-keys-prober"])
+    assert (board["timezone"], board["editable"], board["tags"]) == ("utc", True, ["ordering-keys-prober"])
+
+
+# --- addresses ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_grafana_asks_for_the_addresses_that_links_need_and_no_dashboard_knows_one(name: str) -> None:
+    board, text = dashboard(name), (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+    assert "://" not in re.sub("https://[a-z./]*example.com", "", text)
+    asked = {one["name"]: one for one in board["__inputs"]}
+    assert asked.keys() == set(re.findall(r"\$\{(VAR_[A-Z_]+)\}", text))
+    assert all(one["type"] == "constant" and one["value"] == "" and one["description"] for one in asked.values())
+    holds = {one["name"]: one["query"] for one in board["templating"]["list"] if one["type"] == "textbox"}
+    assert set(holds.values()) == {f"${{{one}}}" for one in asked}
+
+
+def test_with_addresses_nothing_is_asked(tmp_path: Path) -> None:
+    options = ["--runbooks", "https://example.com/runbooks/", "--status-page", "https://prober.example.com"]
+    assert main(["--directory", str(tmp_path), *options]) == 0
+    board = json.loads((tmp_path / "overview.json").read_text(encoding="utf-8"))
+    assert "__inputs" not in board
+    holds = {one["name"]: one["query"] for one in board["templating"]["list"] if one["type"] == "textbox"}
+    assert holds == {"runbooks": "https://example.com/runbooks", "status_page": "https://prober.example.com"}
+
+
+def test_what_is_found_leads_to_its_evidence() -> None:
+    """Every panel that shows findings against the service, and none that shows those of drills."""
+    without = {
+        (name, panel["title"])
+        for name in NAMES
+        for panel in panels(dashboard(name))
+        if any("pubsub_prober_findings_total" in target["expr"] for target in panel.get("targets", []))
+        and "${status_page:raw}/findings?" not in str(panel["fieldConfig"]["overrides"])
+    }
+    assert without == set()
+
+
+def addresses(name: str) -> set[str]:
+    """Where the links of a dashboard to the findings lead, with everything filled in as Grafana would."""
+    filled = {"status_page:raw": "", "__from:date:iso": "2026-01-02T03:04:05.678Z", "__to:date:iso": "2026-01-02T04:04:05.678Z"}
+    filled |= {"__field.labels.kind": "ORDER_GAP", "__value.text": "ORDER_GAP", "__data.fields.Target": "europe"}
+    found = re.findall(r"\$\{status_page:raw\}/findings\?[^\"]*since[^\"]*", (FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return {re.sub(r"\$\{([^}]+)\}", lambda one: filled[one[1]], address) for address in found}
+
+
+def test_the_status_page_understands_the_links_to_evidence() -> None:
+    every = {address for name in NAMES for address in addresses(name)}
+    assert len(every) >= 4
+    for address in every:
+        asked = FindingParameters.model_validate(dict(parse_qsl(urlsplit(address).query, strict_parsing=True)))
+        assert asked.since is not None
+        assert asked.until is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,9 +168,9 @@ def steps(board: Json, title: str) -> list[tuple[float | None, str]]:
 def test_thresholds_are_those_of_the_objectives() -> None:
     objectives = {one.name: one for one in load(None, {}).objectives}
     latency = objectives["end_to_end_latency"]
-    assert steps(dashboard("latency"), "End to end: quantiles") == [(None, "green"), (latency.threshold_s, "red")]
-    assert steps(dashboard("ordering"), "Order: share that is bad") == [(None, "green"), (objectives["order"].budget, "red")]
-    assert steps(dashboard("overview"), "Burn rate, 1 h") == [(None, "green"), (1.0, "orange"), (14.4, "red")]
+    assert steps(dashboard("latency"), "End-to-end latency: 50 %, 95 %, 99 %") == [(None, "green"), (latency.threshold_s, "red")]
+    assert steps(dashboard("ordering"), "Messages out of order over time") == [(None, "green"), (objectives["order"].budget, "red")]
+    assert steps(dashboard("overview"), "Budget burn rate (1 h)") == [(None, "green"), (14.4, "red")]
 
 
 def test_other_objectives_make_other_thresholds() -> None:
@@ -125,13 +180,15 @@ def test_other_objectives_make_other_thresholds() -> None:
     )
     limits = Thresholds.of(own)
     assert limits.duration(Indicator.END_TO_END_LATENCY) == ((None, "green"), (2.0, "red"))
-    assert limits.burn()[-1] == (13.44, "red")
+    assert limits.burn(HOUR_S) == ((None, "green"), (13.44, "red"))
+    assert limits.burn(DAY_S) == ((None, "green"), (2.8, "orange"))
+    assert limits.burn(7 * DAY_S) == ((None, "blue"),)
     assert limits.bad_share(Indicator.ORDER) == ((None, "blue"),)
 
 
 def test_without_an_objective_no_share_above_a_threshold_is_shown() -> None:
     titles = [panel.words.title for board in boards(()) for row in board.rows for panel in row.panels]
-    assert "End to end: quantiles" in titles
+    assert "End-to-end latency: 50 %, 95 %, 99 %" in titles
     assert not [title for title in titles if "share above" in title]
 
 

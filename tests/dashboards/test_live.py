@@ -30,15 +30,15 @@ BOARDS = {board["uid"]: board for board in map(dashboard, NAMES)}
 NEEDS_JOBS = "needs nightly jobs that succeeded, and their reports"
 NEEDS_A_DRILL = "needs a fire drill, which needs a Prometheus and an Alertmanager of its own"
 WITHOUT_DATA = {
-    ("okp-jobs", "Longest without success"): NEEDS_JOBS,
-    ("okp-jobs", "Jobs"): NEEDS_JOBS,
-    ("okp-jobs", "Since the last success"): NEEDS_JOBS,
+    ("okp-jobs", "Longest time without a success"): NEEDS_JOBS,
+    ("okp-jobs", "Last success of each job"): NEEDS_JOBS,
+    ("okp-jobs", "Time since the last success"): NEEDS_JOBS,
     ("okp-jobs", "Hot keys by class"): NEEDS_JOBS,
-    ("okp-jobs", "Hot keys by choice"): NEEDS_JOBS,
+    ("okp-jobs", "Hot keys, broken down"): NEEDS_JOBS,
     ("okp-keys", "Hot keys by class"): NEEDS_JOBS,
-    ("okp-prober", "Drills"): NEEDS_A_DRILL,
-    ("okp-prober", "Drills: seconds per step"): NEEDS_A_DRILL,
-    ("okp-prober", "Drills: findings"): NEEDS_A_DRILL,
+    ("okp-prober", "Fire drills"): NEEDS_A_DRILL,
+    ("okp-prober", "Fire drills: time to each step"): NEEDS_A_DRILL,
+    ("okp-prober", "Fire drills: findings"): NEEDS_A_DRILL,
     **{(uid, "annotation Drills"): NEEDS_A_DRILL for uid in BOARDS},
 }
 

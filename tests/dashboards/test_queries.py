@@ -8,13 +8,12 @@ from typing import Any
 
 import promql_parser as promql
 import pytest
-import yaml
 
-from dashboards.promql import RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
+from dashboards.promql import ALERTS, FIRING_SINCE, RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES, MetricType
 from tests.dashboards import linter
-from tests.dashboards.committed import FOLDER, NAMES, Json, breakdowns, choices, dashboard, interpolated, queries
+from tests.dashboards.committed import NAMES, Json, breakdowns, choices, dashboard, interpolated, queries, rules
 
 OF_SCRAPES = {"job", "instance"}
 SUFFIXES = {MetricType.HISTOGRAM: ("_bucket", "_count", "_sum")}
@@ -25,7 +24,7 @@ FACTS = {families.BUILD.full_name: {"version"}}
 
 def known() -> dict[str, set[str]]:
     """Every series that there may be, with its labels."""
-    series = dict.fromkeys((UP, SCRAPE_DURATION, SCRAPE_SAMPLES), OF_SCRAPES)
+    series = dict.fromkeys((UP, SCRAPE_DURATION, SCRAPE_SAMPLES), OF_SCRAPES) | dict.fromkeys((ALERTS, FIRING_SINCE), of_alerts())
     for family in FAMILIES:
         for suffix in SUFFIXES.get(family.kind, ("",)):
             extra = {"le"} if suffix == "_bucket" else set()
@@ -34,14 +33,15 @@ def known() -> dict[str, set[str]]:
 
 
 def recorded() -> dict[str, set[str]]:
-    """The series that the committed recording rules make."""
-    rules = [
-        rule
-        for path in sorted((FOLDER.parent / "alerts").glob("*.rules.yaml"))
-        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
-        for rule in group["rules"]
-    ]
-    return {rule["record"]: {"target", "environment", "region", *rule.get("labels", {})} for rule in rules if "record" in rule}
+    """The series that the committed recording rules make; those of the Helm chart have the job, too."""
+    found = [rule for rule in rules() if "record" in rule]
+    return {rule["record"]: {"target", "environment", "region", "job", *rule.get("labels", {})} for rule in found}
+
+
+def of_alerts() -> set[str]:
+    """The labels of what Prometheus says about the committed alerts."""
+    written = {label for rule in rules() if "alert" in rule for label in rule["labels"]}
+    return {"alertname", "alertstate", "target", "environment", "region", "job", *written}
 
 
 def labels_of(node: Any) -> Iterator[str]:

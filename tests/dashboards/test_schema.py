@@ -25,7 +25,7 @@ OF_PROMETHEUS = {"expr", "step", "titleFormat", "textFormat"}
 
 def violations(board: Json, schema: Json) -> Iterator[str]:
     """Where a dashboard is not what a version of Grafana expects."""
-    common = copy.deepcopy(board)
+    common = imported(board)
     for annotation in common["annotations"]["list"]:
         for key in OF_PROMETHEUS:
             annotation.pop(key)
@@ -36,6 +36,11 @@ def violations(board: Json, schema: Json) -> Iterator[str]:
         for part, value in parts.items():
             if part in known and value is not None:
                 yield from _complaints(known[part], value, f"{panel['title']}: {part}")
+
+
+def imported(board: Json) -> Json:
+    """A dashboard as an import leaves it: the questions are answered and gone."""
+    return {key: value for key, value in copy.deepcopy(board).items() if key != "__inputs"}
 
 
 def _complaints(schema: Json, value: Any, where: str) -> Iterator[str]:
@@ -70,7 +75,7 @@ def test_grafana_allows_every_key_and_value(name: str, version: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sdk_reads_back_what_it_wrote(name: str) -> None:
-    assert list(lost(dashboard(name), read_back(dashboard(name)))) == []
+    assert list(lost(imported(dashboard(name)), read_back(imported(dashboard(name))))) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,4 +109,4 @@ def test_a_mistake_is_noticed(version: str, path: tuple[str | int, ...], value: 
 def test_a_key_that_the_sdk_does_not_know_is_noticed() -> None:
     board = dashboard("overview")
     board["panels"][1]["targets"][0]["exp"] = "up"
-    assert list(lost(board, read_back(board))) == [".panels[1].targets[0].exp"]
+    assert list(lost(imported(board), read_back(board))) == [".panels[1].targets[0].exp"]

@@ -22,6 +22,15 @@ Values: TypeAlias = dict[str, Any]
 Document: TypeAlias = dict[str, Any]
 Pod: TypeAlias = dict[str, Any]
 
+LINKS: Values = {
+    "links": {
+        "runbooks": "https://example.com/runbooks",
+        "dashboards": "https://grafana.example.com",
+        "pages": "https://p.example.com",
+    }
+}
+"""What alerts and dashboards need."""
+
 helm.disable_logging()
 
 
@@ -89,6 +98,18 @@ def only(values: Values, kind: str, name: str = "") -> Document:
     """The one object of this kind, or the one whose name ends like that."""
     (found,) = (document for document in of_kind(values, kind) if document["metadata"]["name"].endswith(name))
     return found
+
+
+def rules_of(found: list[Document]) -> list[Document]:
+    """All rules among objects."""
+    kinds = {"PrometheusRule", "Rules"}
+    return [rule for one in found if one["kind"] in kinds for group in one["spec"]["groups"] for rule in group["rules"]]
+
+
+def boards_of(found: list[Document]) -> dict[str, Any]:
+    """All dashboards among objects, by the name of their file."""
+    labelled = [one for one in found if one["kind"] == "ConfigMap" and "grafana_dashboard" in one["metadata"]["labels"]]
+    return {name: json.loads(text) for one in labelled for name, text in one["data"].items()}
 
 
 def pod_templates(values: Values) -> Iterator[tuple[str, Document]]:

@@ -113,8 +113,8 @@ def test_the_program_knows_its_command_and_options(component: str, capsys: pytes
 
 def test_the_objectives_are_written_as_the_jobs_read_them(tmp_path: Path) -> None:
     config, written = tmp_path / CONFIG, tmp_path / "objectives.json"
-    config.write_text(configuration(CASES["gke"]), encoding="utf-8")
-    shell, option, line = of_component(CASES["gke"], "objectives")["command"]
+    config.write_text(configuration(CASES["operator"]), encoding="utf-8")
+    shell, option, line = of_component(CASES["operator"], "objectives")["command"]
     line = line.replace(MOUNTED, str(config)).replace("/objectives/objectives.json", str(written))
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     subprocess.run([shell, option, line], cwd=ROOT, check=True, env=os.environ | {"PATH": programs})
@@ -164,7 +164,7 @@ def test_every_target_of_an_environment_says_so(environment_name: str, tmp_path:
 def test_an_environment_differs_from_production_in_what_is_probed_and_who_is_woken_only(environment_name: str) -> None:
     production, other = CASES["production"], CASES[environment_name]
     different = {key for key in production | other if production.get(key) != other.get(key)}
-    assert different <= {"config", "prober", "history", "rules"}
+    assert different <= {"config", "prober", "history", "rules", "links"}
     assert {key for key, value in other["config"].items() if production["config"][key] != value} == {"targets"}
     assert {key for key, value in other["prober"].items() if production["prober"].get(key) != value} == {"replicas"}
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.commands import ROOT
-from tests.helm.chart import CASES, documents, linted, of_kind, only, packaged, rendered
+from tests.helm.chart import CASES, LINKS, documents, linted, merged, of_kind, only, packaged, rendered
 from tests.helm.validation import KUBERNETES, SCHEMAS, complaints
 
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
@@ -108,7 +108,10 @@ def test_each_rule_file_becomes_a_resource_with_the_same_rules() -> None:
     for path in ROOT.glob("alerts/*.rules.yaml"):
         wanted = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         subject = path.name.partition(".")[0]
-        assert only({"rules": {"enabled": True}}, "PrometheusRule", subject)["spec"] == wanted
+        groups = only(merged(LINKS, {"rules": {"enabled": True}}), "PrometheusRule", subject)["spec"]["groups"]
+        assert [(group["name"], group["interval"], len(group["rules"])) for group in groups] == [
+            (group["name"], group["interval"], len(group["rules"])) for group in wanted["groups"]
+        ]
 
 
 def test_objectives_of_ones_own_take_the_place_of_the_default_ones() -> None:
@@ -126,18 +129,24 @@ def test_alerts_point_to_the_addresses_of_the_installation() -> None:
     assert "https://grafana.example.com/d/" in text
 
 
-def test_dashboards_reach_grafana_unchanged() -> None:
-    found = [document for document in of_kind(CASES["test"], "ConfigMap") if "grafana_dashboard" in document["metadata"]["labels"]]
-    shown: dict[str, Any] = {name: text for document in found for name, text in document["data"].items()}
-    assert set(shown) == {path.name for path in ROOT.glob("dashboards/*.json")}
-    for name, text in shown.items():
-        assert json.loads(text) == json.loads((ROOT / "dashboards" / name).read_text(encoding="utf-8"))
-        assert len(text) < 2**20
+def test_dashboards_reach_grafana_with_nothing_but_their_release_put_in() -> None:
+    values = merged(LINKS, {"dashboards": {"enabled": True, "uidPrefix": "okp"}})
+    found = [document for document in of_kind(values, "ConfigMap") if "grafana_dashboard" in document["metadata"]["labels"]]
+    shown: dict[str, Any] = {name: json.loads(text) for document in found for name, text in document["data"].items()}
+    assert set(shown) == {f"okp-{path.name}" for path in ROOT.glob("dashboards/*.json")}
+    for name, board in shown.items():
+        wanted = json.loads((ROOT / "dashboards" / name.removeprefix("okp-")).read_text(encoding="utf-8"))
+        assert board["title"] == f"{wanted['title']} (okp-ordering-keys-prober, probing)"
+        assert board.keys() == wanted.keys() - {"__inputs"}
+        assert {key: board[key] for key in ("panels", "annotations", "uid", "editable")} == {
+            key: wanted[key] for key in ("panels", "annotations", "uid", "editable")
+        }
+        assert len(json.dumps(board)) < 2**20
 
 
 def test_the_scrape_is_called_what_the_rules_look_for() -> None:
-    rules = (ROOT / "alerts" / "prober.rules.yaml").read_text(encoding="utf-8")
+    rules = json.dumps(only(CASES["operator"], "PrometheusRule", "-prober")).replace('\\"', '"')
     (relabeling,) = only(CASES["operator"], "ServiceMonitor", "-prober")["spec"]["endpoints"][0]["relabelings"]
     assert relabeling["targetLabel"] == "job"
-    assert f'job="{relabeling["replacement"]}"' in rules.replace("'", '"')
+    assert f'up{{job="{relabeling["replacement"]}"}}' in rules
     assert any(document["metadata"]["name"] == relabeling["replacement"] for document in of_kind(CASES["gke"], "PodMonitoring"))

@@ -13,17 +13,12 @@ metricRelabelings:
 {{- end }}
 {{- end }}
 
+{{/* The label `job` of the probers' series; that of the API ends with -api. */}}
+{{- define "prober.job" -}}
+{{- .Values.scrape.job | default (include "prober.fullname" .) -}}
+{{- end }}
+
 {{- define "prober.scrapeLimits" -}}
 sampleLimit: {{ .Values.scrape.sampleLimit }}
 labelLimit: 40
-{{- end }}
-
-{{/* A file of alerts/ or dashboards/ with this installation's addresses in it. Argument: (list $ text). */}}
-{{- define "prober.addressed" -}}
-{{- $links := (index . 0).Values.links -}}
-{{- $text := index . 1 -}}
-{{- with $links.dashboards }}{{ $text = replace "http://localhost:3000" (trimSuffix "/" .) $text }}{{ end -}}
-{{- with $links.pages }}{{ $text = replace "http://localhost:8080" (trimSuffix "/" .) $text }}{{ end -}}
-{{- with $links.runbooks }}{{ $text = replace "runbook_url: docs/runbooks" (printf "runbook_url: %s" (trimSuffix "/" .)) $text }}{{ end -}}
-{{- $text -}}
 {{- end }}

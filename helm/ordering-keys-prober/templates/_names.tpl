@@ -1,10 +1,17 @@
-{{/* What things are called. Everything below begins with this name; 40 characters leave room for what follows it. */}}
+{{/*
+What things are called. Everything below begins with this name; 40 characters leave room for what follows it. A longer name ends with a digest:
+two that begin alike stay different.
+*/}}
 {{- define "prober.fullname" -}}
 {{- $name := .Values.fullnameOverride -}}
 {{- if not $name -}}
 {{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
 {{- end -}}
-{{- $name | replace "." "-" | trunc 40 | trimSuffix "-" -}}
+{{- $name = replace "." "-" $name -}}
+{{- if gt (len $name) 40 -}}
+{{- $name = printf "%s-%s" (trunc 31 $name | trimSuffix "-") (sha256sum $name | trunc 8) -}}
+{{- end -}}
+{{- trimSuffix "-" $name -}}
 {{- end }}
 
 {{/* By which Services, policies and budgets find the pods of a component. Argument: (list $ component). */}}

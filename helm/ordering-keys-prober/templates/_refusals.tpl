@@ -52,6 +52,7 @@
 {{- $wrong = append $wrong "api.autoscaling.enabled does nothing without api.enabled" -}}
 {{- end -}}
 {{- $wrong = concat $wrong (include "prober.deploymentRefusals" . | fromJsonArray) -}}
+{{- $wrong = concat $wrong (include "prober.refuseShipped" . | fromYamlArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n%s: these values cannot be used:\n  - %s\n" .Chart.Name (join "\n  - " $wrong)) -}}
 {{- end -}}
@@ -70,4 +71,74 @@ history.location: write history.location
 history.reports: write history.reports
 history.spool: the chart sets it
 sharding: the chart sets it as soon as prober.replicas is more than 1
+{{- end }}
+
+{{/* What is wrong about alerts and dashboards, as a list: files that are not in the chart, links to nowhere, rules of other objectives. */}}
+{{- define "prober.refuseShipped" -}}
+{{- $wrong := list -}}
+{{- range $link, $meaning := include "prober.linkMeanings" . | fromYaml -}}
+{{- $user := ternary "rules" "dashboards" $.Values.rules.enabled -}}
+{{- $needed := or $.Values.rules.enabled (and $.Values.dashboards.enabled (ne $link "dashboards")) -}}
+{{- if and $needed (not (get $.Values.links $link)) -}}
+{{- $wrong = append $wrong (printf "%s.enabled needs links.%s: %s" $user $link $meaning) -}}
+{{- end -}}
+{{- end -}}
+{{- $dropped := "is not in this chart: it is a link in the repository, and what copied or unpacked the chart dropped links. Install the archive that `helm package` (make chart) writes, or a git clone" -}}
+{{- if and .Values.rules.enabled (ne (len (.Files.Glob "alerts/{objectives,service,prober}.rules.yaml")) 3) -}}
+{{- $wrong = append $wrong (printf "rules.enabled, but the folder alerts %s" $dropped) -}}
+{{- end -}}
+{{- if and .Values.dashboards.enabled (not (.Files.Glob "dashboards/*.json")) -}}
+{{- $wrong = append $wrong (printf "dashboards.enabled, but the folder dashboards %s" $dropped) -}}
+{{- end -}}
+{{- if .Values.rules.enabled -}}
+{{- $wrong = concat $wrong (include "prober.refuseObjectives" . | fromYamlArray) -}}
+{{- end -}}
+{{- toYaml $wrong -}}
+{{- end }}
+
+{{/* Where links of alerts and dashboards lead to, by the value that says it. */}}
+{{- define "prober.linkMeanings" -}}
+runbooks: the address of your copy of docs/runbooks, such as https://example.com/runbooks
+dashboards: the address of your Grafana, such as https://grafana.example.com
+pages: the address of this release's status page, such as https://prober.example.com
+{{- end }}
+
+{{/* What is wrong about objectives, as a list. Helm cannot make rules of them: `ordering-prober alerts` does, and writes down what it made them from. */}}
+{{- define "prober.refuseObjectives" -}}
+{{- $wrong := list -}}
+{{- $relative := list -}}
+{{- $command := "`ordering-prober alerts --config prober.yaml --directory out` writes them, prober.yaml being the content of `config`; then add --set-file rules.objectives=out/objectives.rules.yaml" -}}
+{{- $from := include "prober.rulesMadeFrom" . -}}
+{{- if and .Values.rules.objectives (not $from) -}}
+{{- $wrong = append $wrong (printf "rules.objectives does not say which objectives its rules are for (a line `# slos: ...`): %s" $command) -}}
+{{- else -}}
+{{- $made := $from | default "{}" | fromJson -}}
+{{- $wanted := .Values.config.slos | default dict | toJson | fromJson -}}
+{{- $different := list -}}
+{{- range $name := concat (keys $made) (keys $wanted) | uniq | sortAlpha -}}
+{{- if not (deepEqual (dict "is" (get $made $name)) (dict "is" (get $wanted $name))) -}}
+{{- $different = append $different $name -}}
+{{- end -}}
+{{- end -}}
+{{- if $different -}}
+{{- $rules := ternary "rules.objectives was" "the chart's own rules were" (not (empty .Values.rules.objectives)) -}}
+{{- $wrong = append $wrong (printf "%s made for other objectives than config.slos (different: %s): %s" $rules (join ", " $different) $command) -}}
+{{- end -}}
+{{- end -}}
+{{- range $url := regexFindAll "(?m)runbook_url: .*$" (include "prober.rulesText" (list . "objectives")) -1 -}}
+{{- if not (regexMatch "^runbook_url: [\"']?(docs/runbooks/|https?://)" $url) -}}
+{{- $relative = append $relative $url -}}
+{{- end -}}
+{{- end -}}
+{{- if $relative -}}
+{{- $wrong = append $wrong (printf "rules.objectives has %s, which is no address: write it without --runbooks, and the chart puts links.runbooks in" (first $relative)) -}}
+{{- end -}}
+{{- range $pod := list .Values.prober .Values.api -}}
+{{- range $variable := $pod.extraEnv -}}
+{{- if hasPrefix "ORDERING_PROBER_SLOS__" (upper $variable.name) -}}
+{{- $wrong = append $wrong (printf "extraEnv sets %s: write objectives into config.slos, where the chart can compare them with the rules" $variable.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $wrong -}}
 {{- end }}

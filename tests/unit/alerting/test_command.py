@@ -60,6 +60,25 @@ def test_the_configuration_decides_about_objectives_and_the_options_about_addres
     assert "pubsub_prober_findings:new2m" in text
 
 
+def test_the_rules_name_the_objectives_that_they_were_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "prober.yaml"
+    config.write_text("slos:\n  affinity: false\n  order: {objective: 99.9%, window: 28d}\n")
+    monkeypatch.setenv("ORDERING_PROBER_SLOS__ORDER__WINDOW", "7d")
+    assert main(["alerts", "--config", str(config), "--directory", str(tmp_path)]) == 0
+    said = {name: (tmp_path / name).read_text().splitlines()[1] for name in NAMES}
+    assert said.pop("objectives.rules.yaml") == '# slos: {"affinity": false, "order": {"objective": "99.9%", "window": "7d"}}'
+    assert set(said.values()) == {"groups:"}
+
+
+def test_no_other_file_depends_on_objectives(tmp_path: Path) -> None:
+    config = tmp_path / "prober.yaml"
+    config.write_text("slos:\n  order: {objective: 99%, window: 7d}\n  oldest_unacked_message_age: {threshold: 30s}\n")
+    for folder, options in (("default", []), ("own", ["--config", str(config)])):
+        assert main(["alerts", "--directory", str(tmp_path / folder), *options]) == 0
+    different = {name for name in NAMES if (tmp_path / "default" / name).read_text() != (tmp_path / "own" / name).read_text()}
+    assert different == {"objectives.rules.yaml"}
+
+
 @pytest.mark.parametrize("arguments", [["--news", "soon"], ["--config", "missing.yaml"]])
 def test_wrong_usage_is_one_line(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["alerts", "--directory", str(tmp_path), *arguments]) == 2

@@ -97,7 +97,7 @@ def test_labels_of_an_objective_go_to_its_alerts_and_never_replace_ours() -> Non
 
 
 def test_every_kind_of_finding_has_its_alert() -> None:
-    groups = service.service_groups([], Options())
+    groups = service.service_groups(Options())
     written = [
         rule.expression
         for group in groups
@@ -117,12 +117,8 @@ def test_the_age_that_is_old_is_that_of_the_objective() -> None:
 
 
 def _rising(promises: list[Objective]) -> str:
-    return next(
-        rule.expression
-        for group in service.service_groups(promises, Options())
-        for rule in group.rules
-        if isinstance(rule, AlertingRule) and rule.name == "PubsubOldestUnackedAgeRising"
-    )
+    (rule,) = service.age_group(promises).rules
+    return str(rule.expression)
 
 
 def test_options_reach_every_alert() -> None:

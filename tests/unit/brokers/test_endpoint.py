@@ -58,7 +58,7 @@ def test_an_emulator_is_in_no_region_whatever_its_name() -> None:
     [
         ("", "is not an address"),
         ("localhost", "has no port"),
-        ("http://localhost:8085", "is not an address"),
+        ("http://localhost:8085", "is a URL: write HOST:PORT without http://"),
         ("localhost:0", "has port 0"),
         ("localhost:65536", "has port 65536"),
         ("localhost:port", "is not an address"),

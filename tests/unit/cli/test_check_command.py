@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prober.cli import check, main
-from prober.config.loading import VARIABLE_PREFIX
+from prober.config.loading import VARIABLE_PREFIX, load
 from prober.runs.result import RunResult
 from tests.commands import Output
 
@@ -15,12 +15,25 @@ NOTICE = "no configuration given: checking the embedded server, not your service
 
 
 @pytest.fixture(autouse=True)
-def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(*_: object) -> list[RunResult]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[check.CheckRequest]:
+    """What would have been checked: nothing runs."""
+    requests: list[check.CheckRequest] = []
+
+    async def nothing(_config: object, request: check.CheckRequest, *_: object) -> list[RunResult]:
+        requests.append(request)
         return []
 
     monkeypatch.setattr(check, "run_checks", nothing)
     monkeypatch.delenv("PUBSUB_EMULATOR_HOST", raising=False)
+    return requests
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A configuration with two targets, one of them with one probe only."""
+    path = tmp_path / "prober.yaml"
+    path.write_text("targets: [{name: one}, {name: two, probes: [affinity]}]\n")
+    return str(path)
 
 
 def test_without_a_configuration_a_notice_says_that_the_embedded_server_is_checked(capsys: Output) -> None:
@@ -45,3 +58,32 @@ def test_a_named_service_or_file_needs_no_notice(tmp_path: Path, capsys: Output)
     main(["check", "--endpoint", "127.0.0.1:1"])
     main(["check", "--config", str(file)])
     assert capsys.readouterr().err == ""
+
+
+def test_one_target_and_one_probe_of_a_file(file: str, asked: list[check.CheckRequest]) -> None:
+    main(["check", "--config", file, "--target", "one", "--probe", "ordering"])
+    main(["check", "--config", file, "--target", "one", "--target", "two"])
+    assert [(request.targets, request.probes) for request in asked] == [(("one",), ("ordering",)), (("one", "two"), ())]
+
+
+def test_only_what_is_asked_for_is_planned(file: str) -> None:
+    def planned(*targets: str, probes: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+        request = check.CheckRequest(probes, targets)
+        return [(site.target.name, site.probe) for each in load(file, {}).targets for site in check._wanted(each, request)]
+
+    assert planned("two") == [("two", "affinity")]
+    assert planned(probes=("affinity",)) == [("one", "affinity"), ("two", "affinity")]
+    assert len(planned()) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--target", "three"], "no target is called three; there are one, two"),
+        (["--probe", "walking"], "no probe is called walking; there are ordering, redelivery, affinity"),
+        (["--target", "two", "--probe", "ordering"], "the probe ordering does not run on two: nothing to check"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(file: str, arguments: list[str], told: str, capsys: Output) -> None:
+    assert main(["check", "--config", file, *arguments]) == 2
+    assert capsys.readouterr().err == f"ordering-prober: {told}\n"

@@ -368,7 +368,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
             "maintenance: [{target: embedded, cron: '0 0 30 2 *', duration: 1h}]",
             "maintenance[0].cron: '0 0 30 2 *' never comes",
         ),
-        ("api: {port: 1}\napi: {port: 2}", "is not YAML: the key 'api' stands twice"),
+        ("api: {port: 1}\napi: {port: 2}", "api: stands twice, on lines 1 and 2; remove one of the two"),
         ("[1, 2]", "must be a mapping that begins with keys such as targets:"),
         ("a: [", "is not YAML: "),
     ],

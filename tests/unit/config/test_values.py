@@ -55,7 +55,10 @@ def test_a_duration_on_the_command_line_is_written_as_in_the_configuration(writt
 def test_what_is_no_duration_on_the_command_line_is_one_line(written: str) -> None:
     with pytest.raises(ConfigError) as caught:
         duration_s(written)
-    assert str(caught.value) == f"{written!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d"
+    assert (
+        str(caught.value)
+        == f"{written!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d, with the units d, h, m, s and ms"
+    )
 
 
 @given(st.integers(0, 10**15))

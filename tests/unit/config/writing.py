@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -10,6 +11,8 @@ import pytest
 
 from prober.config import Config, load
 from prober.errors import ConfigError
+
+LINE = re.compile(r" \(line \d+\):")
 
 
 def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
@@ -20,6 +23,11 @@ def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) ->
 
 
 def problems(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The lines of the error that they cause, without the file's name and the numbers of its lines."""
+    return [LINE.sub(":", told) for told in complaints(folder, text, environ)]
+
+
+def complaints(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     """The lines of the error that they cause, without the file's name."""
     with pytest.raises(ConfigError) as caught:
         loaded(folder, text, environ)

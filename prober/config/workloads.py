@@ -1,0 +1,98 @@
+"""Whether a workload fits: into its schedule, into one process, and into its memory.
+
+What one process can do was measured (docs/deploy.md, "Capacity") on a core that may be half as fast as yours. So a workload that needs
+more than twice as much is refused, and one that needs more than was measured is worth a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from math import ceil
+from types import MappingProxyType
+from typing import Final
+
+from prober.brokers.base import Vantage
+from prober.config.models import ProbeName, ProbeSettings, TargetSettings
+from prober.config.problems import Path, Problem
+from prober.config.values import write_duration, write_size
+
+MESSAGES_PER_S: Final[Mapping[Vantage, int]] = MappingProxyType({Vantage.WIRE: 20_000, Vantage.LIBRARY: 3_500})
+"""What one process publishes, receives and judges, at the most that was measured."""
+HEADROOM: Final = 2
+"""How much faster than that a machine may be."""
+ACT_MAX_S: Final = 300.0
+"""A run that has not published everything by then ends UNKNOWN."""
+BURST_BYTES_MAX: Final = 256 * 2**20
+BURSTS: Final[Mapping[ProbeName, int]] = MappingProxyType({ProbeName.ORDERING: 5, ProbeName.REDELIVERY: 2, ProbeName.AFFINITY: 8})
+"""How often a run publishes on each of its keys."""
+
+
+def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """What of a target's workload cannot be done."""
+    for name, probe in target.probes.items():
+        here = (*at, "probes", str(name))
+        if probe.rate and name is not ProbeName.ORDERING:
+            yield Problem((*here, "rate"), f"the {name} probe sends each burst at once and has no rate; remove it")
+        elif text := _too_long(name, probe) or _too_large(probe):
+            yield Problem(here, text)
+
+
+def busy_share(targets: Iterable[TargetSettings]) -> float:
+    """Which share of what was measured for one process all probes need on average; more than 1: more than one process."""
+    sites = ((name, probe, vantage) for target in targets for name, probe in target.probes.items() for vantage in probe.vantages)
+    return sum(_messages(name, probe) / MESSAGES_PER_S[vantage] / _period_s(probe) for name, probe, vantage in sites)
+
+
+def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterator[Problem]:
+    """Whether one prober can carry all of it. `shared`: several divide it, nobody knows how many."""
+    share = busy_share(targets)
+    if share > HEADROOM and not shared:
+        text = (
+            f"all probes together need about {ceil(share / HEADROOM)} probers: one publishes and judges at most "
+            f"{HEADROOM * MESSAGES_PER_S[Vantage.WIRE]:,} messages a second at the wire, {HEADROOM * MESSAGES_PER_S[Vantage.LIBRARY]:,} "
+            "through the library. Run them less often or with fewer messages, or let several probers share them (sharding.group)"
+        )
+        yield Problem(("targets",), text)
+
+
+def _messages(name: ProbeName, probe: ProbeSettings) -> int:
+    return probe.keys * probe.messages * BURSTS[name]
+
+
+def _period_s(probe: ProbeSettings) -> float:
+    return probe.schedule.longest_gap.total_seconds()
+
+
+def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
+    """What to say about a run that cannot have published everything before the next one begins; empty if it can."""
+    count = _messages(name, probe)
+    fastest = HEADROOM * min(MESSAGES_PER_S[vantage] for vantage in probe.vantages) * probe.parts
+    rate = min(probe.rate or fastest, fastest)
+    taken_s, free_s = count / rate, min(probe.schedule.shortest_gap.total_seconds(), ACT_MAX_S)
+    if taken_s <= free_s:
+        return ""
+    pace = f"rate {rate:,.10g}," if rate == probe.rate else f"{rate:,} a second, more than which no prober does,"
+    end = "its run is given up" if free_s == ACT_MAX_S else "the next run begins"
+    return (
+        f"a run publishes {count:,} messages ({probe.keys:,} keys x {probe.messages:,} messages x {BURSTS[name]} bursts), which takes "
+        f"{_rounded(taken_s)} at {pace} but {end} after {_rounded(free_s)}: at most {int(free_s * rate):,} fit. "
+        f"Take fewer keys or messages{'' if free_s == ACT_MAX_S else ', or a longer interval'}"
+    )
+
+
+def _too_large(probe: ProbeSettings) -> str:
+    """What to say about a burst that does not fit into memory; empty if it does."""
+    at_once = probe.messages * (1 if probe.rate else probe.keys)
+    size = at_once * sum(probe.sizes) // len(probe.sizes)
+    if size <= BURST_BYTES_MAX:
+        return ""
+    shown = write_size(size - size % 2**20) if size >= 2**20 else size
+    return (
+        f"a burst of {at_once:,} messages has {shown}, all in memory at once, and at most {write_size(BURST_BYTES_MAX)} are allowed: take "
+        "fewer keys, fewer messages or smaller sizes, or set a rate"
+    )
+
+
+def _rounded(seconds: float) -> str:
+    return write_duration(timedelta(seconds=round(seconds) if seconds >= 1 else round(seconds, 3)))

@@ -1,0 +1,108 @@
+"""What is valid and worth a second look: told with file, key and line, and refused by nobody."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from prober.cli import main
+from prober.config.loading import load_with_warnings
+from prober.config.models import ProbeName
+from prober.config.regions import AS_OF, REGIONS, SOURCE
+from prober.config.workloads import BURSTS, MESSAGES_PER_S
+from prober.probes.catalogue import PROBES
+from tests.commands import ROOT
+
+TARGET = "{{name: eu, endpoint: {endpoint}, project: my-project, environment: production{more}}}"
+
+
+def warned(folder: Path, text: str) -> list[str]:
+    """The warnings about a file, without its name."""
+    path = folder / "prober.yaml"
+    path.write_text(dedent(text), encoding="utf-8")
+    return [line.removeprefix(f"{path}: ") for line in load_with_warnings(path, {})[1]]
+
+
+def about(folder: Path, endpoint: str, more: str = "", probes: str = "") -> list[str]:
+    return warned(folder, f"targets:\n  - {TARGET.format(endpoint=endpoint, more=more)}\n{probes}")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["europe-wset1", "europe-wset1-pubsub.googleapis.com", "pubsub.europe-wset1.rep.googleapis.com"]
+)
+def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, endpoint: str) -> None:
+    (warning,) = about(tmp_path, endpoint)
+    assert warning == (
+        "targets[0].endpoint (line 2): europe-wset1 is not a region of Google Cloud that we know; did you mean europe-west1? "
+        f"(our list: {SOURCE}, {AS_OF}; newer ones are missing in it)"
+    )
+
+
+def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
+    assert warned(tmp_path, "") == []
+    assert about(tmp_path, "global") == []
+    assert about(tmp_path, "'localhost:8085'", ", region: elsewhere") == []
+    for region in sorted(REGIONS):
+        assert about(tmp_path, region) == []
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "more", "probes", "expected"),
+    [
+        (
+            "europe-west1",
+            ", region: us-east1",
+            "",
+            "targets[0].region (line 2): says us-east1, but the endpoint is in europe-west1",
+        ),
+        ("global", ", region: us-east2", "", "targets[0].region (line 2): us-east2 is not a region of Google Cloud that we know"),
+        ("global", "", "history: {location: /a, reports: /b, retention: 3d}", "history.retention (line 3): 3d is shorter than 8d"),
+        ("global", "", "api: {reads: token}", "api.reads (line 3): asks for the token, and there is none: nobody can read"),
+        (
+            "global",
+            "",
+            "probes: {redelivery: {ack_deadline: 60s}}",
+            "targets[0].probes.redelivery.deadlines.drain (line 3): 2m30s is shorter than ack_deadline and the longest deadline together",
+        ),
+        (
+            "global",
+            "",
+            "probes: {ordering: {keys: 2, sizes: [100kB], messages: 20}}",
+            "targets[0].probes.ordering (line 3): publishes 200.0 MB a second on each key, and Pub/Sub takes 1 MB a second per key",
+        ),
+        (
+            "global",
+            "",
+            "probes: {ordering: {rate: 0, keys: 100, messages: 60, schedule: {interval: 1s}, jitter: 0s}}",
+            "targets (line 1): all probes together need 1.5 times what one prober was measured to do",
+        ),
+    ],
+)
+def test_what_is_worth_a_second_look(tmp_path: Path, endpoint: str, more: str, probes: str, expected: str) -> None:
+    (warning,) = about(tmp_path, endpoint, more, probes)
+    assert warning.startswith(expected)
+    assert "\n" not in warning
+
+
+def test_the_command_tells_warnings_and_accepts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "prober.yaml"
+    path.write_text(f"targets: [{TARGET.format(endpoint='europe-wset1', more='')}]")
+    assert main(["config", "check", str(path)]) == 0
+    output = capsys.readouterr()
+    assert output.out == f"{path}: valid, with 1 warning\n"
+    assert output.err.startswith(f"warning: {path}: targets[0].endpoint (line 1): europe-wset1 is not a region")
+
+
+def test_bursts_are_those_of_the_probes() -> None:
+    published_twice = {ProbeName.REDELIVERY: 2}  # once before, once after what comes again
+    assert {name: published_twice.get(name, PROBES[name].workload.bursts) for name in ProbeName} == BURSTS
+
+
+def test_the_measured_capacity_is_the_one_of_the_page_about_deployment() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    measured = re.findall(r"^\| prober (?:at the wire|through Google's library) \| [\d,]+ to ([\d,]+) messages", page, re.MULTILINE)
+    for most, used in zip(measured, MESSAGES_PER_S.values(), strict=True):
+        assert used <= int(most.replace(",", "")) <= used * 1.1

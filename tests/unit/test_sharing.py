@@ -1,0 +1,35 @@
+"""How workers share the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sharing import SINGLY, SLOW, TOGETHER, rank, together
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", sorted({*SLOW, *TOGETHER, *SINGLY}))
+def test_what_is_named_is_there(name: str) -> None:
+    assert (ROOT / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
+        ("tests/integration/test_embedded_node.py::test_a", "tests/integration/test_embedded_node.py::test_b", True),
+        ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),
+        ("tests/unit/test_logs.py::test_a", "tests/unit/test_logs.py::test_b", True),
+        ("tests/unit/test_logs.py::test_a", "tests/unit/test_memory.py::test_a", False),
+    ],
+)
+def test_one_worker_does_what_belongs_together(one: str, other: str, expected: bool) -> None:
+    assert (together(one) == together(other)) is expected
+
+
+def test_what_takes_long_begins_first() -> None:
+    names = ["tests/unit/test_a.py::t", "tests/integration/test_a.py::t", "tests/alerts/test_a.py::t", "tests/spark/test_a.py::t"]
+    assert sorted(names, key=rank) == [names[3], names[1], names[0], names[2]]
