@@ -95,7 +95,7 @@ def load_with_warnings(
 
 def written_objectives(path: File | str | None, environ: Mapping[str, str]) -> Raw:
     """The section `slos` as a file and an environment have it, nothing filled in. Raises ConfigError like `load`; checks nothing else."""
-    raw, _ = _read(path, "configuration" if path is None else str(path))
+    raw = _read(path, "configuration" if path is None else str(path)).content
     _lay_over(raw, environ, Config)
     return raw.get("slos") or {}
 
