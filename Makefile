@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots sbom audit chart costs outage lock clean help
+.PHONY: run test check format mutants bench compiled pure screenshots platform-checks sbom audit chart costs outage lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -48,6 +48,9 @@ pure:  ## Go back to the checker in plain Python
 screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
 	$(BIN)/python -m tests.browser.screenshots
 
+platform-checks: $(VENV)/dev.stamp  ## Write docs/platform-checks.md again, from what Helm renders
+	$(BIN)/python -m tests.helm.checklist
+
 sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials of the service (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements constraints/runtime.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json
@@ -78,7 +81,7 @@ clean:  ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## List every target
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 # --- set-up: a stamp that is older than a file it was made from means that something has to be installed again ---
 

@@ -19,10 +19,10 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.cores import usable_cores
 from spark_jobs.storage import JobError
 
 JAVA_VERSION_MIN: Final = 17
-MASTER: Final = "local[*]"
 DRIVER_MEMORY: Final = "2g"
 
 JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
@@ -55,15 +55,15 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session that is stopped at the end.
 
-    Under spark-submit its settings hold, master and memory included, unless a master is given. Raises `JobError` if Java is missing, or
-    Spark does not start.
+    Without a master it is this machine, with as many tasks at once as this process may use cores. Under spark-submit its settings hold,
+    master and memory included, unless a master is given. Raises `JobError` if Java is missing, or Spark does not start.
     """
     submitted = _SUBMITTED in os.environ
     settings = dict(_ALWAYS)
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java(os.environ))
-        settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java_options}
-        master = master or MASTER
+        master = master or f"local[{usable_cores()}]"
+        settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": f"{java_options}{_java_cores(master)}"}
     if master is not None and master.startswith("local"):
         settings |= _LOCALLY | {"spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master))}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes whatever `python3` is
@@ -109,7 +109,12 @@ def _cores(master: str) -> int:
     found = re.match(r"local\[(\d+)", master)
     if found:
         return int(found[1])
-    return (os.cpu_count() or 1) if master.startswith("local[*") else 1
+    return usable_cores() if master.startswith("local[*") else 1
+
+
+def _java_cores(master: str) -> str:
+    """Java starts collectors and compilers for every core that it sees, which in a container without a limit are all of the machine."""
+    return f" -XX:ActiveProcessorCount={_cores(master)}" if master.startswith("local") else ""
 
 
 def _started(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:

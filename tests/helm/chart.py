@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -57,7 +58,9 @@ def values_file(name: str) -> Values:
 def _cases() -> dict[str, Values]:
     cases = {path.name.removesuffix("-values.yaml"): values_file(f"ci/{path.name}") for path in CHART.glob("ci/*-values.yaml")}
     production = values_file("values-production.yaml")
-    cases |= {"test": values_file("values-test.yaml"), "production": production}
+    cases |= {name: values_file(f"values-{name}.yaml") for name in ("test", "several-probers", "outside-google")} | {
+        "production": production
+    }
     return cases | {name: merged(production, values_file(f"values-{name}.yaml")) for name in ("staging", "canary")}
 
 
@@ -109,20 +112,25 @@ def boards_of(found: list[Document]) -> dict[str, Any]:
     return {name: json.loads(text) for one in labelled for name, text in one["data"].items()}
 
 
-def pods(values: Values) -> Iterator[tuple[str, Pod]]:
-    """The specification of every pod that an object makes, with the object's name. Those of Spark's operator are not among them."""
+def pod_templates(values: Values) -> Iterator[tuple[str, Document]]:
+    """Every pod that an object makes, with the object's name. Those of Spark's operator are not among them."""
     for document in documents(values):
-        spec = document.get("spec", {})
         match document["kind"]:
             case "Pod":
-                pod = spec
+                template = document
             case "StatefulSet" | "Deployment":
-                pod = spec["template"]["spec"]
+                template = document["spec"]["template"]
             case "CronJob":
-                pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+                template = document["spec"]["jobTemplate"]["spec"]["template"]
             case _:
                 continue
-        yield f"{document['kind']} {document['metadata']['name']}", pod
+        yield f"{document['kind']} {document['metadata']['name']}", template
+
+
+def pods(values: Values) -> Iterator[tuple[str, Pod]]:
+    """The specifications of those pods."""
+    for name, template in pod_templates(values):
+        yield name, template["spec"]
 
 
 def containers(pod: Pod) -> list[dict[str, Any]]:
@@ -143,6 +151,8 @@ def environment(container: Mapping[str, Any], secrets: Mapping[str, str], pod_na
         source = variable.get("valueFrom", {})
         if "fieldRef" in source:
             value = {"metadata.name": pod_name}[source["fieldRef"]["fieldPath"]]
+        elif "resourceFieldRef" in source:
+            value = str(cores(container["resources"], source["resourceFieldRef"]["resource"]))
         elif "secretKeyRef" in source:
             value = secrets[f"{source['secretKeyRef']['name']}/{source['secretKeyRef']['key']}"]
         else:
@@ -151,6 +161,13 @@ def environment(container: Mapping[str, Any], secrets: Mapping[str, str], pod_na
                 value = value.replace(f"$({name})", known)
         found[variable["name"]] = value
     return found
+
+
+def cores(resources: Mapping[str, Any], field: str) -> int:
+    """What Kubernetes makes of `limits.cpu` or `requests.cpu` in a variable: whole cores, rounded up."""
+    kind, _, resource = field.partition(".")
+    quantity = str(resources[kind][resource])
+    return math.ceil(float(quantity.removesuffix("m")) / (1000 if quantity.endswith("m") else 1))
 
 
 def linted(values: Values, kube_version: str) -> list[str]:

@@ -138,12 +138,6 @@ def test_spark_on_a_cluster_gets_the_same_arguments_with_locations_as_it_reads_t
     assert (ROOT / module).exists()
 
 
-def test_one_broken_promise_does_not_run_the_jobs_again() -> None:
-    (rule,) = only(CASES["gke"], "CronJob")["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
-    assert rule["action"] == "FailJob"
-    assert rule["onExitCodes"]["values"] == [Exit.FAIL, Exit.USAGE]
-
-
 def test_settings_of_spark_are_a_file_that_spark_reads() -> None:
     spark = only(CASES["gke"], "ConfigMap", "-spark")["data"]["spark-defaults.conf"]
     assert dict(line.split(" ", 1) for line in spark.split("\n") if line) == CASES["gke"]["jobs"]["sparkConf"]

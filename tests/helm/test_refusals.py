@@ -12,6 +12,13 @@ from prober.config.models import Config
 from tests.helm.chart import CASES, CHART, Values, chart, merged, rendered
 
 POSTGRESQL: Values = {"status": {"existingSecret": {"name": "s"}}}
+FEDERATION: Values = {
+    "workloadIdentityFederation": {"provider": "projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"}
+}
+RULES: Values = {
+    "rules": {"enabled": True},
+    "links": {"runbooks": "https://r.example.com", "dashboards": "https://g.example.com", "pages": "https://p.example.com"},
+}
 BUCKET: Values = {"history": {"location": "gs://b/h", "reports": "gs://b/r"}}
 
 
@@ -37,8 +44,20 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     (at("prober.terminationGracePeriodSeconds", 5), "at '/prober/terminationGracePeriodSeconds': minimum: got 5, want 45"),
     (at("prober.persistence.size", "4 GB"), "at '/prober/persistence/size': '4 GB' does not match pattern"),
     (at("prober.resources.limits", {"cpu": "1", "memory": None}), "at '/prober/resources/limits': missing property 'memory'"),
-    (at("prober.env", [{"name": "A"}]), "at '/prober/env/0': "),
-    (at("prober.env", [{"name": "ORDERING_PROBER_API__TOKEN", "value": "x"}]), "at '/prober/env/0/name': 'not' failed"),
+    (at("prober.extraEnv", [{"name": "A"}]), "at '/prober/extraEnv/0': "),
+    (at("prober.extraEnv", [{"name": "ORDERING_PROBER_API__TOKEN", "value": "x"}]), "at '/prober/extraEnv/0/name': 'not' failed"),
+    (at("prober.extraVolumes", [{"name": "data", "emptyDir": {}}]), "at '/prober/extraVolumes/0/name': 'not' failed"),
+    (at("prober.extraContainers", [{"name": "a", "image": "a:latest"}]), "at '/prober/extraContainers/0/image': 'not' failed"),
+    (at("jobs.extraContainers", []), "additional properties 'extraContainers' not allowed"),
+    (at("podSecurityContext.runAsUser", 0), "at '/podSecurityContext/runAsUser': minimum: got 0, want 1"),
+    (at("podSecurityContext.runAsNonRoot", False), "additional properties 'runAsNonRoot' not allowed"),
+    (at("podDisruptionBudget.maxUnavailable", 0), "at '/podDisruptionBudget/maxUnavailable'"),
+    (
+        at("workloadIdentityFederation.provider", "my-pool"),
+        "at '/workloadIdentityFederation/provider': 'my-pool' does not match pattern",
+    ),
+    (at("serviceAccounts.prober.impersonate", "me@example.com"), "at '/serviceAccounts/prober/impersonate'"),
+    (at("rules.severities", {"ciritical": "page"}), "invalid propertyName 'ciritical'"),
     (at("config.tragets", []), "at '/config': additional properties 'tragets' not allowed"),
     (at("config.targets", {"name": "a"}), "at '/config/targets': got object, want array"),
     (at("image.tag", "latest"), "at '/image/tag': 'not' failed"),
@@ -91,6 +110,32 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
         merged(POSTGRESQL, at("prober.replicas", 2), at("config.drills.cron", "0 9 * * *")),
         "config.drills.cron needs prober.replicas 1",
     ),
+    (at("serviceMonitor.enabled", True) | at("podMonitor.enabled", True), "every series would come twice: choose one"),
+    (at("healthCheckPolicy.enabled", True), "healthCheckPolicy.enabled needs httpRoute.enabled"),
+    (
+        merged(FEDERATION, at("serviceAccounts.api.keySecret.name", "key")),
+        "serviceAccounts.api.keySecret and workloadIdentityFederation.provider are both set",
+    ),
+    (
+        at("serviceAccounts.prober.impersonate", "a@p.iam.gserviceaccount.com"),
+        "serviceAccounts.prober.impersonate needs workloadIdentityFederation.provider",
+    ),
+    (
+        merged(FEDERATION, at("jobs.extraEnv", [{"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": "/a"}])),
+        "jobs.extraEnv sets GOOGLE_APPLICATION_CREDENTIALS, and so does the chart",
+    ),
+    (
+        at("prober.extraEnv", [{"name": "ORDERING_PROBER_TARGETS__0__ENDPOINT", "value": "emulator:8085"}]),
+        "prober.extraEnv sets ORDERING_PROBER_TARGETS__0__ENDPOINT, which the network policy cannot follow",
+    ),
+    (
+        merged(BUCKET, at("jobs", {"mode": "cronjob", "resources": {"requests": {"cpu": None, "memory": "1Gi"}}})),
+        "jobs.resources has no cpu",
+    ),
+    (
+        merged(RULES, at("rules.alerts", {"PubsubProberDwon": {"enabled": False}})),
+        "rules.alerts.PubsubProberDwon: there is no alert of that name",
+    ),
     (at("config.drills.port", 1), "config.drills.port must go: the chart sets it"),
     (at("config.instance", "a"), "config.instance must go: each prober is named after its pod"),
     (at("config.api.token", "t"), "config.api.token must go: no secret belongs into values; name one in api.existingSecret"),
@@ -134,10 +179,11 @@ def test_the_schema_knows_the_keys_of_the_configuration() -> None:
 
 def test_every_value_is_in_the_schema_and_has_a_default() -> None:
     definitions = schema()["definitions"]
+    free = {".config", ".podSecurityContext"}
 
     def walk(values: Any, part: Any, path: str) -> None:
         part = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
-        if isinstance(values, dict) and part.get("additionalProperties") is False and path != ".config":
+        if isinstance(values, dict) and part.get("additionalProperties") is False and path not in free:
             assert values.keys() == part["properties"].keys() - {"global"}, path
             for key, value in values.items():
                 walk(value, part["properties"][key], f"{path}.{key}")

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import tarfile
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from tests.commands import ROOT
-from tests.helm.chart import CASES, LINKS, Document, documents, linted, merged, of_kind, only, packaged, rendered
+from tests.helm.chart import CASES, LINKS, documents, linted, merged, of_kind, only, packaged, rendered
+from tests.helm.validation import KUBERNETES, SCHEMAS, complaints
 
-KUBERNETES = ("1.29.0", "1.32.0", "1.37.0")
-SCHEMAS = Path(__file__).parent / "schemas"
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
-
-
-@functools.cache
-def _complaint(text: str, version: str) -> str:
-    """What is wrong with an object, empty if nothing is. Kinds that Kubernetes does not know are checked against their own schema."""
-    document = json.loads(text)
-    own = SCHEMAS / f"{document['kind'].lower()}.json"
-    try:
-        if own.exists():
-            jsonschema.validate(document, json.loads(own.read_text(encoding="utf-8")))
-        else:
-            kubernetes_validate.validate(document, version, strict=True)
-    except jsonschema.ValidationError as wrong:
-        return f"{document['kind']} {document['metadata']['name']}: {wrong.json_path}: {wrong.message}"
-    return ""
-
-
-def complaints(found: list[Document], version: str) -> list[str]:
-    """What is wrong with objects."""
-    return [complaint for document in found if (complaint := _complaint(json.dumps(document, sort_keys=True), version))]
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
@@ -101,7 +77,9 @@ def test_a_misspelled_field_is_noticed() -> None:
     assert len(complaints([found], KUBERNETES[0])) == 1
 
 
-@pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor", "PrometheusRule", "PodMonitoring", "Rules", "HTTPRoute"])
+@pytest.mark.parametrize(
+    "kind", ["ServiceMonitor", "PodMonitor", "PrometheusRule", "PodMonitoring", "Rules", "HTTPRoute", "HealthCheckPolicy"]
+)
 def test_a_misspelled_field_of_a_custom_resource_is_noticed(kind: str) -> None:
     found = deepcopy(next(document for values in CASES.values() for document in of_kind(values, kind)))
     found["spec"]["intervall"] = "30s"

@@ -140,8 +140,8 @@ def test_rules_with_a_relative_address_are_refused(tmp_path: Path) -> None:
 
 def test_objectives_in_the_environment_are_refused() -> None:
     env = [{"name": "ORDERING_PROBER_SLOS__ORDER__OBJECTIVE", "value": "99%"}]
-    assert "env sets ORDERING_PROBER_SLOS__ORDER__OBJECTIVE: write objectives into config.slos" in refusal(
-        merged(LINKS, RULES, {"prober": {"env": env}})
+    assert "extraEnv sets ORDERING_PROBER_SLOS__ORDER__OBJECTIVE: write objectives into config.slos" in refusal(
+        merged(LINKS, RULES, {"prober": {"extraEnv": env}})
     )
 
 

@@ -7,6 +7,7 @@
 - {{ include "prober.forSpark" (include "prober.reports" .) }}
 - --objectives
 - /objectives/objectives.json
+- --exit-zero-on-findings
 {{- end }}
 
 {{/* Writes the objectives of the configuration as the jobs read them. */}}

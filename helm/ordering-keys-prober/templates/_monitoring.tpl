@@ -7,6 +7,10 @@ scrapeTimeout: {{ $scrape.timeout }}
 relabelings:
   - targetLabel: job
     replacement: {{ index . 1 }}
+{{- with $scrape.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* The label `job` of the probers' series; that of the API ends with -api. */}}

@@ -55,3 +55,11 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- define "prober.front" -}}
 {{- ternary "api" "prober" .Values.api.enabled -}}
 {{- end }}
+
+{{/* The components that this installation has, as JSON. */}}
+{{- define "prober.components" -}}
+{{- $found := list "prober" -}}
+{{- if .Values.api.enabled }}{{ $found = append $found "api" }}{{ end -}}
+{{- if ne .Values.jobs.mode "none" }}{{ $found = append $found "jobs" }}{{ end -}}
+{{- toJson $found -}}
+{{- end }}

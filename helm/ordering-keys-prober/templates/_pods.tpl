@@ -10,14 +10,9 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* Whatever is given, no pod is root. Without a user here (`null`) the image's own, or the one that OpenShift gives to the namespace. */}}
 {{- define "prober.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{- set (deepCopy .Values.podSecurityContext) "runAsNonRoot" true | toYaml -}}
 {{- end }}
 
 {{- define "prober.containerSecurityContext" -}}
@@ -25,8 +20,6 @@ allowPrivilegeEscalation: false
 privileged: false
 readOnlyRootFilesystem: true
 runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
 capabilities:
   drop: [ALL]
 seccompProfile:
@@ -78,15 +71,31 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* What a pod is annotated with: another configuration makes other pods. Argument: (list $ settings). */}}
-{{- define "prober.podAnnotations" -}}
-checksum/config: {{ include "prober.config" (index . 0) | sha256sum }}
-{{- with (index . 1).podAnnotations }}
+{{/* The labels of a pod: without versions, so that a new chart alone replaces no pod. Argument: (list $ component settings). */}}
+{{- define "prober.podLabels" -}}
+{{- $root := index . 0 -}}
+{{ include "prober.selector" . }}
+app.kubernetes.io/part-of: {{ $root.Chart.Name }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- with (index . 2).podLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{/* The environment of the prober and the API. Secrets come by reference only. Argument: (list $ settings). */}}
+{{/* What a pod is annotated with: another configuration makes other pods. Argument: (list $ component settings). */}}
+{{- define "prober.podAnnotations" -}}
+checksum/config: {{ include "prober.config" (index . 0) | sha256sum }}
+{{- if eq (include "prober.googleIdentity" .) "federation" }}
+checksum/google: {{ include "prober.federationFile" . | sha256sum }}
+{{- end }}
+{{- with (index . 2).podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The environment of the prober and the API. Secrets come by reference only. Argument: (list $ component settings). */}}
 {{- define "prober.env" -}}
 {{- $root := index . 0 -}}
 - name: ORDERING_PROBER_INSTANCE
@@ -111,8 +120,24 @@ checksum/config: {{ include "prober.config" (index . 0) | sha256sum }}
       key: {{ .key }}
 {{- end }}
 {{- end }}
-{{- with (index . 1).env }}
+{{- include "prober.commonEnv" . }}
+{{- end }}
+
+{{/* What the environment of every component ends with: who it is for Google Cloud, and what the user adds. Argument: (list $ component settings). */}}
+{{- define "prober.commonEnv" -}}
+{{- include "prober.googleEnv" . }}
+{{- with (index . 2).extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Containers of the user's own, locked as ours are unless they say otherwise. Argument: (list $ containers). */}}
+{{- define "prober.extraContainers" -}}
+{{- $root := index . 0 -}}
+{{- range $container := index . 1 }}
+{{- $context := include "prober.containerSecurityContext" $root | fromYaml -}}
+{{- range $key, $value := $container.securityContext }}{{ $_ := set $context $key $value }}{{ end }}
+- {{ set (deepCopy $container) "securityContext" $context | toYaml | nindent 2 | trim }}
 {{- end }}
 {{- end }}
 
@@ -135,20 +160,25 @@ readinessProbe:
   failureThreshold: 3
 {{- end }}
 
-{{/* The volumes that prober, API and jobs share. */}}
+{{/* The volumes that prober, API and jobs share. Argument: (list $ component settings). */}}
 {{- define "prober.sharedMounts" -}}
+{{- $root := index . 0 -}}
 - name: config
   mountPath: /etc/ordering-prober
   readOnly: true
 - name: tmp
   mountPath: /tmp
-{{- if eq (include "prober.hasVolume" .) "true" }}
+{{- if eq (include "prober.hasVolume" $root) "true" }}
 - name: history
   mountPath: /history
 {{- end }}
+{{- include "prober.googleMount" . }}
+{{- with (index . 2).extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{/* Argument: (list $ sizeOfTmp). */}}
+{{/* Argument: (list $ component settings sizeOfTmp). */}}
 {{- define "prober.sharedVolumes" -}}
 {{- $root := index . 0 -}}
 - name: config
@@ -156,10 +186,14 @@ readinessProbe:
     name: {{ include "prober.fullname" $root }}
 - name: tmp
   emptyDir:
-    sizeLimit: {{ index . 1 }}
+    sizeLimit: {{ index . 3 }}
 {{- if eq (include "prober.hasVolume" $root) "true" }}
 - name: history
   persistentVolumeClaim:
     claimName: {{ default (printf "%s-history" (include "prober.fullname" $root)) $root.Values.history.volume.existingClaim }}
+{{- end }}
+{{- include "prober.googleVolume" . }}
+{{- with (index . 2).extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -51,6 +51,7 @@
 {{- if and .Values.api.autoscaling.enabled (not .Values.api.enabled) -}}
 {{- $wrong = append $wrong "api.autoscaling.enabled does nothing without api.enabled" -}}
 {{- end -}}
+{{- $wrong = concat $wrong (include "prober.deploymentRefusals" . | fromJsonArray) -}}
 {{- $wrong = concat $wrong (include "prober.refuseShipped" . | fromYamlArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n%s: these values cannot be used:\n  - %s\n" .Chart.Name (join "\n  - " $wrong)) -}}
@@ -133,9 +134,9 @@ pages: the address of this release's status page, such as https://prober.example
 {{- $wrong = append $wrong (printf "rules.objectives has %s, which is no address: write it without --runbooks, and the chart puts links.runbooks in" (first $relative)) -}}
 {{- end -}}
 {{- range $pod := list .Values.prober .Values.api -}}
-{{- range $variable := $pod.env -}}
+{{- range $variable := $pod.extraEnv -}}
 {{- if hasPrefix "ORDERING_PROBER_SLOS__" (upper $variable.name) -}}
-{{- $wrong = append $wrong (printf "env sets %s: write objectives into config.slos, where the chart can compare them with the rules" $variable.name) -}}
+{{- $wrong = append $wrong (printf "extraEnv sets %s: write objectives into config.slos, where the chart can compare them with the rules" $variable.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

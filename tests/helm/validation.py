@@ -1,0 +1,36 @@
+"""Whether Kubernetes, and the operators, would take an object."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import jsonschema
+import kubernetes_validate  # type: ignore[import-untyped]
+
+from tests.helm.chart import Document
+
+KUBERNETES = ("1.29.0", "1.32.0", "1.37.0")
+SCHEMAS = Path(__file__).parent / "schemas"
+
+
+@functools.cache
+def _complaint(text: str, version: str) -> str:
+    """What is wrong with an object, empty if nothing is. Kinds that Kubernetes does not know are checked against their own schema."""
+    document = json.loads(text)
+    own = SCHEMAS / f"{document['kind'].lower()}.json"
+    try:
+        if own.exists():
+            jsonschema.validate(document, json.loads(own.read_text(encoding="utf-8")))
+        else:
+            kubernetes_validate.validate(document, version, strict=True)
+    except jsonschema.ValidationError as wrong:
+        return f"{document['kind']} {document['metadata']['name']}: {wrong.json_path}: {wrong.message}"
+    return ""
+
+
+def complaints(found: Iterable[Document], version: str) -> list[str]:
+    """What is wrong with objects."""
+    return [complaint for document in found if (complaint := _complaint(json.dumps(document, sort_keys=True), version))]
