@@ -277,6 +277,12 @@ NEGATIVE_DURATIONS: Final = Family(
     (*TARGET, "duration"),
     "Durations measured as negative and counted as 0, because a clock is wrong.",
 )
+UNDECIDED_DURATIONS: Final = Family(
+    "undecided_durations",
+    MetricType.COUNTER,
+    (*TARGET, "duration"),
+    "Durations that are late, perhaps only because the event loop lagged: left out of their histogram, and neither good nor bad.",
+)
 FOLDED_NAMES: Final = Family(
     "folded_names",
     MetricType.COUNTER,

@@ -32,6 +32,7 @@ class TopicMetrics:
         clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
         self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
         self._unsent = store.counter(families.PUBLISHES_UNSENT, *labels)
+        self._undecided = store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
 
     def unsent(self, count: int) -> None:
         """So many publishes were to be sent and were not, since the target was unreachable."""
@@ -42,6 +43,10 @@ class TopicMetrics:
         self._outcomes[_outcome(outcome)].inc()
         if latency_s is not None:
             self._latency.took(latency_s, exemplar)
+
+    def undecided(self) -> None:
+        """A latency was measured that is late, perhaps only because the event loop lagged; it is not told as one."""
+        self._undecided.inc()
 
 
 def _outcome(outcome: Outcome) -> PublishOutcome:
@@ -72,6 +77,13 @@ class SubscriptionMetrics:
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, MeasuredDuration.END_TO_END),
             DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, MeasuredDuration.REDELIVERY),
         }
+        self._undecided = {
+            kind: store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], duration)
+            for kind, duration in (
+                (DeliveryKind.FIRST, MeasuredDuration.END_TO_END),
+                (DeliveryKind.REDELIVERY, MeasuredDuration.REDELIVERY),
+            )
+        }
 
     def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
         """A message came.
@@ -82,6 +94,10 @@ class SubscriptionMetrics:
         self._deliveries[kind].inc()
         if latency_s is not None and kind in self._latencies:
             self._latencies[kind].took(latency_s, exemplar)
+
+    def undecided(self, kind: DeliveryKind) -> None:
+        """The latency of such a delivery is late, perhaps only because the event loop lagged; it is not told as one."""
+        self._undecided[kind].inc()
 
     def finding(self, kind: Kind, status: Status) -> None:
         """The checker found something."""

@@ -12,7 +12,8 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.runs import classification
 from prober.runs.classification import Observation
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
+from prober.runs.lag import BEAT_S
+from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from tests.notation import history
 
