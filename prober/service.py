@@ -234,7 +234,7 @@ class Service:
         def sinks(_site: Site, name: str) -> list[RunSink]:
             return [MetricsSink(metrics, name, counters, health, _exemplar_of), *shared]
 
-        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks), counters)
+        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks, counters))
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""

@@ -68,7 +68,7 @@ def parts_schema(questions: Sequence[Question]) -> pa.Schema:
     """Rows of three kinds, told apart by `part`; columns that a kind does not have are null.
 
     finished    how many messages were to be sent in a minute (`messages`), and how many of them are `good_0`, `bad_0`, `undecided_0`
-                for the first question, and so on. Of those that are not good for every question, `key` says which.
+                for the first question, and so on. Of those that are bad for any question, `key` says which.
     unfinished  what a chunk says about a message: `intended_us`, `confirmed_us`, `received_us`, for how long of that the prober lagged
                 (`confirmed_lagged_us`, `received_lagged_us`), and the counts `attempts`, `confirmed`, `refused`.
     wait        `since_us`, when a message was confirmed, or `until_us`, when it was acknowledged.
@@ -151,7 +151,8 @@ def _lagged_us(chunk: Chunk, place: Ints, rows: Ints, count: int) -> Ints:
 def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     doubtful = {question.indicator: _doubtful(lives, question.indicator, questions) for question in questions}
     good = [_in_time(lives, question) & ~doubtful[question.indicator] for question in questions]
-    flawless = np.logical_and.reduce([np.ones(len(lives.rows), np.bool_), *good])
+    bad = [~is_good & ~doubtful[question.indicator] for question, is_good in zip(questions, good, strict=True)]
+    flawless = ~np.logical_or.reduce([np.zeros(len(lives.rows), np.bool_), *bad])
     for chosen, key in ((flawless, False), (~flawless, True)):
         rows, minutes = lives.rows[chosen], lives.intended_us[chosen] // MINUTE_US
         place, count = numbered(chunk.owners[rows] if key else chunk.places("run_id")[rows], minutes)
@@ -167,11 +168,9 @@ def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema
         }
         if key:
             columns["key"] = chunk.value("key", rows[example])
-        for number, (question, is_good) in enumerate(zip(questions, good, strict=True)):
-            is_doubtful = doubtful[question.indicator]
-            outcomes = {"good": is_good, "bad": ~is_good & ~is_doubtful, "undecided": is_doubtful}
-            for name, chosen_by in outcomes.items():
-                columns[f"{name}_{number}"] = np.bincount(place[chosen_by[chosen]], minlength=count)[used]
+        for number, question in enumerate(questions):
+            for name, which in (("good", good[number]), ("bad", bad[number]), ("undecided", doubtful[question.indicator])):
+                columns[f"{name}_{number}"] = np.bincount(place[which[chosen]], minlength=count)[used]
         yield rows_of(schema, columns, len(example))
 
 

@@ -206,7 +206,12 @@ def redeliveries(events: DataFrame) -> DataFrame:
     )
     own = sf.col("epoch") == sf.col("run_id")
     sequence = answering.join(refused, message, "left_semi").select(
-        *message, "event", own.alias("own"), time_us.alias("received_us"), micros(sf.col(LAGGED)).alias("lagged_us"), sf.lag(due_us).over(in_order).alias("due_us")
+        *message,
+        "event",
+        own.alias("own"),
+        time_us.alias("received_us"),
+        micros(sf.col(LAGGED)).alias("lagged_us"),
+        sf.lag(due_us).over(in_order).alias("due_us"),
     )
     again = (sf.col("event") == "delivered") & sf.col("own") & (sf.col("due_us") <= sf.col("received_us"))
     return sequence.where(again).drop("event", "message_id", "own")

@@ -178,16 +178,41 @@ TICKETS = (
     Story(
         SPENT,
         "says so when the period's budget is spent and takes it back when the trouble is older than the period",
-        {GOOD: "0+300x870", BAD: "0x96 0+180x32 5760x770"},
-        {"24h": 0, "26h": 1, "100h": 1, "210h": 0},
-        every="15m",
+        {GOOD: "0+100x2610", BAD: "0x288 0+60x96 5760x2310"},
+        {"24h": 0, "26h": 0, "28h": 1, "100h": 1, "210h": 0},
+        every="5m",
         among={"slo": "order"},
         reads=(
             "100h",
             {**HERE, "slo": "order", "indicator": "order"},
-            "Objective order: 99 % over 7d; a message is bad if it was first received out of order. On t (e, r) 460.2% of "
+            "Objective order: 99 % over 7d; a message is bad if it was first received out of order. On t (e, r) 273.8% of "
             "the error budget of 7d are spent.",
         ),
+        promises=(WEEKLY,),
+    ),
+    Story(
+        SPENT,
+        "says nothing eight minutes after the first start",
+        {GOOD: "0+6000x20", BAD: "0 60x20"},
+        {"8m": 0, "15m": 0, "20m": 0},
+        every="1m",
+        promises=(ORDER,),
+    ),
+    Story(
+        SPENT,
+        "what was spent in a part of the period is that part of its budget",
+        # 1.8 % of a week's 1 % for half of the week is nine tenths of the budget; in the whole week it would be too much.
+        {GOOD: "0+982x1250", BAD: "0+18x1250"},
+        {"24h": 0, "84h": 0, "90h": 0, "100h": 1},
+        every="5m",
+        promises=(WEEKLY,),
+    ),
+    Story(
+        SPENT,
+        "time in which nothing was decided spends nothing",
+        {GOOD: "0+982x900 stale", BAD: "0+18x900 stale"},
+        {"75h": 0, "100h": 0, "140h": 0},
+        every="5m",
         promises=(WEEKLY,),
     ),
     Story(
@@ -283,6 +308,18 @@ INDICATORS = (
         {"1h8m": 0, "1h9m": 1},
         every="1m",
         among={"slo": "oldest_unacked_message_age", "severity": "critical", "long": "1h"},
+        promises=(DEFAULTS["oldest_unacked_message_age"],),
+    ),
+    Story(
+        BURN,
+        "minutes in which the age may be the prober's own doing do not count",
+        {
+            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60",
+            of(families.UNDECIDED_DURATIONS, duration="oldest_unacked_message_age"): "0x59 0+1x61",
+        },
+        {"1h30m": 0, "2h": 0},
+        every="1m",
+        among={"slo": "oldest_unacked_message_age"},
         promises=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(

@@ -162,6 +162,9 @@ class TargetMetrics:
             )
             for operation in AdminOperation
         }
+        self._undecided = {
+            duration: store.counter(families.UNDECIDED_DURATIONS, *self.labels, duration) for duration in MeasuredDuration
+        }
         self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.OLDEST_UNACKED_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
         for topic in topics:
@@ -209,6 +212,10 @@ class TargetMetrics:
     def administered(self, operation: AdminOperation, latency_s: float, exemplar: Exemplar | None = None) -> None:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
+
+    def undecided(self, duration: MeasuredDuration) -> None:
+        """Something took too long, perhaps only because the event loop lagged; it is not told as a duration."""
+        self._undecided[duration].inc()
 
     def negative_age(self) -> None:
         """The age of the oldest message came out negative."""
