@@ -187,7 +187,8 @@ def _doubtful(lives: _Lives, indicator: Indicator, questions: Sequence[Question]
     lagged_us = lives.confirmed_lagged_us if indicator is Indicator.PUBLISH_LATENCY else lives.received_lagged_us
     about = [question for question in questions if question.indicator is indicator]
     doubtful = (~_in_time(lives, question) & _in_time(lives, question, lagged_us) for question in about)
-    return np.logical_or.reduce([np.zeros(len(lives.rows), np.bool_), *doubtful])
+    any_doubt: Flags = np.logical_or.reduce([np.zeros(len(lives.rows), np.bool_), *doubtful])
+    return any_doubt
 
 
 def _unfinished(chunk: Chunk, kinds: Mapping[str, Ints], rows: Ints, schema: pa.Schema) -> pa.RecordBatch:

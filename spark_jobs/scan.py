@@ -69,7 +69,8 @@ class Chunk:
     def micros(self, name: str) -> Ints:
         """A column of seconds in whole microseconds, 0 for null."""
         seconds = pc.fill_null(self.column(name).cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-        return np.rint(seconds * MICROS).astype(np.int64)
+        micros: Ints = np.rint(seconds * MICROS).astype(np.int64)
+        return micros
 
     @cached_property
     def time_us(self) -> Ints:

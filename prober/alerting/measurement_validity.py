@@ -100,8 +100,8 @@ def _lagging() -> AlertingRule:
         binary(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
         Severity.WARNING,
         "A prober is too slow to measure latencies.",
-        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of ten cases. What it measures as late at {ON_TARGET}, perhaps only "
-        "because of that delay, is undecided.",
+        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of ten cases. What it measures as late at {ON_TARGET}, perhaps "
+        "only because of that delay, is undecided.",
         (*PROCESS, *TARGET),
         LAG_FOR_S,
     )
@@ -111,7 +111,9 @@ def _doubtful() -> AlertingRule:
     """Also where the process lags too seldom to be called slow."""
     window = prom_duration(COVERAGE_WINDOW_S)
     doubtful = increase_by(TARGET, series(families.UNDECIDED_DURATIONS), window)
-    measured = (increase_by(TARGET, series(family, "_count"), window) for family in (families.PUBLISH_LATENCY, families.END_TO_END_LATENCY))
+    measured = (
+        increase_by(TARGET, series(family, "_count"), window) for family in (families.PUBLISH_LATENCY, families.END_TO_END_LATENCY)
+    )
     share = f"{doubtful} / ({' + '.join((doubtful, *measured))}) > {prom_number(DOUBTFUL_SHARE_MAX)}"
     return prober_alert(
         "PubsubProberLatenciesUndecided",

@@ -237,8 +237,8 @@ JUDGEMENT = (
         reads=(
             "24m",
             {**PROCESS, **HERE},
-            "Prober i wakes up 450ms late in one of ten cases. What it measures as late at t (e, r), perhaps only because of that delay, is "
-            "undecided.",
+            "Prober i wakes up 450ms late in one of ten cases. What it measures as late at t (e, r), perhaps only because of that delay, "
+            "is undecided.",
         ),
     ),
     Story(
@@ -271,8 +271,8 @@ JUDGEMENT = (
         reads=(
             "21m",
             HERE,
-            "8.696% of the latencies at t (e, r) in the last 30m were late, perhaps only because the prober's event loop lagged. Objectives "
-            "about latencies do not count them.",
+            "8.696% of the latencies at t (e, r) in the last 30m were late, perhaps only because the prober's event loop lagged. "
+            "Objectives about latencies do not count them.",
         ),
     ),
     Story(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
+from prober.brokers.base import AdminOperation, Confirmed, ErrorCode, Operation, Outcome, Rejected
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -22,6 +22,22 @@ from prober.slo.objectives import SliCounts
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
+
+
+class TargetErrors:
+    """The calls to a target that ended with an error, all of them at 0 from the start. May be told in any thread."""
+
+    def __init__(self, store: MetricStore, target: TargetSettings) -> None:
+        labels = (target.name, target.environment, target.region)
+        self._errors = {
+            (operation, code): store.counter(families.TARGET_ERRORS, *labels, operation, code)
+            for operation in Operation
+            for code in ErrorCode
+        }
+
+    def failed(self, operation: Operation, code: ErrorCode) -> None:
+        """A call ended with an error."""
+        self._errors[operation, code].inc()
 
 
 class TopicMetrics:

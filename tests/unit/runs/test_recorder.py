@@ -172,7 +172,7 @@ def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording,
     clock.t = 1.5
     recording.beat()
     record(recording, clock, "P3@1.5 A<3@1.8", beating=False)
-    assert [one and (round(one.seconds, 6), one.lagged_s) for one in told if one is not None] == [
+    assert [(round(one.seconds, 6), one.lagged_s) for one in told if one is not None] == [
         (0.2, 0.0),
         (0.25, 0.25),
         (0.3, 0.0),

@@ -184,6 +184,6 @@ def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
         "projects/q/topics/okp-x-00000001-abcdef": OURS,
     }
     others = set(service.there) - {resources.topic, resources.subscription}
-    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == 0
-    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == 2
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == (0, 0)
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == (2, 0)
     assert set(service.there) == others
