@@ -271,12 +271,6 @@ LEFTOVERS: Final = Family(
     ("project",),
     "Topics and subscriptions of probers that are long gone and could not be deleted; NaN while nobody knows.",
 )
-SWEEP_FAILURES: Final = Family(
-    "sweep_failures",
-    MetricType.COUNTER,
-    ("project",),
-    "Failed attempts to find and delete what probers have left in a project.",
-)
 HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = Family(
     "status_store_up", MetricType.GAUGE, (), "1 if the last request to the status store succeeded, else 0."

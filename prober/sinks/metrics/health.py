@@ -23,10 +23,7 @@ class ProberHealth:
         self._status_failures = store.counter(families.STATUS_FAILURES)
         self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
-        self._leftovers, self._sweep_failures = (
-            partial(store.gauge, families.LEFTOVERS),
-            partial(store.counter, families.SWEEP_FAILURES),
-        )
+        self._leftovers = partial(store.gauge, families.LEFTOVERS)
         self._lag = store.histogram(families.LOOP_LAG)
         self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job, job) for job in Job}
         store.info(families.BUILD, (), {"version": version})
@@ -42,7 +39,6 @@ class ProberHealth:
     def swept(self, project: str, left: int | None) -> None:
         """What probers that are gone have left in a project was looked for; so much is still there, or None if that is not known."""
         self._leftovers(project).set(nan if left is None else left)
-        self._sweep_failures(project).inc(left is None)
 
     def history_failed(self) -> None:
         """The history could not be written."""
