@@ -390,10 +390,7 @@ def _at_the_threshold() -> Taped:
 
 
 def _lagged() -> Taped:
-    """The event loop lagged: what it may have made late is undecided, what would be late without that is bad, what is in time good.
-
-    The last message was published twice, so that Spark and no executor finishes it.
-    """
+    """What lag of the event loop may have made late; the last message was published twice, so that Spark, no executor, finishes it."""
     run = Taped("ordering-lagged").add(Opened(1200.0, S, "A", "A"))
     for seq, took, lagged_s in (
         (1, 3.0, 2.95),

@@ -64,19 +64,6 @@ def test_the_events_come_back_as_they_were(recorder: Recorder) -> None:
     assert list(numbered(recorder.location)) == [("run-1", number, event) for number, event in enumerate(events, 1)]
 
 
-def test_what_the_lag_was_in_a_latency_is_written_beside_the_event(recorder: Recorder) -> None:
-    log = recorder.begin()
-    for number, event in enumerate(history(GAP), 1):
-        log.record(event, (), 0.5 if number == 3 else 0.0)
-        assert recorder.writer.flush()
-    log.release()
-    recorder.save()
-    rows = pq.read_table(recorder.location / "events", columns=["number", "lagged_s"]).to_pylist()
-    assert {row["number"]: row["lagged_s"] for row in rows} == {
-        number: 0.5 if number == 3 else None for number in range(1, len(rows) + 1)
-    }
-
-
 @given(drawn=HISTORIES, cuts=st.sets(st.integers(0, 20)))
 def test_every_kind_of_event_comes_back_however_it_was_flushed(
     drawn: list[Event], cuts: set[int], tmp_path_factory: pytest.TempPathFactory
