@@ -185,7 +185,7 @@ TICKETS = (
         reads=(
             "12h",
             {**HERE, "slo": "order", "indicator": "order"},
-            "Objective order: 99 % over 1d; a message is bad if it was first received out of order. On t (e, r) 833.3% of "
+            "Objective order: 99 % over 1d; a message is bad if it was first received out of order. On t (e, r) 860.7% of "
             "the error budget of 1d are spent.",
         ),
         promises=(DAILY,),
