@@ -101,6 +101,8 @@ def burn_rate_series(window_s: float) -> str:
     return f"slo:{PREFIX}_burn_rate:ratio{prom_duration(window_s)}"
 
 
+MEASURED: Final = f"slo:{PREFIX}_measured:bool"
+"""1 if something was decided within the last hour, else 0."""
 COVERED: Final = f"slo:{PREFIX}_period_covered:ratio"
 """The part of the period in which something was decided."""
 SPENT: Final = f"slo:{PREFIX}_budget_spent:ratio"
@@ -122,6 +124,7 @@ def _recordings(objective: Objective) -> Iterator[RecordingRule]:
     labels = {"slo": objective.name, "indicator": str(objective.indicator)}
     for window_s in windows_s(objective):
         yield from _window(objective, window_s, labels)
+    yield RecordingRule(MEASURED, f"{_of(objective, decided_series(HOUR_S))} > bool 0", labels)
     yield RecordingRule(COVERED, _covered(objective), labels)
     yield RecordingRule(SPENT, f"{_of(objective, burn_rate_series(objective.window_s))} * {_of(objective, COVERED)}", labels)
     yield RecordingRule(REMAINING, f"1 - {_of(objective, SPENT)}", labels)
@@ -147,8 +150,7 @@ def _added_up(recorded: str, window_s: float) -> str:
 
 def _covered(objective: Objective) -> str:
     """How many steps of the period had an hour before them in which something was decided, of all its steps."""
-    measured = f"{_of(objective, decided_series(HOUR_S))} > bool 0"
-    steps = f"sum_over_time(({measured})[{prom_duration(objective.window_s)}:{prom_duration(STEP_S)}])"
+    steps = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(STEP_S)}])"
     return f"clamp_max({steps} / {prom_number(objective.window_s / STEP_S)}, 1)"
 
 
