@@ -205,8 +205,9 @@ class Service:
     async def _posts(self, target: TargetSettings) -> list[ProbeInstance]:
         endpoint = await self._endpoint(target)
         brokers: dict[Vantage, Broker] = {}
+        errors = self._metrics.errors_at(target)
         for vantage in {site.vantage for site in sites_of(target)}:
-            brokers[vantage] = await connect(endpoint, vantage)
+            brokers[vantage] = await connect(endpoint, vantage, errors.failed)
             self._resources.push_async_callback(brokers[vantage].close)
         return [ProbeInstance(site, endpoint, brokers[site.vantage], self._instance) for site in sites_of(target)]
 
@@ -234,7 +235,7 @@ class Service:
         def sinks(_site: Site, name: str) -> list[RunSink]:
             return [MetricsSink(metrics, name, counters, health, _exemplar_of), *shared]
 
-        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks), counters)
+        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks, counters))
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -267,12 +268,14 @@ class Service:
         while True:
             for (_, project), broker in brokers.items():
                 try:
-                    count = await sweep(broker.admin, f"projects/{project}", wall_s())
-                    _log.log(
-                        logging.INFO if count else logging.DEBUG, "%s: swept %d abandoned topics and subscriptions", project, count
-                    )
+                    deleted, left = await sweep(broker.admin, f"projects/{project}", wall_s())
                 except BrokerError as error:
-                    _log.info("%s: what may be abandoned there is left for now: %s", project, error)
+                    self._metrics.health.swept(project, None)
+                    _log.warning("%s: what may be abandoned there is left for now: %s", project, error)
+                    continue
+                self._metrics.health.swept(project, left)
+                level = logging.WARNING if left else logging.INFO if deleted else logging.DEBUG
+                _log.log(level, "%s: of abandoned topics and subscriptions %d were swept, %d are left", project, deleted, left)
             await asyncio.sleep(RENEWED_AFTER_S)
 
     async def _watch(self) -> None:

@@ -16,6 +16,8 @@ in a run of which events are missing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -90,7 +92,7 @@ def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, 
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
     rows = parts.where((sf.col("part") == FINISHED) & within).join(sf.broadcast(runs.select("run", "complete")), "run", "left")
     outcomes = [
-        _recorded(OutcomeColumns(sf.col(f"good_{number}"), sf.col(f"bad_{number}"), sf.lit(0))) for number in range(questions)
+        _recorded(OutcomeColumns(*(sf.col(f"{field}_{number}") for field in OutcomeColumns._fields))) for number in range(questions)
     ]
     outcomes.append(OutcomeColumns(sf.col("messages"), sf.lit(0), sf.lit(0)))
     key = sf.when(sf.coalesce("complete", sf.lit(False)), sf.col("key"))
@@ -100,7 +102,7 @@ def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, 
 def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective], since_us: int, until_us: int) -> DataFrame:
     about = sf.broadcast(runs.select("run", sf.col("subscription").alias("first"), "complete"))
     rows = messages.where(sf.col("intended_us").between(since_us, until_us - 1)).join(about, "run", "left")
-    outcomes = [_recorded(_OUTCOMES[one.indicator](one)) for one in listed]
+    outcomes = [_recorded(_OUTCOMES[one.indicator](one, listed)) for one in listed]
     first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
     outcomes.append(OutcomeColumns(first, sf.lit(0), sf.lit(0)))
     any_bad = sf.greatest(*(outcome.bad for outcome in outcomes), sf.lit(0)) > 0
@@ -162,20 +164,30 @@ def decided(good: Column, bad: Column, undecided: Column) -> OutcomeColumns:
     return OutcomeColumns(_number(good), _number(bad_only), _number(rest))
 
 
-def _availability(_objective: Objective) -> OutcomeColumns:
+def doubtful(about: Objective, listed: Iterable[Objective], took_us: Column, lagged_us: Column) -> Column:
+    """Whether it is late for any objective about the indicator, perhaps only because the prober lagged (`Objective.is_doubtful`)."""
+    thresholds_us = [one.threshold_us for one in listed if one.indicator is about.indicator]
+    least_us = took_us - sf.coalesce(lagged_us, sf.lit(0))
+    return reduce(or_, [(took_us > threshold_us) & (least_us <= threshold_us) for threshold_us in thresholds_us])
+
+
+def _availability(_objective: Objective, _listed: Iterable[Objective]) -> OutcomeColumns:
     unanswered = sf.greatest(sf.col("attempts") - sf.col("confirmed") - sf.col("refused"), sf.lit(0))
     return _of_topic(OutcomeColumns(sf.col("confirmed"), sf.col("refused"), unanswered))
 
 
-def _publish_latency(objective: Objective) -> OutcomeColumns:
+def _publish_latency(objective: Objective, listed: Iterable[Objective]) -> OutcomeColumns:
     took_us = sf.col("confirmed_us") - sf.col("intended_us")
+    doubt = sf.coalesce(doubtful(objective, listed, took_us, sf.col("confirmed_lagged_us")), sf.lit(False))
     unanswered = sf.col("attempts") > sf.col("confirmed") + sf.col("refused")
-    return _of_topic(decided(took_us <= objective.threshold_us, took_us.isNotNull(), unanswered))
+    return _of_topic(decided(~doubt & (took_us <= objective.threshold_us), ~doubt & took_us.isNotNull(), doubt | unanswered))
 
 
-def _end_to_end_latency(objective: Objective) -> OutcomeColumns:
+def _end_to_end_latency(objective: Objective, listed: Iterable[Objective]) -> OutcomeColumns:
     took_us = sf.col("received_us") - sf.col("intended_us")
-    return decided(took_us <= objective.threshold_us, took_us.isNotNull(), sf.col("confirmed_us").isNotNull())
+    doubt = sf.coalesce(doubtful(objective, listed, took_us, sf.col("received_lagged_us")), sf.lit(False))
+    unreceived = sf.col("confirmed_us").isNotNull()
+    return decided(~doubt & (took_us <= objective.threshold_us), ~doubt & took_us.isNotNull(), doubt | unreceived)
 
 
 _OUTCOMES: Final = {

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.events import EVENT_TYPES
+from prober.sinks.history.schema import LAGGED
 from prober.slo.indicators import UNPUBLISHED, Indicator
 from prober.slo.objectives import MICROS
 from spark_jobs.history import MINUTE_US
@@ -44,8 +45,12 @@ MESSAGE_COLUMNS: Final = (
     "intended_t",
     "seq",
     "generation",
+    LAGGED,
 )
 WAIT_COLUMNS: Final = ("message_id",)
+MESSAGE_TIMES: Final = ("intended_us", "confirmed_us", "received_us")
+MESSAGE_LAGS: Final = ("confirmed_lagged_us", "received_lagged_us")
+MESSAGE_COUNTS: Final = ("attempts", "confirmed", "refused")
 FINISHED, UNFINISHED, WAIT = "finished", "unfinished", "wait"
 
 _UNPUBLISHED: Final = tuple(name for name, event_type in EVENT_TYPES.items() if event_type in UNPUBLISHED)
@@ -62,15 +67,15 @@ class Question(NamedTuple):
 def parts_schema(questions: Sequence[Question]) -> pa.Schema:
     """Rows of three kinds, told apart by `part`; columns that a kind does not have are null.
 
-    finished    how many messages were to be sent in a minute (`messages`), and how many of them are `good_0`, `bad_0` for the first
-                question, and so on. Of those that are bad for any question, `key` says which.
-    unfinished  what a chunk says about a message: `intended_us`, `confirmed_us`, `received_us`, and the counts `attempts`, `confirmed`,
-                `refused`.
+    finished    how many messages were to be sent in a minute (`messages`), and how many of them are `good_0`, `bad_0`, `undecided_0`
+                for the first question, and so on. Of those that are bad for any question, `key` says which.
+    unfinished  what a chunk says about a message: `intended_us`, `confirmed_us`, `received_us`, for how long of that the prober lagged
+                (`confirmed_lagged_us`, `received_lagged_us`), and the counts `attempts`, `confirmed`, `refused`.
     wait        `since_us`, when a message was confirmed, or `until_us`, when it was acknowledged.
     """
     texts = ("part", "run_id", "subscription", "key", "message_id")
-    numbers = ("minute", "messages", "seq", "intended_us", "confirmed_us", "received_us", "attempts", "confirmed", "refused")
-    asked = [f"{name}_{number}" for number in range(len(questions)) for name in ("good", "bad")]
+    numbers = ("minute", "messages", "seq", *MESSAGE_TIMES, *MESSAGE_LAGS, *MESSAGE_COUNTS)
+    asked = [f"{name}_{number}" for number in range(len(questions)) for name in ("good", "bad", "undecided")]
     longs = (*numbers, "since_us", "until_us", *asked)
     return pa.schema([(name, pa.string()) for name in texts] + [(name, pa.int64()) for name in longs])
 
@@ -118,23 +123,36 @@ def _messages(chunk: Chunk, questions: Sequence[Question], schema: pa.Schema, *,
         _intended_us(chunk, first[finished]),
         earliest(places["published"], chunk.time_us[kinds["published"]], count)[finished],
         earliest(places["delivered"], chunk.time_us[kinds["delivered"]], count)[finished],
+        _lagged_us(chunk, places["published"], kinds["published"], count)[finished],
+        _lagged_us(chunk, places["delivered"], kinds["delivered"], count)[finished],
     )
     yield from _outcomes(chunk, lives, questions, schema)
     yield _unfinished(chunk, kinds, rows[~finished[place]], schema)
 
 
 class _Lives(NamedTuple):
-    """Finished messages: the row of the publish, and when it was to be sent, was confirmed, and was received first."""
+    """Finished messages: the row of the publish, when it was to be sent, was confirmed, and was received first, and the lag in that."""
 
     rows: Ints
     intended_us: Ints
     confirmed_us: Ints
     received_us: Ints
+    confirmed_lagged_us: Ints
+    received_lagged_us: Ints
+
+
+def _lagged_us(chunk: Chunk, place: Ints, rows: Ints, count: int) -> Ints:
+    """Of each message the lag in its latency: of several events one alone shows it."""
+    lagged_us = np.zeros(count, np.int64)
+    np.maximum.at(lagged_us, place, chunk.micros(LAGGED)[rows])
+    return lagged_us
 
 
 def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    good = [_good(lives, question) for question in questions]
-    flawless = np.logical_and.reduce([np.ones(len(lives.rows), np.bool_), *good])
+    doubtful = {question.indicator: _doubtful(lives, question.indicator, questions) for question in questions}
+    good = [_in_time(lives, question) & ~doubtful[question.indicator] for question in questions]
+    bad = [~is_good & ~doubtful[question.indicator] for question, is_good in zip(questions, good, strict=True)]
+    flawless = ~np.logical_or.reduce([np.zeros(len(lives.rows), np.bool_), *bad])
     for chosen, key in ((flawless, False), (~flawless, True)):
         rows, minutes = lives.rows[chosen], lives.intended_us[chosen] // MINUTE_US
         place, count = numbered(chunk.owners[rows] if key else chunk.places("run_id")[rows], minutes)
@@ -150,18 +168,27 @@ def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema
         }
         if key:
             columns["key"] = chunk.value("key", rows[example])
-        for number, is_good in enumerate(good):
-            columns[f"good_{number}"] = np.bincount(place[is_good[chosen]], minlength=count)[used]
-            columns[f"bad_{number}"] = np.bincount(place[~is_good[chosen]], minlength=count)[used]
+        for number, question in enumerate(questions):
+            for name, which in (("good", good[number]), ("bad", bad[number]), ("undecided", doubtful[question.indicator])):
+                columns[f"{name}_{number}"] = np.bincount(place[which[chosen]], minlength=count)[used]
         yield rows_of(schema, columns, len(example))
 
 
-def _good(lives: _Lives, question: Question) -> Flags:
+def _in_time(lives: _Lives, question: Question, without_us: Ints | int = 0) -> Flags:
     if question.indicator is Indicator.PUBLISH_AVAILABILITY:
         return np.ones(len(lives.rows), np.bool_)
     ended_us = lives.confirmed_us if question.indicator is Indicator.PUBLISH_LATENCY else lives.received_us
-    in_time: Flags = ended_us - lives.intended_us <= question.threshold_us
+    in_time: Flags = ended_us - lives.intended_us - without_us <= question.threshold_us
     return in_time
+
+
+def _doubtful(lives: _Lives, indicator: Indicator, questions: Sequence[Question]) -> Flags:
+    """Which are late for any question about the indicator, perhaps only because the prober lagged (`Objective.is_doubtful`)."""
+    lagged_us = lives.confirmed_lagged_us if indicator is Indicator.PUBLISH_LATENCY else lives.received_lagged_us
+    about = [question for question in questions if question.indicator is indicator]
+    doubtful = (~_in_time(lives, question) & _in_time(lives, question, lagged_us) for question in about)
+    any_doubt: Flags = np.logical_or.reduce([np.zeros(len(lives.rows), np.bool_), *doubtful])
+    return any_doubt
 
 
 def _unfinished(chunk: Chunk, kinds: Mapping[str, Ints], rows: Ints, schema: pa.Schema) -> pa.RecordBatch:
@@ -173,6 +200,9 @@ def _unfinished(chunk: Chunk, kinds: Mapping[str, Ints], rows: Ints, schema: pa.
     columns["intended_us"] = times(np.where(is_kind["publish"], _intended_us(chunk, rows), NEVER_US))
     columns["confirmed_us"] = times(np.where(is_kind["published"], chunk.time_us[rows], NEVER_US))
     columns["received_us"] = times(np.where(is_kind["delivered"], chunk.time_us[rows], NEVER_US))
+    lagged_us = chunk.micros(LAGGED)[rows]
+    columns["confirmed_lagged_us"] = np.where(is_kind["published"], lagged_us, 0)
+    columns["received_lagged_us"] = np.where(is_kind["delivered"], lagged_us, 0)
     columns["attempts"] = is_kind["publish"].astype(np.int64)
     columns["confirmed"] = is_kind["published"].astype(np.int64)
     columns["refused"] = np.logical_or.reduce([is_kind[kind] for kind in _UNPUBLISHED]).astype(np.int64)
@@ -249,13 +279,15 @@ def messages(parts: DataFrame, runs: DataFrame, *, several: bool) -> DataFrame:
     intended_us     when it was to be sent, microseconds since 1970 like the other times.
     confirmed_us    when a publish of it was confirmed first; null if none was.
     received_us     when it was received first; null if it was not.
+    confirmed_lagged_us, received_lagged_us   for how long of that the prober's event loop lagged.
     attempts, confirmed, refused   how many publishes there were, and how many of them ended which way.
     """
     unfinished = parts.where(sf.col("part") == UNFINISHED)
     grouped = addressed(unfinished, runs, several=several).groupBy("run", "key", "seq", "subscription")
-    earliest = [sf.min(name).alias(name) for name in ("intended_us", "confirmed_us", "received_us")]
-    totals = [sf.sum(name).alias(name) for name in ("attempts", "confirmed", "refused")]
-    return grouped.agg(*earliest, *totals).where(sf.col("intended_us").isNotNull())
+    earliest = [sf.min(name).alias(name) for name in MESSAGE_TIMES]
+    lags = [sf.max(name).alias(name) for name in MESSAGE_LAGS]
+    totals = [sf.sum(name).alias(name) for name in MESSAGE_COUNTS]
+    return grouped.agg(*earliest, *lags, *totals).where(sf.col("intended_us").isNotNull())
 
 
 def addressed(parts: DataFrame, runs: DataFrame, *, several: bool) -> DataFrame:

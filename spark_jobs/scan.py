@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
+from prober.slo.objectives import MICROS
+
 # --- a part of a file --------------------------------------------------------------------------------------------------------
 
 
@@ -61,8 +63,14 @@ class Chunk:
         return _numbers(pc.fill_null(_one(self._rows[column]), missing))
 
     def column(self, name: str) -> pa.Array:
-        """A column as it is."""
-        return _one(self._rows[name])
+        """A column as it is; one that the file does not have, since it is older, is null."""
+        return _one(self._rows[name]) if name in self._rows.column_names else pa.nulls(len(self))
+
+    def micros(self, name: str) -> Ints:
+        """A column of seconds in whole microseconds, 0 for null."""
+        seconds = pc.fill_null(self.column(name).cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        micros: Ints = np.rint(seconds * MICROS).astype(np.int64)
+        return micros
 
     @cached_property
     def time_us(self) -> Ints:

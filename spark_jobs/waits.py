@@ -23,9 +23,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from prober.sinks.history.schema import LAGGED
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
-from spark_jobs.counts import COUNTS
+from spark_jobs.counts import COUNTS, doubtful
 from spark_jobs.history import MINUTE_US, micros, run_hash
 from spark_jobs.messages import WAIT, addressed
 
@@ -187,11 +188,14 @@ def redelivery_counts(
         return []
     rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
     about = rows.join(sf.broadcast(runs.select("run", "complete")), "run", "left")
-    return [_redelivered(about, objective) for objective in listed]
+    return [_redelivered(about, objective, listed) for objective in listed]
 
 
 def redeliveries(events: DataFrame) -> DataFrame:
-    """Receipts of a run's own messages that a refusal or the end of a lease preceded: run, subscription, key, due_us, received_us."""
+    """Receipts of a run's own messages that a refusal or the end of a lease preceded.
+
+    run, subscription, key, due_us, received_us, and for how long of the time between the prober lagged: lagged_us.
+    """
     answering = events.where(sf.col("event").isin("nacked", "lease_modified", "delivered", "acked")).withColumn("run", run_hash())
     message = ["run", "subscription", "key", "message_id"]
     refused = answering.where(sf.col("event").isin("nacked", "lease_modified")).select(*message).distinct()
@@ -202,24 +206,30 @@ def redeliveries(events: DataFrame) -> DataFrame:
     )
     own = sf.col("epoch") == sf.col("run_id")
     sequence = answering.join(refused, message, "left_semi").select(
-        *message, "event", own.alias("own"), time_us.alias("received_us"), sf.lag(due_us).over(in_order).alias("due_us")
+        *message,
+        "event",
+        own.alias("own"),
+        time_us.alias("received_us"),
+        micros(sf.col(LAGGED)).alias("lagged_us"),
+        sf.lag(due_us).over(in_order).alias("due_us"),
     )
     again = (sf.col("event") == "delivered") & sf.col("own") & (sf.col("due_us") <= sf.col("received_us"))
     return sequence.where(again).drop("event", "message_id", "own")
 
 
-def _redelivered(rows: DataFrame, objective: Objective) -> DataFrame:
-    complete = sf.coalesce("complete", sf.lit(False))
-    late = sf.col("received_us") - sf.col("due_us") > objective.threshold_us
+def _redelivered(rows: DataFrame, objective: Objective, listed: Iterable[Objective]) -> DataFrame:
+    took_us = sf.col("received_us") - sf.col("due_us")
+    known = sf.coalesce("complete", sf.lit(False)) & ~doubtful(objective, listed, took_us, sf.col("lagged_us"))
+    late = took_us > objective.threshold_us
     state = rows.select(
         "run",
         "subscription",
         sf.floor(sf.col("due_us") / MINUTE_US).alias("minute"),
-        sf.when(late & complete, sf.col("key")).alias("key"),
+        sf.when(late & known, sf.col("key")).alias("key"),
         sf.lit(objective.name).alias("objective"),
-        (complete & ~late).cast("long").alias("good"),
-        (complete & late).cast("long").alias("bad"),
-        (~complete).cast("long").alias("undecided"),
+        (known & ~late).cast("long").alias("good"),
+        (known & late).cast("long").alias("bad"),
+        (~known).cast("long").alias("undecided"),
     )
     names = ("run", "subscription", "minute", "key", "objective")
     return state.groupBy(*names).agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))).select(*COUNTS)

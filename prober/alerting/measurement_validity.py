@@ -41,13 +41,18 @@ COVERAGE_FOR_S: Final = 5 * MINUTE_S
 UNKNOWN_SHARE_MAX: Final = 0.5
 RUNS_MIN: Final = 3
 """So many runs must be missing or undecided: a lost one is no news."""
-LAG_MAX_S: Final = 1.0
-LAG_QUANTILE: Final = 0.99
+LAG_MAX_S: Final = 0.25
+LAG_QUANTILE: Final = 0.9
+LAG_WINDOW_S: Final = 5 * MINUTE_S
+LAG_FOR_S: Final = MINUTE_S
+"""It is said sooner than any objective about latencies can page."""
+DOUBTFUL_SHARE_MAX: Final = 0.05
+DOUBTFUL_MIN: Final = 10
 
 
 def rules() -> tuple[AlertingRule, ...]:
     """All of them."""
-    return (_coverage(), _undecided(), _lagging(), _clock(), _recordings_missing(), _rules_failing())
+    return (_coverage(), _undecided(), _lagging(), _doubtful(), _clock(), _recordings_missing(), _rules_failing())
 
 
 def _coverage() -> AlertingRule:
@@ -86,7 +91,7 @@ def _undecided() -> AlertingRule:
 
 def _lagging() -> AlertingRule:
     """Carries the targets at which the process ends runs, as what is measured there is what suffers."""
-    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{prom_duration(TROUBLE_FOR_S)}]))"
+    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{prom_duration(LAG_WINDOW_S)}]))"
     lag = f"(histogram_quantile({prom_number(LAG_QUANTILE)}, {rates}) > {prom_number(LAG_MAX_S)})"
     ended = f"increase({series(families.PROBE_RUNS)}[{prom_duration(TROUBLE_FOR_S)}]) > 0"
     targets = group_by((*PROCESS, *TARGET), ended)
@@ -95,10 +100,30 @@ def _lagging() -> AlertingRule:
         binary(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
         Severity.WARNING,
         "A prober is too slow to measure latencies.",
-        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of a hundred cases. The latencies that it measures at "
-        f"{ON_TARGET} include that delay.",
+        f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of ten cases. What it measures as late at {ON_TARGET}, perhaps "
+        "only because of that delay, is undecided.",
         (*PROCESS, *TARGET),
-        SILENT_FOR_S,
+        LAG_FOR_S,
+    )
+
+
+def _doubtful() -> AlertingRule:
+    """Also where the process lags too seldom to be called slow."""
+    window = prom_duration(COVERAGE_WINDOW_S)
+    doubtful = increase_by(TARGET, series(families.UNDECIDED_DURATIONS), window)
+    measured = (
+        increase_by(TARGET, series(family, "_count"), window) for family in (families.PUBLISH_LATENCY, families.END_TO_END_LATENCY)
+    )
+    share = f"{doubtful} / ({' + '.join((doubtful, *measured))}) > {prom_number(DOUBTFUL_SHARE_MAX)}"
+    return prober_alert(
+        "PubsubProberLatenciesUndecided",
+        binary("and", share, f"{doubtful} >= {DOUBTFUL_MIN}"),
+        Severity.WARNING,
+        "Many latencies are undecided, because the prober was too slow to measure them.",
+        f"{{{{ $value | humanizePercentage }}}} of the latencies at {ON_TARGET} in the last {window} were late, perhaps only because the "
+        "prober's event loop lagged. Objectives about latencies do not count them.",
+        TARGET,
+        COVERAGE_FOR_S,
     )
 
 

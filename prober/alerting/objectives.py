@@ -10,6 +10,9 @@ where the burn rates of a long and a short window both exceed a factor that foll
 * Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
 * How many things were bad, and how many were decided at all, is read off the metrics by the definitions of `prober.slo.indicators`; what
   is undecided is in neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
+* A budget is that of a whole period. Of a period of which only a part has been measured, a part of the budget can have been spent at most:
+  burn rate x part. So what is said to be spent or left is true from the first minute on; of the rest nobody knows, and nothing of the
+  budget is taken to be spent there.
 * Time is counted in slices of a minute. A minute in which nobody looked (no scrape, no prober, maintenance) is in neither number.
 """
 
@@ -43,15 +46,29 @@ from prober.alerting.rules import (
     Severity,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, CheckResult, Family, PublishOutcome
+from prober.sinks.metrics.families import (
+    CHECKS,
+    LATENCIES,
+    PREFIX,
+    SUBSCRIPTION,
+    TARGET,
+    CheckResult,
+    Family,
+    MeasuredDuration,
+    PublishOutcome,
+)
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 
 BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""
+UNLESS_TARGET: Final = f"unless on ({', '.join(TARGET)})"
 READ_OFF_MAX_S: Final = 6 * HOUR_S
 STEP_S: Final = 5 * MINUTE_S
 EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
+COVERED_MIN: Final = 0.1
+"""So much of the period must have been measured before its budget is called spent: three days of thirty, the longest window of a burn
+alert. Until then those speak, which look at no more than there is."""
 
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
 _DASHBOARDS: Final = {
@@ -84,6 +101,11 @@ def burn_rate_series(window_s: float) -> str:
     return f"slo:{PREFIX}_burn_rate:ratio{prom_duration(window_s)}"
 
 
+MEASURED: Final = f"slo:{PREFIX}_measured:bool"
+"""1 if something was decided within the last hour, else 0."""
+COVERED: Final = f"slo:{PREFIX}_period_covered:ratio"
+"""The part of the period in which something was decided."""
+SPENT: Final = f"slo:{PREFIX}_budget_spent:ratio"
 REMAINING: Final = f"slo:{PREFIX}_budget_remaining:ratio"
 OBJECTIVE: Final = f"slo:{PREFIX}_objective:ratio"
 PERIOD: Final = f"slo:{PREFIX}_period:seconds"
@@ -102,7 +124,10 @@ def _recordings(objective: Objective) -> Iterator[RecordingRule]:
     labels = {"slo": objective.name, "indicator": str(objective.indicator)}
     for window_s in windows_s(objective):
         yield from _window(objective, window_s, labels)
-    yield RecordingRule(REMAINING, f"1 - {_of(objective, burn_rate_series(objective.window_s))}", labels)
+    yield RecordingRule(MEASURED, f"{_of(objective, decided_series(HOUR_S))} > bool 0", labels)
+    yield RecordingRule(COVERED, _covered(objective), labels)
+    yield RecordingRule(SPENT, f"{_of(objective, burn_rate_series(objective.window_s))} * {_of(objective, COVERED)}", labels)
+    yield RecordingRule(REMAINING, f"1 - {_of(objective, SPENT)}", labels)
     yield RecordingRule(OBJECTIVE, f"vector({objective.target!r})", labels)
     yield RecordingRule(PERIOD, f"vector({prom_number(objective.window_s)})", labels)
 
@@ -121,6 +146,12 @@ def _window(objective: Objective, window_s: float, labels: dict[str, str]) -> It
 
 def _added_up(recorded: str, window_s: float) -> str:
     return f"sum_over_time({recorded}[{prom_duration(window_s)}:{prom_duration(STEP_S)}]) / {prom_number(HOUR_S / STEP_S)}"
+
+
+def _covered(objective: Objective) -> str:
+    """How many steps of the period had an hour before them in which something was decided, of all its steps."""
+    steps = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(STEP_S)}])"
+    return f"clamp_max({steps} / {prom_number(objective.window_s / STEP_S)}, 1)"
 
 
 def _alerts(objective: Objective) -> Iterator[AlertingRule]:
@@ -153,11 +184,11 @@ def _burn(objective: Objective, alert: BurnAlert) -> AlertingRule:
 
 
 def _exhausted(objective: Objective) -> AlertingRule:
-    spent = _of(objective, burn_rate_series(objective.window_s))
     enough = f"{_of(objective, decided_series(objective.window_s))} >= {count_to_see_budget(objective)}"
+    covered = f"{_of(objective, COVERED)} >= {prom_number(COVERED_MIN)}"
     return AlertingRule(
         "PubsubErrorBudgetExhausted",
-        binary("and", f"{spent} >= 1", enough),
+        binary("and", f"{_of(objective, SPENT)} >= 1", enough, covered),
         Severity.WARNING,
         Owner.SERVICE,
         "The error budget of an objective is spent.",
@@ -231,10 +262,15 @@ def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:
-    """A subscription with no key that is probed belongs to a site that another prober has taken over."""
+    """A subscription with no key that is probed belongs to a site that another prober has taken over.
+
+    A minute at whose end the prober could not decide whether the age was its own doing, which it counts, is in neither number.
+    """
+    doubts = series(families.UNDECIDED_DURATIONS, duration=MeasuredDuration.OLDEST_UNACKED_AGE)
+    doubtful = f"({increase_by(TARGET, doubts, prom_duration(2 * SLICE_S))} > 0)"
     given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
     probed = binary("unless", max_by(SUBSCRIPTION, series(families.OLDEST_UNACKED_AGE)), given_up)
-    age = f"({outside_maintenance(probed)})"
+    age = f"({binary(UNLESS_TARGET, outside_maintenance(probed), doubtful)})"
     older = f"{age} > bool {prom_number(threshold_s)}"
     return SliQueries(_slices("sum", older, window), _slices("count", age, window))
 

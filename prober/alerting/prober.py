@@ -6,9 +6,10 @@ fail, what has to come regularly, and drills.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from prober.alerting import measurement_validity, no_data
+from prober.alerting import dependencies, measurement_validity, no_data
 from prober.alerting.promql import (
     PROCESS,
     binary,
@@ -50,6 +51,7 @@ def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
         RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.rules(options)),
         RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.rules()),
         RuleGroup("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
+        RuleGroup("pubsub-prober-dependencies", INTERVAL_S, dependencies.rules(options)),
         RuleGroup("pubsub-prober-schedules", INTERVAL_S, _regular()),
         RuleGroup("pubsub-prober-drills", FINDINGS_INTERVAL_S, _drills()),
     )
@@ -59,7 +61,7 @@ def _parts() -> tuple[AlertingRule, ...]:
     """What fails while probes go on."""
     return (
         _failing("History", families.HISTORY_FAILURES, "The history cannot be written.", "so runs cannot be judged again later"),
-        _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs"),
+        _store_failing(),
         _internal_errors(),
         _dropped(),
     )
@@ -86,6 +88,13 @@ def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule
         PROCESS,
         TROUBLE_FOR_S,
     )
+
+
+def _store_failing() -> AlertingRule:
+    """A store that does not answer at all is told otherwise."""
+    failing = _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs")
+    unless_down = binary(f"unless on ({', '.join(PROCESS)})", failing.expression, dependencies.STORE_DOWN)
+    return replace(failing, expression=unless_down)
 
 
 def _internal_errors() -> AlertingRule:

@@ -20,6 +20,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.pubsub_v1 import types
 
 from prober.brokers.base import SubscriptionSettings, TopicSettings
+from prober.brokers.call_errors import CallWatch
 from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
 from prober.brokers.wire_messages import routing
 from prober.errors import NotOurs, NotThere
@@ -85,10 +86,12 @@ _SEEK: Final = _Method(f"{_SUBSCRIBER}Seek", "subscription", _SeekRequest, types
 
 
 class ServiceAdmin:
-    """The administration of one target over a channel that belongs to somebody else."""
+    """The administration of one target over a channel that belongs to somebody else, who is told how calls ended."""
 
-    def __init__(self, channel: grpc.aio.Channel, timeout_s: float = TIMEOUT_S, page_size: int = PAGE_SIZE) -> None:
-        self._channel = channel
+    def __init__(
+        self, channel: grpc.aio.Channel, watch: CallWatch, timeout_s: float = TIMEOUT_S, page_size: int = PAGE_SIZE
+    ) -> None:
+        self._channel, self._watch = channel, watch
         self._timeout_s = timeout_s
         self._page_size = page_size
 
@@ -162,6 +165,7 @@ class ServiceAdmin:
         try:
             return await call(request, timeout=self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
+            self._watch.ended(method.path, error.code())
             raise translated(error, doing) from error
         except grpc.aio.UsageError:  # the channel was closed before
             raise let_go(doing) from None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from prober.brokers.base import Broker, Vantage
+from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import credentials_for
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library import LibraryBroker
 from prober.brokers.wire import WireBroker
 
 
-async def connect(endpoint: Endpoint, vantage: Vantage) -> Broker:
-    """A broker for the running event loop; the caller closes it.
+async def connect(endpoint: Endpoint, vantage: Vantage, failed: CallFailed = nobody_asks) -> Broker:
+    """A broker for the running event loop; the caller closes it. `failed` is told of every call that ends with an error.
 
     No connection is made yet: that nobody answers is told by what is asked first. Raises PermissionRefused where Google's service
     needs credentials and there are none; for other endpoints they are not even looked for.
@@ -18,6 +19,6 @@ async def connect(endpoint: Endpoint, vantage: Vantage) -> Broker:
     credentials = await credentials_for(endpoint)
     match vantage:
         case Vantage.WIRE:
-            return WireBroker(endpoint, credentials)
+            return WireBroker(endpoint, credentials, failed)
         case Vantage.LIBRARY:
-            return LibraryBroker(endpoint, credentials)
+            return LibraryBroker(endpoint, credentials, failed)

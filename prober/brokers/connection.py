@@ -24,6 +24,7 @@ import google.auth.transport.requests
 import grpc
 import grpc.aio
 
+from prober.brokers.call_errors import CallFailed, CallWatch, ThreadedCallWatch, nobody_asks
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import let_go
 from prober.errors import PermissionRefused
@@ -123,16 +124,22 @@ class Closable(Protocol):
 
 
 class Connection:
-    """One connection to a target for the event loop that runs. `channel` connects when it is first used."""
+    """One connection to a target for the event loop that runs. `channel` connects when it is first used.
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> None:
+    Who calls through `channel` tells `watch` how that ended.
+    """
+
+    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+        """`failed` is told of every call that ends with an error."""
         self._endpoint, self._credentials = endpoint, credentials
+        self.watch = CallWatch(failed)
         self.channel = open_async_channel(endpoint, credentials)
         self._open: set[Closable] = set()
 
     def open_threaded_channel(self) -> grpc.Channel:
-        """A connection to the same target for Google's client library; the caller closes it."""
-        return _open_threaded_channel(self._endpoint, self._credentials)
+        """A connection to the same target for Google's client library, watched as it is; the caller closes it."""
+        channel = _open_threaded_channel(self._endpoint, self._credentials)
+        return grpc.intercept_channel(channel, ThreadedCallWatch(self.watch))
 
     def opened(self, one: Closable) -> None:
         """Notes what has to be closed with the connection."""

@@ -41,6 +41,7 @@ from prober.brokers.base import (
     Tap,
     Unknown,
 )
+from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library_calls import AttemptCounter
@@ -176,9 +177,9 @@ def _settle(answer: tuple[_Waiter, Outcome]) -> None:
 class LibraryBroker:
     """The library vantage on one target. Each publisher and each subscriber has a client of its own."""
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> None:
-        self._connection = Connection(endpoint, credentials)
-        self._admin = ServiceAdmin(self._connection.channel)
+    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+        self._connection = Connection(endpoint, credentials, failed)
+        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 
     @property
     def admin(self) -> Admin:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import grpc
@@ -31,6 +30,7 @@ from prober.brokers.base import (
     Tap,
     Unknown,
 )
+from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection, session_name
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
@@ -72,6 +72,7 @@ class WirePublisher:
         try:
             return _outcomes(wire_messages.published_ids(await call), len(messages))
         except grpc.aio.AioRpcError as error:
+            self._connection.watch.ended(PUBLISH, error.code())
             return [publish_outcome(error)] * len(messages)
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
@@ -183,6 +184,7 @@ class WirePuller:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                 return None
+            self._connection.watch.ended(PULL, error.code())
             raise translated(error, doing) from error
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
@@ -223,16 +225,18 @@ class WirePuller:
             self._sender = None
 
     async def _send_one(self, method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], request: bytes) -> None:
-        with suppress(grpc.aio.AioRpcError):  # best effort: the messages come again
+        try:
             await method(request, timeout=SEND_TIMEOUT_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:  # best effort: the messages come again
+            self._connection.watch.ended(ACKNOWLEDGE, error.code())
 
 
 class WireBroker:
     """The wire vantage on one target, over one connection. A connection carries about a hundred streams at once."""
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> None:
-        self._connection = Connection(endpoint, credentials)
-        self._admin = ServiceAdmin(self._connection.channel)
+    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+        self._connection = Connection(endpoint, credentials, failed)
+        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 
     @property
     def admin(self) -> Admin:
@@ -247,7 +251,7 @@ class WireBroker:
         """A subscriber by streaming pull; `client_id` is what the service is told, on every stream of it."""
 
         def new_stream(tap: Tap) -> WireStream:
-            return WireStream(self._connection.channel, subscription, client_id, flow, ack_deadline_s, tap)
+            return WireStream(self._connection, subscription, client_id, flow, ack_deadline_s, tap)
 
         return ReopeningSubscriber(self._connection, subscription, client_id, new_stream)
 

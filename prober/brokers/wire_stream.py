@@ -16,7 +16,7 @@ import grpc.aio
 
 from prober.brokers import wire_messages
 from prober.brokers.base import FlowControlSettings, Received, Tap
-from prober.brokers.connection import session_name
+from prober.brokers.connection import Connection, session_name
 from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
 from prober.brokers.wire_messages import NACK_S, Sending, routing
 from prober.errors import BrokerError
@@ -36,9 +36,10 @@ class WireStream:
     """One stream, for one use, from `open` to `close`."""
 
     def __init__(
-        self, channel: grpc.aio.Channel, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
+        self, connection: Connection, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
     ) -> None:
-        self._streaming_pull: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAMING_PULL)
+        self._watch = connection.watch
+        self._streaming_pull: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = connection.channel.stream_stream(STREAMING_PULL)
         self._metadata = routing("subscription", subscription)
         self._first_request = wire_messages.open_request(subscription, client_id, ack_deadline_s, flow)
         self._client_id = client_id
@@ -144,6 +145,7 @@ class WireStream:
         try:
             reason = await self._read(call)
         except grpc.aio.AioRpcError as error:
+            self._watch.ended(STREAMING_PULL, error.code())
             self._error = translated(error, "the stream ended")
             reason = str(self._error)
         except asyncio.CancelledError:

@@ -31,10 +31,11 @@ RECEIVED_KEPT_MAX: Final = 1_000_000
 
 
 class Latency(NamedTuple):
-    """How long something took, in seconds, and what it counts for."""
+    """How long something took, in seconds, and what it counts for; for how long of that the event loop lagged (`runs.lag`)."""
 
     indicator: Indicator
     seconds: float
+    lagged_s: float = 0.0
 
 
 class Observation(NamedTuple):

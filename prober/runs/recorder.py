@@ -27,6 +27,7 @@ from prober.core.judge import Judge, RecordedFinding
 from prober.core.rules import Rules
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
+from prober.runs.lag import BEAT_S, LoopLag
 from prober.runs.result import Durations
 from prober.slo.indicators import DISTURBED, Indicator
 
@@ -35,7 +36,6 @@ DURATIONS_KEPT_MAX: Final = 100_000
 EVENTS_KEPT_MAX = 200_000
 """Events kept per run for evidence; beyond that they are judged and counted, not kept."""
 
-BEAT_S = 0.25
 STANDSTILL_MAX_S = 2.0
 """Less than every bound that verdicts rely on; a busy machine stays below it."""
 
@@ -82,7 +82,7 @@ class Recording:
         self._counted: Counter[str] = Counter()
         self._listeners_faults: list[Exception] = []
         self._finished = False
-        self._beat_t: float | None = None
+        self._lag = LoopLag()
         self._clock = clock
         self.timings = Timings()
         self.late: Sequence[Finding] = ()
@@ -105,10 +105,14 @@ class Recording:
     def beat(self) -> float:
         """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
         now = self._clock()
-        late_s = 0.0 if self._beat_t is None else max(0.0, now - self._beat_t - BEAT_S)
         self._notice_silence(now, self.events_seen)
-        self._beat_t, self._silence_ends_t = now, now + BEAT_S + STANDSTILL_MAX_S
-        return late_s
+        self._silence_ends_t = now + BEAT_S + STANDSTILL_MAX_S
+        return self._lag.beat(now)
+
+    def lagged_s(self, taken_s: float) -> float:
+        """For how long of what took so long, until now, the event loop lagged."""
+        now = self._clock()
+        return self._lag.within(now - taken_s, now)
 
     def heard(self) -> None:
         """Says that the target has answered a question just now; the next answer is due `SOUNDING_S + ANSWER_MAX_S` later."""
@@ -130,6 +134,8 @@ class Recording:
             self.events.append(event)
         kind, latency = self._classifier.classify(event)
         if latency is not None:
+            lagged_s = self._lag.within(event.t - latency.seconds, event.t)
+            latency = latency._replace(lagged_s=lagged_s) if lagged_s else latency
             self.timings.took(latency)
         seen = Observation(event, kind, latency, findings)
         for listener in self._listeners:

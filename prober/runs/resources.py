@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from secrets import token_hex
-from typing import Final
+from typing import Final, NamedTuple
 
 from prober.brokers.base import Admin, AdminOperation, SubscriptionSettings, TopicSettings
 from prober.clock import monotonic_s, wall_s
@@ -155,11 +155,24 @@ def subscriptions_first(name: str) -> bool:
     return "/topics/" in name
 
 
-async def sweep(admin: Admin, project: str, now: float) -> int:
-    """Deletes what probers that are long gone have left in a project, `projects/p`; how much that was. Raises BrokerError."""
+class Swept(NamedTuple):
+    """How much was deleted, and how much is still there because it could not be."""
+
+    deleted: int
+    left: int
+
+
+async def sweep(admin: Admin, project: str, now: float) -> Swept:
+    """Deletes what probers that are long gone have left in a project, `projects/p`. Raises BrokerError if it cannot be listed."""
     names = [name for name in await admin.owned(project, OURS) if _is_abandoned(name, now)]
     names.sort(key=subscriptions_first)
-    return sum([await admin.delete(name, OURS) for name in names])
+    deleted = left = 0
+    for name in names:
+        try:
+            deleted += await admin.delete(name, OURS)
+        except BrokerError:
+            left += 1
+    return Swept(deleted, left)
 
 
 def _is_abandoned(name: str, now: float) -> bool:

@@ -28,7 +28,8 @@ from prober.core.verdict import STILL_OWED, Verdict
 from prober.errors import BrokerError, BrokerUnavailable
 from prober.probes.context import Experiment, ProbeContext, Workload
 from prober.runs.classification import Latency
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, Listener, Recording
+from prober.runs.lag import BEAT_S
+from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink

@@ -20,8 +20,6 @@ from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, ProberHealth, SkipReason
-from prober.slo.counts import SloCounters
-from prober.slo.indicators import Indicator
 
 STOP_GRACE_S: Final = 5.0
 LEAVE_TIMEOUT_S: Final = 5.0
@@ -42,12 +40,11 @@ class Assignments:
         self._instances: dict[str, ProbeInstance] = {}
         self._names: dict[SiteKey, str] = {}
         self._surroundings: dict[str, Surroundings] = {}
-        self._counters: dict[str, SloCounters] = {}
         self._loops: dict[str, ProbeLoop] = {}
 
-    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings, counters: SloCounters) -> None:
-        """These sites are on a target, with what they share and what is counted there. None of them is taken up yet."""
-        self._surroundings[target], self._counters[target] = around, counters
+    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings) -> None:
+        """These sites are on a target, with what they share. None of them is taken up yet."""
+        self._surroundings[target] = around
         for probe_instance in instances:
             self._instances[probe_instance.site.name] = probe_instance
             self._live.left(probe_instance.shown)
@@ -136,12 +133,8 @@ class Assignments:
         """Counts a slice of time for the objectives that are about time."""
         now = datetime.fromtimestamp(wall_s(), UTC)
         for probe_loop in self._loops.values():
-            site, backlog = probe_loop.probe_instance.site, probe_loop.backlog()
-            if self._config.maintenance_of(site.target, now) is not None:
-                continue
-            counters = self._counters[site.target.name]
-            counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, backlog.oldest_unacked_age_s)
-            counters.ended(Indicator.STALLED_KEYS, good=max(0, site.keys - backlog.stalled_keys), bad=backlog.stalled_keys)
+            if self._config.maintenance_of(probe_loop.probe_instance.site.target, now) is None:
+                probe_loop.count_slice()
 
     # --- what the schedule says ----------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from prober.runs.site import Site
 from prober.schedule import instances
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import SkipReason, TargetMetrics
+from prober.sinks.metrics.families import MeasuredDuration
+from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
 STUCK_MARGIN_S: Final = 60.0
@@ -35,11 +37,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the probe loops of a target share: its metrics, how every site stands, and who hears of the runs, by site."""
+    """What the probe loops of a target share: its metrics, how every site stands, who hears of the runs, by site, and what is counted."""
 
     metrics: TargetMetrics
     live: LiveState
     sinks: Callable[[Site, str], Sequence[RunSink]]
+    counters: SloCounters
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class ProbeLoop:
 
     def __init__(self, config: Config, probe_instance: ProbeInstance, around: Surroundings) -> None:
         self.probe_instance = probe_instance
-        self._config, self._metrics, self._live = config, around.metrics, around.live
+        self._config, self._metrics, self._live, self._counters = config, around.metrics, around.live, around.counters
         self._target = probe_instance.site.at(probe_instance.endpoint)
         self._provisioner = Provisioner(self._target, probe_instance.resource_name, lasting=True, administered=self._administered)
         self._sinks = around.sinks(self.shown, self.name)
@@ -109,6 +112,15 @@ class ProbeLoop:
         if self._running is not None:
             age_s = self.backlog().oldest_unacked_age_s
             self._running.recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
+
+    def count_slice(self) -> None:
+        """Counts a slice of time for the objectives that are about time."""
+        backlog = self.backlog()
+        age_s = backlog.oldest_unacked_age_s
+        if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
+            self._metrics.undecided(MeasuredDuration.OLDEST_UNACKED_AGE)
+        moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
+        self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
 
     def stuck(self) -> bool:
         """Whether a run goes on although everything that it may wait for has an end by now."""
@@ -146,7 +158,14 @@ class ProbeLoop:
         await self._provisioner.leave(self.probe_instance.broker.admin)
 
     def _administered(self, operation: AdminOperation, latency_s: float) -> None:
-        self._metrics.administered(operation, latency_s)
+        if self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, self._lagged_s(latency_s)):
+            self._metrics.administered(operation, latency_s)
+        else:
+            self._metrics.undecided(MeasuredDuration.CONTROL_PLANE)
+
+    def _lagged_s(self, taken_s: float) -> float:
+        """For how long of what took so long, until now, the event loop lagged, as far as a run that goes on knows."""
+        return 0.0 if self._running is None else self._running.recording.lagged_s(taken_s)
 
     def _say(self, result: RunResult) -> None:
         _log.log(

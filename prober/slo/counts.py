@@ -122,13 +122,21 @@ class SloCounters:
         for objective in objectives:
             self._by_indicator.setdefault(objective.indicator, []).append(_Running(objective))
 
-    def took(self, indicator: Indicator, duration_s: float) -> None:
-        """Something took so long, or is so old: bad for each objective whose threshold is shorter."""
-        for counts in self._by_indicator.get(indicator, ()):
+    def took(self, indicator: Indicator, duration_s: float, lagged_s: float = 0.0) -> bool:
+        """Something took so long, or is so old: bad for each objective whose threshold is shorter. Returns whether it is decided.
+
+        `lagged_s`: for how long of that the event loop lagged. If one objective about the indicator cannot be decided for that, none is.
+        """
+        about = self._by_indicator.get(indicator, ())
+        if lagged_s > 0.0 and any(counts.objective.is_doubtful(duration_s, lagged_s) for counts in about):
+            self.ended(indicator, undecided=1)
+            return False
+        for counts in about:
             if counts.objective.is_late(duration_s):
                 counts.bad += 1
             else:
                 counts.good += 1
+        return True
 
     def ended(self, indicator: Indicator, *, good: int = 0, bad: int = 0, undecided: int = 0) -> None:
         """So many things ended good or bad, or cannot be decided any more."""

@@ -126,6 +126,10 @@ class Objective:
         """Whether something that took so long is bad; of an indicator without a threshold nothing is."""
         return self.threshold_s is not None and whole_micros(duration_s) > self.threshold_us
 
+    def is_doubtful(self, duration_s: float, lagged_s: float) -> bool:
+        """Whether something that took so long is late only if the event loop, which lagged for so much of it, did not make it so."""
+        return self.is_late(duration_s) and whole_micros(duration_s) - whole_micros(lagged_s) <= self.threshold_us
+
     @property
     def budget_exact(self) -> Fraction:
         """B as a fraction."""

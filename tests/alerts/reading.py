@@ -11,7 +11,12 @@ import yaml
 from prober.sinks.metrics.families import FAMILIES, MetricType
 from tests.alerts.stories import PATHS
 
-FROM_PROMETHEUS = {"up": {"job", "instance"}, "prometheus_rule_evaluation_failures_total": {"rule_group"}, "ALERTS": {"alertname"}}
+FROM_PROMETHEUS = {
+    "up": {"job", "instance"},
+    "prometheus_rule_evaluation_failures_total": {"rule_group"},
+    "ALERTS": {"alertname"},
+    "process_cpu_seconds_total": {"job", "instance"},
+}
 
 
 def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:

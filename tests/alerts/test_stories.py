@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerts import about_objectives, about_prober, about_self_monitoring, about_service
+from tests.alerts import about_dependencies, about_objectives, about_prober, about_self_monitoring, about_service
 from tests.alerts.stories import NAMES, Story, play
 
-STORIES = (*about_objectives.STORIES, *about_service.STORIES, *about_prober.STORIES, *about_self_monitoring.STORIES)
+TOLD = (about_objectives, about_service, about_prober, about_self_monitoring, about_dependencies)
+STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 
 

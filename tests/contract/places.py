@@ -1,4 +1,4 @@
-"""Addresses at which no service is."""
+"""Addresses at which no service is, or one that refuses everything."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import grpc
+import grpc.aio
 
 
 @asynccontextmanager
@@ -34,3 +37,31 @@ async def silent_server() -> AsyncIterator[str]:
         for transport in taken:
             transport.abort()
         await asyncio.sleep(0)  # the loop closes the sockets in its next round
+
+
+class _Refusing(grpc.GenericRpcHandler):
+    """Ends every call with one code."""
+
+    def __init__(self, code: grpc.StatusCode) -> None:
+        self._code = code
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
+        async def refuse(_: object, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+            await context.abort(self._code, "refused")
+            raise AssertionError("abort raises")
+
+        if handler_call_details.method.endswith("/StreamingPull"):
+            return grpc.stream_stream_rpc_method_handler(refuse)
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+@asynccontextmanager
+async def refusing_server(code: grpc.StatusCode) -> AsyncIterator[str]:
+    """An address at which every call ends with a code."""
+    server = grpc.aio.server(handlers=(_Refusing(code),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)

@@ -12,6 +12,7 @@ import pytest
 
 from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import SubscriptionSettings, TopicSettings, Vantage
+from prober.brokers.call_errors import CallWatch, nobody_asks
 from prober.brokers.connect import connect
 from prober.brokers.connection import open_async_channel
 from prober.brokers.endpoint import Endpoint
@@ -131,7 +132,7 @@ async def test_what_is_owned_is_found_over_many_pages(service: Service) -> None:
 async def paging_admin(address: str) -> AsyncIterator[ServiceAdmin]:
     """An admin that asks for two things at a time."""
     channel = open_async_channel(Endpoint(address, secure=False), None)
-    yield ServiceAdmin(channel, timeout_s=5, page_size=2)
+    yield ServiceAdmin(channel, CallWatch(nobody_asks), timeout_s=5, page_size=2)
     await channel.close()
 
 

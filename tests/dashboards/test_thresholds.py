@@ -84,5 +84,5 @@ def test_every_alert_that_a_panel_names_exists(name: str) -> None:
 
 
 def test_another_limit_would_be_noticed() -> None:
-    assert not agrees(0.25, limits({"PubsubProberLagging"}))
+    assert not agrees(0.4, limits({"PubsubProberLagging"}))
     assert agrees(0.9, limits({"PubsubProberCoverageLow"}))

@@ -15,7 +15,17 @@ from prober.core.events import EVENT_TYPES, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.sinks.history.arrow import schema_of, to_parquet
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, encode_rules, folder_of, history_file_name
+from prober.sinks.history.schema import (
+    EVENT_FIELDS,
+    EVENTS,
+    FINDINGS,
+    LAGGED,
+    RUNS,
+    Table,
+    encode_rules,
+    folder_of,
+    history_file_name,
+)
 from spark_jobs.history import Events, struct_of
 from spark_jobs.scan import Scan
 
@@ -50,8 +60,13 @@ class Taped:
         self.runs: list[Row] = []
         self.counts: list[Row] = []
 
-    def add(self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0) -> Taped:
-        """Records events; their `t` is seconds after midnight. A process of its own has a clock of its own."""
+    def add(
+        self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0, lagged_s: float | None = None
+    ) -> Taped:
+        """Records events; their `t` is seconds after midnight. A process of its own has a clock of its own.
+
+        `lagged_s`: for how long of the latency that each of them shows the event loop lagged.
+        """
         for event in events:
             name = _NAMES[type(event)]
             values = {column: getattr(event, field) for field, column in EVENT_FIELDS[name].items()}
@@ -60,7 +75,7 @@ class Taped:
                     values[column] += 1000.0
             row = dict.fromkeys(EVENTS.column_names) | self.about | values
             last = max((row["number"] for row in self.events if row["process"] == (process or "p1")), default=0)
-            row |= {"number": number or last + 1, "event": name, "time": _time(event.t + clock_ahead_s)}
+            row |= {"number": number or last + 1, "event": name, "time": _time(event.t + clock_ahead_s), LAGGED: lagged_s}
             if process:
                 row["process"] = process
             self.events.append(row)

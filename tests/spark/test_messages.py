@@ -64,6 +64,8 @@ def _message(
         "intended_us": _us(intended),
         "confirmed_us": _us(confirmed),
         "received_us": _us(received),
+        "confirmed_lagged_us": 0,
+        "received_lagged_us": 0,
         "attempts": attempts,
         "confirmed": confirmations,
         "refused": refused,

@@ -87,8 +87,7 @@ class Work:
         self.assignments.enter(
             target.name,
             [probe_instance],
-            Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks),
-            SloCounters(()),
+            Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks, SloCounters(())),
         )
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -24,7 +25,17 @@ from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import ARROW_TYPES, conform, schema_of, to_parquet
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, TABLES, Table, Type, encode_rules, folder_of, history_file_name
+from prober.sinks.history.schema import (
+    EVENT_FIELDS,
+    EVENTS,
+    LAGGED,
+    TABLES,
+    Table,
+    Type,
+    encode_rules,
+    folder_of,
+    history_file_name,
+)
 from prober.slo.objectives import whole_micros
 
 TABLE: Final = b"table"
@@ -98,8 +109,10 @@ class EventEncoder:
         self._metadata = {TABLE: EVENTS.name.encode(), RUN: orjson.dumps(shared)}
         self._forms: dict[type[Event], _Form] = {}
 
-    def batches(self, first: int, events: Sequence[Event]) -> Iterator[pa.RecordBatch]:
-        """Events with consecutive numbers from `first` on, one batch per kind.
+    def batches(
+        self, first: int, events: Sequence[Event], lagged_s: Mapping[int, float] = MappingProxyType({})
+    ) -> Iterator[pa.RecordBatch]:
+        """Events with consecutive numbers from `first` on, one batch per kind; `lagged_s` by the numbers of those that have it.
 
         Whole numbers beyond 64 bits, which only a stranger's message can claim, become the nearest that fits; half of a surrogate pair
         becomes a question mark.
@@ -116,7 +129,7 @@ class EventEncoder:
             form = self._forms.get(kind)
             if form is None:
                 form = self._forms[kind] = _Form(kind, self._metadata)
-            yield form.batch(numbers, members)
+            yield form.batch(numbers, members, lagged_s)
 
 
 class _Form:
@@ -129,13 +142,17 @@ class _Form:
         self.schema = pa.schema(
             [_NUMBER, *((column, types[column]) for column in columns.values())], metadata={**metadata, EVENT: name.encode()}
         )
+        self._lagging_schema = self.schema.append(pa.field(LAGGED, types[LAGGED]))
         self._getters: list[tuple[Callable[[Event], Any], pa.DataType]] = [
             (attrgetter(field), types[column]) for field, column in columns.items()
         ]
 
-    def batch(self, numbers: list[int], events: list[Event]) -> pa.RecordBatch:
+    def batch(self, numbers: list[int], events: list[Event], lagged_s: Mapping[int, float]) -> pa.RecordBatch:
         columns = [_array(list(map(getter, events)), kind) for getter, kind in self._getters]
-        return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), *columns], schema=self.schema)
+        if not lagged_s:
+            return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), *columns], schema=self.schema)
+        lagged = pa.array([lagged_s.get(number) for number in numbers], pa.float64())
+        return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), *columns, lagged], schema=self._lagging_schema)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -274,8 +291,13 @@ def events_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
         marked = batch.replace_schema_metadata(None).append_column("run", column)
         kinds.setdefault(metadata[EVENT].decode(), []).append(marked)
     shared = [orjson.loads(run) for run in runs]
-    tables = [_widened(name, pa.Table.from_batches(members), shared) for name, members in kinds.items()]
+    tables = [_widened(name, _joined(members), shared) for name, members in kinds.items()]
     return pa.concat_tables(tables).combine_chunks()  # sorting is much faster then
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Batches of one kind of event, some of which may have a column more than others."""
+    return pa.concat_tables((pa.Table.from_batches([batch]) for batch in batches), promote_options="default")
 
 
 def _widened(name: str, rows: pa.Table, runs: Sequence[Mapping[str, object]]) -> pa.Table:

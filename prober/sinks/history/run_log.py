@@ -78,12 +78,16 @@ class RunLog:
         self._findings: list[RecordedFinding] = []
         self._rows: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
         self._jumps: deque[tuple[int, int]] = deque()
+        self._lagged_s: dict[int, float] = {}
         # The thread's.
         self._taken = 0
         self._next = 1
 
-    def record(self, event: Event, findings: Iterable[Finding] = ()) -> None:
-        """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only."""
+    def record(self, event: Event, findings: Iterable[Finding] = (), lagged_s: float = 0.0) -> None:
+        """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only.
+
+        `lagged_s`: for how long of the latency that it shows the event loop lagged.
+        """
         self._count += 1
         meter = self._meter
         if meter.took - meter.saved >= WAITING_MAX:
@@ -92,6 +96,8 @@ class RunLog:
         if self._interrupted:
             self._resume(event.t)
         meter.took += 1
+        if lagged_s:
+            self._lagged_s[self._count] = lagged_s
         self._events.append(event)
         if findings:
             self._keep(tuple(findings))
@@ -161,8 +167,10 @@ class RunLog:
         self._taken += len(events)
 
     def _event_frames(self, first: int, events: list[Event]) -> list[bytes]:
+        numbers = range(first, first + len(events))
+        lagged_s = {number: self._lagged_s.pop(number) for number in numbers if number in self._lagged_s} if self._lagged_s else {}
         try:
-            return [as_stream(batch) for batch in self._encoder.batches(first, events)]
+            return [as_stream(batch) for batch in self._encoder.batches(first, events, lagged_s)]
         except Exception:  # a mistake of ours: the others go on, and the hole is in the record
             _log.exception("internal error: events of run %s cannot be written to the history", self.run.run_id)
             self._meter.drop(len(events))

@@ -82,6 +82,9 @@ class Table:
         return tuple(column.name for column in self.columns)
 
 
+LAGGED: Final = "lagged_s"
+"""The column of `EVENTS` that no event has itself: it says what its latency is worth (`prober.runs.lag`)."""
+
 _RUN: Final = (
     Column("run_id", Type.STRING, "the run that recorded it", required=True),
     Column("process", Type.STRING, "incarnation of the recording process; its clock has one offset", required=True),
@@ -126,6 +129,11 @@ EVENTS: Final = Table(
         Column("max_outstanding_messages", Type.INT64, "flow control of a stream that opened; null or not above 0: no limit"),
         Column("max_outstanding_bytes", Type.INT64, "likewise in bytes"),
         Column("lost", Type.BOOL, "the end of a pull: it had no answer"),
+        Column(
+            LAGGED,
+            Type.FLOAT64,
+            "a confirmation or delivery that shows a latency: for how many seconds of it the prober's event loop lagged; null: for none",
+        ),
     ),
     sorted_by=("subscription", "key", "run_id", "number"),
     hourly=True,

@@ -307,7 +307,7 @@ class HistoryRun:
 
     def event(self, seen: Observation) -> None:
         """The next event of the run."""
-        self._log.record(seen.event, seen.findings)
+        self._log.record(seen.event, seen.findings, seen.latency.lagged_s if seen.latency is not None else 0.0)
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""

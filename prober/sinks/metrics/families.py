@@ -265,6 +265,12 @@ EVENTS_DROPPED: Final = Family(
     ("component",),
     "Events dropped because a queue or the spool was full.",
 )
+LEFTOVERS: Final = Family(
+    "leftover_resources",
+    MetricType.GAUGE,
+    ("project",),
+    "Topics and subscriptions of probers that are long gone and could not be deleted; NaN while nobody knows.",
+)
 HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = Family(
     "status_store_up", MetricType.GAUGE, (), "1 if the last request to the status store succeeded, else 0."
@@ -276,6 +282,18 @@ NEGATIVE_DURATIONS: Final = Family(
     MetricType.COUNTER,
     (*TARGET, "duration"),
     "Durations measured as negative and counted as 0, because a clock is wrong.",
+)
+TARGET_ERRORS: Final = Family(
+    "target_errors",
+    MetricType.COUNTER,
+    (*TARGET, "operation", "code"),
+    "Calls to a target that ended with an error, by what they are for and by gRPC status code.",
+)
+UNDECIDED_DURATIONS: Final = Family(
+    "undecided_durations",
+    MetricType.COUNTER,
+    (*TARGET, "duration"),
+    "Durations that are late, perhaps only because the event loop lagged: left out of their histogram, and neither good nor bad.",
 )
 FOLDED_NAMES: Final = Family(
     "folded_names",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from math import nan
 
 from prober.config import TargetSettings
 from prober.sinks.metrics import families
@@ -22,6 +23,7 @@ class ProberHealth:
         self._status_failures = store.counter(families.STATUS_FAILURES)
         self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
+        self._leftovers = partial(store.gauge, families.LEFTOVERS)
         self._lag = store.histogram(families.LOOP_LAG)
         self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job, job) for job in Job}
         store.info(families.BUILD, (), {"version": version})
@@ -33,6 +35,10 @@ class ProberHealth:
     def dropped(self, component: Component, count: int = 1) -> None:
         """Events or messages were dropped, because a queue or the spool was full."""
         self._dropped[component].inc(count)
+
+    def swept(self, project: str, left: int | None) -> None:
+        """What probers that are gone have left in a project was looked for; so much is still there, or None if that is not known."""
+        self._leftovers(project).set(nan if left is None else left)
 
     def history_failed(self) -> None:
         """The history could not be written."""

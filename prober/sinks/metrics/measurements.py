@@ -6,6 +6,7 @@ What is good, bad and undecided says `prober.slo.indicators`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from prober.brokers.base import Confirmed, Rejected, Unknown
@@ -122,7 +123,7 @@ class Measurements:
 
     def _published(self, seen: Observation) -> None:
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
-        latency = self._measured(seen.latency)
+        latency = self._measured(seen.latency, self._topic.undecided)
         if latency is None:
             self._topic.published(_CONFIRMED)
         else:
@@ -135,21 +136,24 @@ class Measurements:
     def _delivered(self, seen: Observation) -> None:
         if seen.kind is None:
             return
-        latency = self._measured(seen.latency)
+        latency = self._measured(seen.latency, partial(self._subscription.undecided, seen.kind))
         if latency is None:
             self._subscription.delivered(seen.kind)
         else:
             self._subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
 
-    def _measured(self, latency: Latency | None) -> Latency | None:
+    def _measured(self, latency: Latency | None, undecided: Callable[[], None]) -> Latency | None:
+        """A latency that is decided, for the histogram; the others are `undecided`, for it and for the tallies alike."""
         if latency is None or latency.indicator in self._disturbed:
             return None
-        self._tallies.took(latency.indicator, latency.seconds)
-        return latency
+        if self._tallies.took(*latency):
+            return latency
+        undecided()
+        return None
 
     def _exemplar_for(self, latency: Latency) -> Exemplar | None:
         """The run's own exemplar, for what is much slower than anything of it so far: one per message would cost more than counting."""
-        indicator, seconds = latency
+        indicator, seconds, _ = latency
         if seconds <= EXEMPLAR_STEP * self._slowest.get(indicator, -1.0):
             return None
         self._slowest[indicator] = seconds

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import Final, TypeAlias
 
+from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -23,7 +24,7 @@ from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import PREFIX, Component, Family
 from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
-from prober.sinks.metrics.targets import OTHER, TargetMetrics
+from prober.sinks.metrics.targets import OTHER, TargetErrors, TargetMetrics
 from prober.slo.objectives import Objective
 
 # By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
@@ -91,6 +92,8 @@ class Metrics:
         self.health: Final = ProberHealth(self._store, version)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
         self._store.registry.register(self._backlogs)
+        for about_process in (ProcessCollector, PlatformCollector, GCCollector):
+            about_process(registry=self._store.registry)
 
     def watch(
         self,
@@ -106,6 +109,10 @@ class Metrics:
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
         self._backlogs.watch(metrics, backlog)
         return metrics
+
+    def errors_at(self, target: TargetSettings) -> TargetErrors:
+        """The metrics of calls to a target that end with an error, at 0 from now on."""
+        return TargetErrors(self._store, target)
 
     def drills(self, names: Iterable[str]) -> DrillMetrics:
         """The metrics of fire drills with these names, at 0 from now on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
+from prober.brokers.base import AdminOperation, Confirmed, ErrorCode, Operation, Outcome, Rejected
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -24,6 +24,22 @@ NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
 
 
+class TargetErrors:
+    """The calls to a target that ended with an error, all of them at 0 from the start. May be told in any thread."""
+
+    def __init__(self, store: MetricStore, target: TargetSettings) -> None:
+        labels = (target.name, target.environment, target.region)
+        self._errors = {
+            (operation, code): store.counter(families.TARGET_ERRORS, *labels, operation, code)
+            for operation in Operation
+            for code in ErrorCode
+        }
+
+    def failed(self, operation: Operation, code: ErrorCode) -> None:
+        """A call ended with an error."""
+        self._errors[operation, code].inc()
+
+
 class TopicMetrics:
     """What happened on a topic."""
 
@@ -32,6 +48,7 @@ class TopicMetrics:
         clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
         self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
         self._unsent = store.counter(families.PUBLISHES_UNSENT, *labels)
+        self._undecided = store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
 
     def unsent(self, count: int) -> None:
         """So many publishes were to be sent and were not, since the target was unreachable."""
@@ -42,6 +59,10 @@ class TopicMetrics:
         self._outcomes[_outcome(outcome)].inc()
         if latency_s is not None:
             self._latency.took(latency_s, exemplar)
+
+    def undecided(self) -> None:
+        """A latency was measured that is late, perhaps only because the event loop lagged; it is not told as one."""
+        self._undecided.inc()
 
 
 def _outcome(outcome: Outcome) -> PublishOutcome:
@@ -72,6 +93,13 @@ class SubscriptionMetrics:
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, MeasuredDuration.END_TO_END),
             DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, MeasuredDuration.REDELIVERY),
         }
+        self._undecided = {
+            kind: store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], duration)
+            for kind, duration in (
+                (DeliveryKind.FIRST, MeasuredDuration.END_TO_END),
+                (DeliveryKind.REDELIVERY, MeasuredDuration.REDELIVERY),
+            )
+        }
 
     def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
         """A message came.
@@ -82,6 +110,10 @@ class SubscriptionMetrics:
         self._deliveries[kind].inc()
         if latency_s is not None and kind in self._latencies:
             self._latencies[kind].took(latency_s, exemplar)
+
+    def undecided(self, kind: DeliveryKind) -> None:
+        """The latency of such a delivery is late, perhaps only because the event loop lagged; it is not told as one."""
+        self._undecided[kind].inc()
 
     def finding(self, kind: Kind, status: Status) -> None:
         """The checker found something."""
@@ -146,6 +178,9 @@ class TargetMetrics:
             )
             for operation in AdminOperation
         }
+        self._undecided = {
+            duration: store.counter(families.UNDECIDED_DURATIONS, *self.labels, duration) for duration in MeasuredDuration
+        }
         self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.OLDEST_UNACKED_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
         for topic in topics:
@@ -193,6 +228,10 @@ class TargetMetrics:
     def administered(self, operation: AdminOperation, latency_s: float, exemplar: Exemplar | None = None) -> None:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
+
+    def undecided(self, duration: MeasuredDuration) -> None:
+        """Something took too long, perhaps only because the event loop lagged; it is not told as a duration."""
+        self._undecided[duration].inc()
 
     def negative_age(self) -> None:
         """The age of the oldest message came out negative."""

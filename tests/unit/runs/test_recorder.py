@@ -11,8 +11,9 @@ from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.runs import classification
-from prober.runs.classification import Observation
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
+from prober.runs.classification import Latency, Observation
+from prober.runs.lag import BEAT_S
+from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from tests.notation import history
 
@@ -158,3 +159,27 @@ def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: R
     assert len(recording.faults) == 1
     assert recording.judge.findings.failed
     assert not recording.judge.stopped_because
+
+
+def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording, clock: Clock) -> None:
+    told: list[Latency | None] = []
+    recording.listen(lambda seen: told.append(seen.latency))
+    recording.beat()
+    record(recording, clock, "P1@0 A<1@0.2", beating=False)
+    clock.t = 1.25
+    recording.beat()
+    record(recording, clock, "P2@1.25 A<2@1.5", beating=False)
+    clock.t = 1.5
+    recording.beat()
+    record(recording, clock, "P3@1.5 A<3@1.8", beating=False)
+    assert [(round(one.seconds, 6), one.lagged_s) for one in told if one is not None] == [
+        (0.2, 0.0),
+        (0.25, 0.25),
+        (0.3, 0.0),
+    ]
+
+
+def test_what_takes_time_beside_the_events_lagged_as_well(recording: Recording, clock: Clock) -> None:
+    recording.beat()
+    clock.t = 5.0
+    assert recording.lagged_s(3.0) == 3.0

@@ -10,7 +10,7 @@ import pytest
 
 from prober.brokers.base import AdminOperation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
-from prober.errors import BrokerUnavailable, NotOurs
+from prober.errors import BrokerUnavailable, NotOurs, PermissionRefused
 from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, RENEWED_AT_LATEST_S, Provisioner, sweep
 from prober.runs.site import Target
 from tests.notation import history
@@ -173,6 +173,22 @@ def test_what_was_never_made_cannot_serve() -> None:
         world.run()
 
 
+def test_what_cannot_be_deleted_is_left_and_the_rest_is_swept() -> None:
+    world = World()
+    world.run()
+    service, refused = world.service, world.provisioner.resources.topic
+    delete = service.delete
+
+    async def refusing(name: str, labels: Mapping[str, str]) -> bool:
+        if name == refused:
+            raise PermissionRefused("no")
+        return await delete(name, labels)
+
+    service.delete = refusing  # type: ignore[method-assign]
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == (1, 1)
+    assert refused in service.there
+
+
 def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
     world = World()
     world.run()
@@ -184,6 +200,6 @@ def test_only_what_is_ours_and_long_abandoned_is_swept() -> None:
         "projects/q/topics/okp-x-00000001-abcdef": OURS,
     }
     others = set(service.there) - {resources.topic, resources.subscription}
-    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == 0
-    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == 2
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S)) == (0, 0)
+    assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == (2, 0)
     assert set(service.there) == others

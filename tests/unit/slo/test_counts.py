@@ -81,3 +81,26 @@ def test_outcomes_count_for_their_indicator_only() -> None:
     counters.ended(Indicator.PUBLISH_AVAILABILITY, undecided=2)
     counters.ended(Indicator.STALLED_KEYS, good=7)
     assert counters.totals == {"up": SliCounts(3, 1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("lagged_s", "expected"),
+    [
+        (0.0, {"fast": SliCounts(0, 1), "faster": SliCounts(0, 1)}),
+        (0.3, {"fast": SliCounts(0, 1), "faster": SliCounts(0, 1)}),
+        (0.5, {"fast": SliCounts(undecided=1), "faster": SliCounts(undecided=1)}),
+        (1.0, {"fast": SliCounts(undecided=1), "faster": SliCounts(undecided=1)}),
+    ],
+)
+def test_what_only_the_lag_may_have_made_late_is_undecided_for_every_objective(
+    lagged_s: float, expected: dict[str, SliCounts]
+) -> None:
+    counters = SloCounters([FAST, FASTER])
+    assert counters.took(Indicator.PUBLISH_LATENCY, 1.0, lagged_s) is not bool(expected["fast"].undecided)
+    assert counters.totals == expected
+
+
+def test_what_is_in_time_although_the_loop_lagged_is_good() -> None:
+    counters = SloCounters([FAST])
+    assert counters.took(Indicator.PUBLISH_LATENCY, 0.5, 0.45)
+    assert counters.totals == {"fast": SliCounts(1)}

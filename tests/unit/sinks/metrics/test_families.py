@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from prober.brokers.base import AdminOperation, Confirmed
+from prober.brokers.base import AdminOperation, Confirmed, ErrorCode, Operation
 from prober.config import load
 from prober.core.findings import Kind, Status
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Metrics, exemplar_of
-from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, MetricType
+from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, LEFTOVERS, MeasuredDuration, MetricType
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
@@ -43,6 +43,8 @@ PROMISED: dict[
     "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
     "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},
     "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
+    "target_errors_total": {"operation": set(Operation), "code": set(ErrorCode)},
+    "undecided_durations_total": {"duration": set(MeasuredDuration)},
     "probe_runs_total": {"probe": {"ordering", "redelivery", "affinity"}, "verdict": {"pass", "fail", "unknown"}},
     "probe_runs_expected_total": {"probe": {"ordering", "redelivery", "affinity"}},
     "probe_last_success_timestamp_seconds": {"probe": {"ordering", "redelivery", "affinity"}},
@@ -57,6 +59,7 @@ def watching() -> Metrics:
     config = load(None, {})
     metrics = Metrics(config.objectives, "1.2.3")
     metrics.watch(config.targets[0], ["t"], ["s"])
+    metrics.errors_at(config.targets[0])
     return metrics
 
 
@@ -84,13 +87,14 @@ def check(name: str, promised: dict[str, Set[str] | None], common: set[str]) -> 
         assert len(found) == combinations
 
 
-ABSENT_AT_FIRST = {HOT_KEYS, *(family for family in FAMILIES if "drill" in family.labels)}
-"""No report was read, and no drill is configured: nothing is not 0."""
+ABSENT_AT_FIRST = {HOT_KEYS, LEFTOVERS, *(family for family in FAMILIES if "drill" in family.labels)}
+"""No report was read, nothing was swept, and no drill is configured: nothing is not 0."""
 
 
 def test_every_family_is_there_from_the_start() -> None:
     metrics = Metrics()
     metrics.watch(embedded(), ["t"], ["s"])
+    metrics.errors_at(embedded())
     found = {sample.name for sample in samples(metrics)}
     for family in set(FAMILIES) - ABSENT_AT_FIRST:
         suffix = "_count" if family.kind is MetricType.HISTOGRAM else ""
@@ -189,8 +193,9 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "drill",
         "step",
         "class",
+        "project",
     }
-    words = {"outcome", "kind", "status", "result", "outstanding", "operation", "verdict", "reason", "duration", "label"}
+    words = {"outcome", "kind", "status", "result", "outstanding", "operation", "verdict", "reason", "duration", "label", "code"}
     assert {label for family in FAMILIES for label in family.labels} == named | words
 
 

@@ -34,7 +34,13 @@ class Scrape:
     """The numbers of one run of this history."""
 
     def __init__(
-        self, line: str, intended_t: float | None = None, result: RunResult | None = None, probe: str = "ordering", late: int = 0
+        self,
+        line: str,
+        intended_t: float | None = None,
+        result: RunResult | None = None,
+        probe: str = "ordering",
+        late: int = 0,
+        lagged_s: float = 0.0,
     ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
@@ -43,7 +49,9 @@ class Scrape:
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
-            measurements.event(Observation(told, *classifier.classify(told), verifier.observe(event)))
+            kind, latency = classifier.classify(told)
+            latency = latency and latency._replace(lagged_s=lagged_s)
+            measurements.event(Observation(told, kind, latency, verifier.observe(event)))
         if result is not None:
             measurements.ended(RunEnded(result, [STUCK] * late, KeptHistory((), {}, 0), 0.0, undecided=classifier.undecided()))
         self.lines = page(metrics)[1].decode().splitlines()
@@ -149,3 +157,20 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
 def names(metrics: Metrics) -> set[str]:
     """Every series of a scrape, without its value."""
     return {line.rpartition(" ")[0] for line in page(metrics)[1].decode().splitlines() if not line.startswith("#")}
+
+
+def test_what_only_the_lag_may_have_made_late_is_in_no_histogram_and_counted() -> None:
+    """Rules, which count what a histogram has beyond a threshold, and tallies say the same."""
+    scrape = Scrape("P1@0 ok1=m1@9 A<1@9", lagged_s=8.9)
+    assert scrape["publishes_total confirmed"] == scrape["deliveries_total first"] == 1
+    assert scrape["publish_latency_seconds_count"] == scrape["end_to_end_latency_seconds_count"] == 0
+    assert scrape['undecided_durations_total duration="publish_latency"'] == 1
+    assert scrape['undecided_durations_total duration="end_to_end_latency"'] == 1
+    assert scrape.tallies.totals["publish_latency"] == scrape.tallies.totals["end_to_end_latency"] == SliCounts(undecided=1)
+
+
+def test_what_is_late_without_the_lag_is_bad() -> None:
+    scrape = Scrape("P1@0 ok1=m1@9 A<1@9", lagged_s=3.0)
+    assert scrape["end_to_end_latency_seconds_count"] == 1
+    assert scrape["undecided_durations_total"] == 0
+    assert scrape.tallies.totals["end_to_end_latency"] == SliCounts(bad=1)

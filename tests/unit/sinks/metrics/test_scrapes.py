@@ -18,7 +18,7 @@ from prober.service import Service
 from prober.sinks.metrics import Metrics, Scrapes
 from prober.sinks.metrics.service import FRESH_S
 from prober.sinks.metrics.store import content_type_for
-from tests.unit.sinks.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded
+from tests.unit.sinks.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded, samples
 
 
 @pytest.fixture
@@ -150,3 +150,9 @@ def test_pages_are_whole_while_series_come_and_are_counted() -> None:
     for page in pages:
         for family in text_string_to_metric_families(page.decode()):
             assert family.type != "unknown"
+
+
+def test_a_page_says_how_the_process_and_its_interpreter_are() -> None:
+    names = {sample.name for sample in samples(Metrics())}
+    assert {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"} <= names
+    assert {"python_info", "python_gc_collections_total"} <= names
