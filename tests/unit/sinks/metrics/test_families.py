@@ -49,13 +49,17 @@ PROMISED: dict[
 }
 PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
     "internal_errors_total": {"component": set(Component)},
-    "job_last_success_timestamp_seconds": {"job": {"hot-keys", "slo-burn", "reverify", "compact", "nightly"}, "job_name": None},
+    "job_last_success_timestamp_seconds": {
+        "job": {"hot-keys", "slo-burn", "reverify", "compact", "nightly"},
+        "job_name": None,
+        "environment": {"test"},
+    },
 }
 
 
 def watching() -> Metrics:
     config = load(None, {})
-    metrics = Metrics(config.objectives, "1.2.3")
+    metrics = Metrics(config.objectives, "1.2.3", [config.targets[0].environment])
     metrics.watch(config.targets[0], ["t"], ["s"])
     return metrics
 
@@ -89,7 +93,7 @@ ABSENT_AT_FIRST = {HOT_KEYS, *(family for family in FAMILIES if "drill" in famil
 
 
 def test_every_family_is_there_from_the_start() -> None:
-    metrics = Metrics()
+    metrics = Metrics(environments=["test"])
     metrics.watch(embedded(), ["t"], ["s"])
     found = {sample.name for sample in samples(metrics)}
     for family in set(FAMILIES) - ABSENT_AT_FIRST:
