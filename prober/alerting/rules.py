@@ -79,7 +79,7 @@ class AlertBasis(StrEnum):
     """What an alert about a service rests on.
 
     PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
-    MEASUREMENT  rates and ages: they mean little while the prober itself is in trouble, so its alerts inhibit these.
+    MEASUREMENT  rates and ages. Of these the prober's own trouble can fake latencies, so its alerts inhibit those.
     """
 
     PROOF = "proof"
