@@ -216,6 +216,20 @@ def follow_up(receiver: Receiver, admin_url: str, url: str, prometheus: str, man
     disarm_all(admin_url)
     ended.step("Prometheus has no alert any more", lambda: page not in firing(prometheus), END_S)
     ended.step("the receiver knows that it is over", lambda: receiver.alerts("service-pager", "resolved", page), END_S)
+    assert told_again(receiver) == []
+
+
+def told_again(receiver: Receiver) -> list[dict[str, str]]:
+    """What paged although the message that it is over had been sent."""
+    alerts = [alert for message in receiver.messages if message["receiver"] == "service-pager" for alert in message["alerts"]]
+    over: list[dict[str, str]] = []
+    again = []
+    for alert in alerts:
+        if alert["status"] == "resolved":
+            over.append(alert["labels"])
+        elif alert["labels"] in over:
+            again.append(alert["labels"])
+    return again
 
 
 def look_into(alert: dict[str, Any], url: str, begun: Stopwatch) -> None:
