@@ -162,6 +162,7 @@ def test_in_an_outage_every_page_gets_through_all_tickets_about_the_prober() -> 
     tickets = [one for one in EVERY if (one["owner"], one["severity"]) == ("prober", "warning")]
     assert len(tickets) > 10
     pages = [
+        alert("PubsubTargetUnreachable"),
         burn(Indicator.PUBLISH_AVAILABILITY),
         alert("PubsubKeysStalled"),
         burn(Indicator.OLDEST_UNACKED_MESSAGE_AGE),
@@ -200,6 +201,15 @@ def test_the_cause_hides_its_consequence_if_it_is_as_severe(cause: Indicator, co
     assert hides(burn(cause, "warning"), burn(consequence, "warning"))
     assert not hides(burn(cause, "warning"), burn(consequence))
     assert not hides(burn(consequence), burn(cause))
+
+
+def test_where_nothing_can_be_reached_only_that_is_told_and_what_it_costs() -> None:
+    unreachable = alert("PubsubTargetUnreachable")
+    assert hides(unreachable, alert("PubsubKeysStalled"))
+    assert hides(unreachable, burn(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
+    assert hides(unreachable, alert("PubsubProberVerdictsUnknown"))
+    assert not hides(unreachable, burn(Indicator.PUBLISH_AVAILABILITY))
+    assert not hides(unreachable, burn(Indicator.ORDER))
 
 
 def test_what_is_proven_hides_what_burns_because_of_it() -> None:

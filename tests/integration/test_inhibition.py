@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -27,8 +26,7 @@ from tests.integration.test_paging import Receiver, alertmanager_config, receivi
 pytestmark = pytest.mark.timeout(240)
 
 EVERY = everything(WRITTEN)
-FASTER = 10
-"""So many times as fast as the example waits."""
+PACE = 10.0
 ROUNDS, ROUND_S = 12, 1.0
 """How often Prometheus tells of an alert here, and how often a second: longer than several intervals of every group."""
 
@@ -105,22 +103,6 @@ def test_alertmanager_hides_what_the_tests_say_and_never_a_page_by_a_ticket(tmp_
 # --- what somebody gets ------------------------------------------------------------------------------------------------------
 
 
-def hurried(receiver: Receiver, folder: Path) -> Path:
-    """The example with this receiver in the place of its own, and all waits shorter; alerts are repeated as seldom as there."""
-    config = yaml.safe_load(alertmanager_config(receiver, folder).read_text(encoding="utf-8"))
-    for route in (config["route"], *config["route"]["routes"]):
-        for wait in ("group_wait", "group_interval"):
-            if wait in route:
-                route[wait] = faster(route[wait])
-    return written(folder / "hurried.yaml", config)
-
-
-def faster(duration: str) -> str:
-    """A duration, some times shorter."""
-    number, unit = re.fullmatch(r"(\d+)([sm])", duration).groups()  # type: ignore[union-attr]
-    return f"{int(number) * (60 if unit == 'm' else 1) * 1000 // FASTER}ms"
-
-
 def an_alert(name: str, target: str, **labels: str) -> Labels:
     """An alert of the rules at a target."""
     known = next(one for one in EVERY if one["alertname"] == name and labels.items() <= {**labels, **one}.items())
@@ -147,12 +129,15 @@ DEAD = [
     ),
 ]
 OUTAGE = [
+    an_alert("PubsubTargetUnreachable", "out"),
     *(an_alert(name, "out") for name in ("PubsubProberCoverageLow", "PubsubProberLagging", "PubsubProberClockWrong")),
     *(an_alert(name, "out", probe="ordering") for name in ("PubsubProberVerdictsUnknown", "PubsubProberStale")),
     burning("publish_availability", "out"),
     burning("publish_latency", "out"),
     burning("end_to_end_latency", "out"),
     burning("end_to_end_latency", "out", "warning"),
+    burning("oldest_unacked_message_age", "out"),
+    an_alert("PubsubKeysStalled", "out", subscription="s"),
     an_alert("PubsubPublishesUnknown", "out", topic="t"),
 ]
 FOUND = [an_alert("PubsubOrderViolated", "found", subscription="s", kind="ORDER_GAP"), burning("order", "found")]
@@ -179,7 +164,7 @@ def messages(receiver: Receiver, name: str, target: str) -> list[tuple[str, set[
 
 def test_one_trouble_is_one_page_and_one_message_that_it_is_over(tmp_path: Path) -> None:
     troubles = [*DEAD, *OUTAGE, *FOUND, *STALLED, *TAKEN_OVER]
-    with receiving() as receiver, alertmanager(hurried(receiver, tmp_path), tmp_path) as url:
+    with receiving() as receiver, alertmanager(alertmanager_config(receiver, tmp_path, PACE), tmp_path) as url:
         for _ in range(ROUNDS):
             tell(url, troubles)
             Event().wait(ROUND_S)
@@ -187,7 +172,7 @@ def test_one_trouble_is_one_page_and_one_message_that_it_is_over(tmp_path: Path)
         pages: Mapping[tuple[str, str], Any] = {
             ("prober-pager", "dead1"): {"PubsubProberDown"},
             ("prober-pager", "dead2"): {"PubsubProberDown"},
-            ("service-pager", "out"): {"PubsubErrorBudgetBurn"},
+            ("service-pager", "out"): {"PubsubTargetUnreachable", "PubsubErrorBudgetBurn"},
             ("service-pager", "found"): {"PubsubOrderViolated"},
             ("service-pager", "stalled"): {"PubsubDeliveryOverdue"},
             ("prober-tickets", ""): {"PubsubProberDown"},
