@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from prober.alerting.rules import AlertBasis, Severity
+from prober.alerting.rules import INTERVAL_S, AlertBasis, Severity
+from prober.config.values import duration_s
 from prober.slo.indicators import Indicator
 from tests.alerts.inhibition import Labels, everything, inhibition, rank, told
 from tests.alerts.stories import ALERTS, NAMES, WRITTEN, told_apart
@@ -21,6 +22,8 @@ CONFIG: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
 HERE = {"target": "t", "environment": "e", "region": "r"}
 ELSEWHERE = {**HERE, "target": "u"}
 SENT = [{**alert["labels"], "alertname": alert["alert"]} for alert in WRITTEN]
+RESEND_S = 60.0
+"""Prometheus tells again of an alert at the first evaluation after this time (`--rules.alert.resend-delay`)."""
 PROVEN = ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubDeliveryOverdue")
 
 
@@ -50,6 +53,12 @@ def test_every_alert_reaches_its_receiver(labels: dict[str, str]) -> None:
 def test_a_wrong_receiver_would_be_noticed() -> None:
     command = ["amtool", "config", "routes", "test", f"--config.file={EXAMPLE}"]
     assert said(*command, "--verify.receivers=service-pager", "owner=prober", "severity=critical")[0] != 0
+
+
+def test_a_group_of_several_alerts_waits_for_all_that_prometheus_tells_again_of_those_that_are_over() -> None:
+    routes = [route for route in CONFIG["route"]["routes"] if route["receiver"].endswith("-pager")]
+    assert len(routes) == 3
+    assert all(duration_s(route["group_interval"]) > RESEND_S + INTERVAL_S for route in routes)
 
 
 def test_nothing_is_grouped_by_key() -> None:
@@ -188,6 +197,7 @@ def test_a_prober_whose_work_others_have_taken_over_hides_nothing_of_theirs() ->
     [
         (Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY),
         (Indicator.PUBLISH_AVAILABILITY, Indicator.END_TO_END_LATENCY),
+        (Indicator.PUBLISH_AVAILABILITY, Indicator.STALLED_KEYS),
         (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY),
         (Indicator.STALLED_KEYS, Indicator.COMPLETENESS),
         (Indicator.STALLED_KEYS, Indicator.END_TO_END_LATENCY),
@@ -210,6 +220,10 @@ def test_where_nothing_can_be_reached_only_that_is_told_and_what_it_costs() -> N
     assert hides(unreachable, alert("PubsubProberVerdictsUnknown"))
     assert not hides(unreachable, burn(Indicator.PUBLISH_AVAILABILITY))
     assert not hides(unreachable, burn(Indicator.ORDER))
+
+
+def test_publishes_that_fail_do_not_hide_keys_that_stand_still() -> None:
+    assert not hides(burn(Indicator.PUBLISH_AVAILABILITY), alert("PubsubKeysStalled"))
 
 
 def test_what_is_proven_hides_what_burns_because_of_it() -> None:

@@ -26,9 +26,9 @@ from tests.integration.test_paging import Receiver, alertmanager_config, receivi
 pytestmark = pytest.mark.timeout(240)
 
 EVERY = everything(WRITTEN)
-PACE = 10.0
-ROUNDS, ROUND_S = 12, 1.0
-"""How often Prometheus tells of an alert here, and how often a second: longer than several intervals of every group."""
+PACE = 30.0
+ROUNDS, ROUND_S = 14, 1.0
+"""How often Prometheus tells of alerts here, and after how many seconds again: in all, several intervals of the pagers' groups."""
 
 
 @contextmanager
@@ -179,7 +179,28 @@ def test_one_trouble_is_one_page_and_one_message_that_it_is_over(tmp_path: Path)
         }
         eventually(lambda: all(messages(receiver, *place)[-1][0] == "resolved" for place in pages))
         got = {place: messages(receiver, *place) for place in pages}
-        assert got == {place: [("firing", names), ("resolved", names)] for place, names in pages.items()}
+        assert {place: [status for status, _ in told] for place, told in got.items()} == {
+            place: ["firing", "resolved"] for place in pages
+        }
+        assert {place: told[0][1] for place, told in got.items()} == pages
         burnt = [alert["labels"]["slo"] for alert in receiver.alerts("service-pager", "firing", "PubsubErrorBudgetBurn")]
         assert burnt == ["publish_availability"], "and not what follows from it"
         assert not messages(receiver, "prober-pager", "")
+
+
+def test_what_is_over_is_told_once_while_something_else_still_fires(tmp_path: Path) -> None:
+    burns, over = burning("publish_availability", "out"), [an_alert("PubsubKeysStalled", "out", subscription=name) for name in "rs"]
+    with receiving() as receiver, alertmanager(alertmanager_config(receiver, tmp_path, PACE), tmp_path) as url:
+        tell(url, [burns, *over])
+        eventually(lambda: messages(receiver, "service-pager", "out"))
+        tell(url, over[:1], lasts_s=-1.0)
+        eventually(lambda: len(receiver.messages) == 2)
+        for number in range(ROUNDS):  # Prometheus goes on to tell of both, each at a time of its own
+            tell(url, [burns])
+            tell(url, [over[1 - number % 2]], lasts_s=-1.0)
+            Event().wait(ROUND_S)
+        tell(url, [burns], lasts_s=-1.0)
+        eventually(lambda: messages(receiver, "service-pager", "out")[-1][0] == "resolved")
+    resolved = [len([one for one in told["alerts"] if one["status"] == "resolved"]) for told in receiver.messages]
+    assert resolved[:3] == [0, 1, 2]
+    assert len(resolved) == 4, "one that they began, one each that one is over, one that all is"

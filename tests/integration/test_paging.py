@@ -31,13 +31,13 @@ from tests.integration.daemons import daemon, free_port, written
 from tests.integration.pace import quicken_rules, quickened
 from tests.integration.programs import eventually, get, program, series, service
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 NEWS_S = 30.0
 """How long a finding keeps its alert firing here, so that its end can be waited for."""
 PAGE_S = 60.0
 """Within this time of the fault the page should come."""
-END_S = 120.0
+END_S = 200.0
 START_S = 90.0
 ABSENT = {family.full_name for family in FAMILIES if family is families.HOT_KEYS or "drill" in family.labels}
 """There are none without a nightly report and without drills."""
