@@ -66,7 +66,7 @@ class Service:
     def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
         self._config, self._environ, self._version = config, environ, version
         self._instance = config.name
-        self._metrics = Metrics(config.objectives, version)
+        self._metrics = Metrics(config.objectives, version, sorted({target.environment for target in config.targets}))
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = TracingSink(Tracing(config.telemetry, version))

@@ -30,7 +30,7 @@ def board(thresholds: Thresholds) -> Board:
 
 
 def _succeeded() -> str:
-    return total(f"{select(families.JOB_LAST_SUCCESS)} > 0", "job_name", "max")
+    return total(f"{select(families.JOB_LAST_SUCCESS)} > 0", "job_name", "min")
 
 
 def _expected() -> Panel:

@@ -1,7 +1,8 @@
 """Alerts about nobody looking.
 
-No data is noticed in four ways, since each alone misses something: the process does not answer a scrape, it answers and no run ends,
-it ends runs and none passes, or a target that was there is there no more.
+No data is noticed in five ways, since each alone misses something: the process does not answer a scrape, it answers and no run ends,
+it ends runs and none passes, a target that was there is there no more, or a target is under maintenance for too long. One prober that
+dies is one page: the ways exclude each other here, or inhibit each other in Alertmanager where they share the labels of a target.
 """
 
 from __future__ import annotations
@@ -21,53 +22,122 @@ from prober.alerting.promql import (
     selector,
     series,
 )
-from prober.alerting.rules import AT, ON_TARGET, SILENT_FOR_S, WINDOW_S, AlertingRule, Options, Severity, prober_alert
+from prober.alerting.rules import (
+    AT,
+    ON_TARGET,
+    SILENT_FOR_S,
+    WINDOW_S,
+    AlertingRule,
+    Options,
+    RecordingRule,
+    Severity,
+    prober_alert,
+)
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, Family
-from prober.slo.objectives import HOUR_S, MINUTE_S
+from prober.sinks.metrics.families import PREFIX, TARGET, Family
+from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 REMEMBERED: Final = "6h"
 """For so long it is noticed that a target is missing which was there."""
 DOWN_FOR_S: Final = 5 * MINUTE_S
-ABSENT_FOR_S: Final = 15 * MINUTE_S
+ABSENT_FOR_S: Final = 5 * MINUTE_S
+"""As long as a prober is down: when the last one is gone, this is all that is told about it."""
+STARTING_S: Final = 5 * MINUTE_S
+"""So soon after its start a prober need not know yet what is owed."""
+KNOWN: Final = f"instance:{PREFIX}_targets:known"
+"""What each process probes, and what one probed that does not answer any more, as long as it is scraped and for six hours after."""
 FREQUENT_S: Final = 5 * MINUTE_S
 """Probes that run at least so often must have ended a run within the window; rarer ones are judged by the age of the last pass."""
 STALE_S: Final = 15 * MINUTE_S
 STALE_INTERVALS: Final = 3
 STALE_FOR_S: Final = 15 * MINUTE_S
+MAINTENANCE_MAX_S: Final = 8 * HOUR_S
+"""Of a day: longer maintenance is more likely forgotten than meant."""
+MAINTENANCE_STEP_S: Final = 5 * MINUTE_S
+DOWN: Final = "PubsubProberDown"
 
 
-def rules(options: Options) -> tuple[AlertingRule, ...]:
+def rules(options: Options) -> tuple[RecordingRule | AlertingRule, ...]:
     """All of them."""
-    return (_down(options), _absent(options), _runs_missing(), _stale(), _vanished())
+    return (
+        _known(options),
+        _down(options),
+        _taken_over(options),
+        _absent(options),
+        _runs_missing(),
+        _stale(),
+        _vanished(options),
+        _maintenance_long(),
+    )
+
+
+def _known(options: Options) -> RecordingRule:
+    """Goes on by itself while a process is silent: however long that lasts, it stays known what nobody probes.
+
+    One that is not even asked any more is forgotten as soon as another probes the same: it was replaced.
+    """
+    now = group_by((*PROCESS, *TARGET), series(families.TARGET_INFO))
+    asked = f"{KNOWN} and on ({', '.join(PROCESS)}) ({_up(options)} == 0)"
+    return RecordingRule(KNOWN, binary("or", now, bracketed(asked), bracketed(_abandoned(options))))
+
+
+def _up(options: Options) -> str:
+    return selector("up", PROCESS, job=options.scrape_job)
+
+
+def _silent(options: Options) -> str:
+    """The processes that did not answer when they were last asked, also when nobody asks them any more."""
+    return f"(last_over_time({_up(options)}[{REMEMBERED}]) == 0)"
+
+
+def _abandoned(options: Options) -> str:
+    """The targets of silent processes that no other process probes."""
+    return binary(
+        f"unless on ({', '.join(TARGET)})",
+        f"{KNOWN} and on ({', '.join(PROCESS)}) {_silent(options)}",
+        group_by(TARGET, series(families.TARGET_INFO)),
+    )
 
 
 def _down(options: Options) -> AlertingRule:
-    """Carries the targets that no other process watches, so that it inhibits what is said about them, and only them."""
-    down = f"({selector('up', PROCESS, job=options.scrape_job)} == 0)"
-    watched = group_by((*PROCESS, *TARGET), f"last_over_time({series(families.TARGET_INFO)}[{REMEMBERED}])")
-    abandoned = binary(
-        f"unless on ({', '.join(TARGET)})",
-        binary(f"and on ({', '.join(PROCESS)})", watched, down),
-        group_by(TARGET, series(families.TARGET_INFO)),
-    )
-    on_process = ", ".join(PROCESS)
+    """Carries the targets that no other process watches, so that it inhibits what is said about them, and only them.
+
+    Where it is not known what a process is to probe, it is not known either that others do; unless it takes the place of one that is told.
+    """
+    abandoned = bracketed(_abandoned(options))
+    unknown = binary("unless on (job)", f"({_up(options)} == 0) unless on ({', '.join(PROCESS)}) {KNOWN}", abandoned)
     return prober_alert(
-        "PubsubProberDown",
-        binary("or", bracketed(abandoned), bracketed(binary(f"unless on ({on_process})", down, bracketed(abandoned)))),
+        DOWN,
+        binary("or", abandoned, bracketed(unknown)),
         Severity.CRITICAL,
         "A prober does not answer scrapes.",
         f"{AT} has not answered for {prom_duration(DOWN_FOR_S)}. "
-        "{{ with $labels.target }}Nobody probes {{ . }}.{{ else }}What it probed is left to other probers, if there are any.{{ end }}",
+        "{{ with $labels.target }}Nobody probes {{ . }}.{{ else }}Nobody knows what it is to probe.{{ end }}",
+        PROCESS,
+        DOWN_FOR_S,
+    )
+
+
+def _taken_over(options: Options) -> AlertingRule:
+    """Not urgent: everything is probed, and only the next loss would matter."""
+    on_process = ", ".join(PROCESS)
+    known = f"({_up(options)} == 0) and on ({on_process}) {KNOWN}"
+    return prober_alert(
+        DOWN,
+        binary(f"unless on ({on_process})", known, bracketed(_abandoned(options))),
+        Severity.WARNING,
+        "A prober does not answer scrapes.",
+        f"{AT} has not answered for {prom_duration(DOWN_FOR_S)}. Other probers have taken over all that it probed.",
         PROCESS,
         DOWN_FOR_S,
     )
 
 
 def _absent(options: Options) -> AlertingRule:
+    """Says nothing of what is told already: that a prober was down before it was gone."""
     return prober_alert(
         "PubsubProberAbsent",
-        f"absent({selector('up', PROCESS, job=options.scrape_job)})",
+        binary("unless on (job)", f"absent({_up(options)})", bracketed(_abandoned(options))),
         Severity.CRITICAL,
         "Prometheus knows no prober at all.",
         f"Nothing with the job {options.scrape_job} has been scraped for {prom_duration(ABSENT_FOR_S)}: nobody probes anything.",
@@ -112,19 +182,41 @@ def _stale() -> AlertingRule:
     )
 
 
-def _vanished() -> AlertingRule:
+def _vanished(options: Options) -> AlertingRule:
+    """Of some targets, while others are probed: where no prober is left at all, that is told instead."""
+
     def gone(family: Family) -> str:
         selected = series(family)
-        return f"({group_by(TARGET, f'last_over_time({selected}[{REMEMBERED}])')} unless {group_by(TARGET, selected)})"
+        return f"{group_by(TARGET, f'last_over_time({selected}[{REMEMBERED}])')} unless {group_by(TARGET, selected)}"
 
+    on_process, on_target = ", ".join(PROCESS), ", ".join(TARGET)
+    young = f"time() - {series(families.START)} < {prom_number(STARTING_S)}"
+    starting = group_by(TARGET, f"{series(families.TARGET_INFO)} and on ({on_process}) {young}")
+    owed = binary(f"unless on ({on_target})", gone(families.OLDEST_UNACKED_AGE), starting)
+    some = binary("or", bracketed(gone(families.TARGET_INFO)), bracketed(owed))
     return prober_alert(
         "PubsubProberSeriesVanished",
-        binary("or", gone(families.TARGET_INFO), gone(families.OLDEST_UNACKED_AGE)),
+        binary("unless on ()", bracketed(some), f"absent({_up(options)})"),
         Severity.CRITICAL,
         "A target that was probed is not probed any more.",
         f"The series of {ON_TARGET} were there within the last {REMEMBERED} and are gone.",
         TARGET,
         SILENT_FOR_S,
+    )
+
+
+def _maintenance_long() -> AlertingRule:
+    """Adds up what is under maintenance within a day, in whatever windows: most other alerts are silent for so long."""
+    under = max_by(TARGET, series(families.UNDER_MAINTENANCE))
+    within = f"sum_over_time(({under})[{prom_duration(DAY_S)}:{prom_duration(MAINTENANCE_STEP_S)}])"
+    return prober_alert(
+        "PubsubProberMaintenanceLong",
+        binary("and", f"{within} * {prom_number(MAINTENANCE_STEP_S)} > {prom_number(MAINTENANCE_MAX_S)}", f"{under} == 1"),
+        Severity.WARNING,
+        "A target is under maintenance for longer than a working day.",
+        f"{ON_TARGET} was under maintenance for {{{{ $value | humanizeDuration }}}} of the last {prom_duration(DAY_S)} and still is: it is "
+        "neither probed nor judged, and nobody is told of anything there.",
+        TARGET,
     )
 
 

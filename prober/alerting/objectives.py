@@ -24,6 +24,7 @@ from typing import Final
 
 from prober.alerting.promql import (
     binary,
+    bracketed,
     increase_by,
     max_by,
     outside_maintenance,
@@ -70,7 +71,11 @@ COVERED_MIN: Final = 0.1
 """So much of the period must have been measured before its budget is called spent: three days of thirty, the longest window of a burn
 alert. Until then those speak, which look at no more than there is."""
 
+USUAL: Final = frozenset({Indicator.AFFINITY})
+"""What the service does usually and does not guarantee. That it does it less often wakes nobody up: a ticket for a page, a remark for a
+ticket."""
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
+_SEVERITIES_OF_USUAL: Final = {Urgency.PAGE: Severity.WARNING, Urgency.TICKET: Severity.INFO}
 _DASHBOARDS: Final = {
     Indicator.ORDER: Dashboard.ORDERING,
     Indicator.REDELIVERY: Dashboard.ORDERING,
@@ -155,31 +160,45 @@ def _covered(objective: Objective) -> str:
 
 
 def _alerts(objective: Objective) -> Iterator[AlertingRule]:
-    yield from (_burn(objective, alert) for alert in POLICY if alert.can_fire(objective))
+    for urgency in Urgency:
+        alerts = [alert for alert in POLICY if alert.severity is urgency and alert.can_fire(objective)]
+        if alerts:
+            yield _burn(objective, urgency, alerts)
     yield _exhausted(objective)
 
 
-def _burn(objective: Objective, alert: BurnAlert) -> AlertingRule:
-    factor = prom_number(alert.factor(objective))
-    long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
+def _burn(objective: Objective, urgency: Urgency, alerts: Iterable[BurnAlert]) -> AlertingRule:
+    """One alert for all windows of an urgency: what burns fast, and then more slowly, is one trouble and not two."""
+    severities = _SEVERITIES_OF_USUAL if objective.indicator in USUAL else _SEVERITIES
+    expressions, reasons = zip(*(_windows(objective, alert) for alert in alerts), strict=True)
     return AlertingRule(
         "PubsubErrorBudgetBurn",
-        binary(
-            "and",
-            f"{_of(objective, burn_rate_series(alert.long_s))} > {factor}",
-            f"{_of(objective, burn_rate_series(alert.short_s))} > {factor}",
-            f"{_of(objective, decided_series(alert.long_s))} >= {alert.count_min(objective)}",
-        ),
-        _SEVERITIES[alert.severity],
+        expressions[0] if len(expressions) == 1 else binary("or", *map(bracketed, expressions)),
+        severities[urgency],
         Owner.SERVICE,
         "The error budget of an objective is burning too fast.",
         f"{_promise(objective)} On {ON_TARGET} the error budget burns "
-        f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows, over {long} and over {short}; '
-        f"{percent(alert.budget_part)} of a period's budget go in {long} at {factor} times.",
+        f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows: {", or ".join(reasons)}.',
         _DASHBOARDS[objective.indicator],
         BY,
-        labels=_labels(objective) | {"long": long, "short": short},
+        labels=_labels(objective),
         page=f"slos/{objective.name}",
+    )
+
+
+def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
+    """When a pair of windows fires, as an expression and in words."""
+    factor = prom_number(alert.factor(objective))
+    long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
+    expression = binary(
+        "and",
+        f"{_of(objective, burn_rate_series(alert.long_s))} > {factor}",
+        f"{_of(objective, burn_rate_series(alert.short_s))} > {factor}",
+        f"{_of(objective, decided_series(alert.long_s))} >= {alert.count_min(objective)}",
+    )
+    return (
+        expression,
+        f"over {long} and {short} more than {factor} times ({percent(alert.budget_part)} of a period's budget in {long})",
     )
 
 

@@ -39,6 +39,8 @@ from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family, Job
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
+JOB: Final = ("job_name", "environment")
+"""What tells nightly jobs apart."""
 JOB_LATE_S: Final = 26 * HOUR_S
 DRILL_LATE_S: Final = 8 * DAY_S
 DRILL_NEWS_S: Final = 3 * MINUTE_S
@@ -69,7 +71,7 @@ def _parts() -> tuple[AlertingRule, ...]:
 
 def _regular() -> tuple[AlertingRule, ...]:
     """What has to come every night, every week, always."""
-    return (_job_late(), _job_never(), _drill_late(), _watchdog())
+    return (_job_late(), _job_never(), _drill_failed(), _drill_late(), _watchdog())
 
 
 def _drills() -> tuple[AlertingRule, ...]:
@@ -123,28 +125,31 @@ def _dropped() -> AlertingRule:
 
 
 def _job_late() -> AlertingRule:
-    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS))
+    """Each prober reads the reports of its own environment, so the latest of all would hide those that are late."""
+    succeeded = f"min by ({', '.join(JOB)}) ({series(families.JOB_LAST_SUCCESS)} > 0)"
     return prober_alert(
         "PubsubProberJobLate",
-        binary("and", f"time() - {succeeded} > {prom_number(JOB_LATE_S)}", f"{succeeded} > 0"),
+        f"time() - {succeeded} > {prom_number(JOB_LATE_S)}",
         Severity.WARNING,
         "A nightly job is late.",
-        "{{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
-        ("job_name",),
+        "{{ $labels.job_name }} of {{ $labels.environment }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
+        JOB,
         WINDOW_S,
         Dashboard.JOBS,
     )
 
 
 def _job_never() -> AlertingRule:
-    succeeded = max_by(("job_name",), series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY))
+    """`instance` alone, since `job` is another label where labels are honored."""
+    never = f"{series(families.JOB_LAST_SUCCESS, job_name=Job.NIGHTLY)} == 0"
     return prober_alert(
         "PubsubProberJobNeverSucceeded",
-        binary("and on ()", f"{succeeded} == 0", f"(max ({series(families.REPORTS_EXPECTED)}) == 1)"),
+        group_by(JOB, f"{never} and on (instance) {series(families.REPORTS_EXPECTED)} == 1"),
         Severity.WARNING,
         "The nightly jobs have never succeeded.",
-        f"The configuration names where their reports are; {{{{ $labels.job_name }}}} has left none in {prom_duration(JOB_LATE_S)}.",
-        ("job_name",),
+        "The configuration names where the reports of {{ $labels.environment }} are; {{ $labels.job_name }} has left none in "
+        f"{prom_duration(JOB_LATE_S)}.",
+        JOB,
         JOB_LATE_S,
         Dashboard.JOBS,
     )
@@ -160,6 +165,25 @@ def _drill_found() -> AlertingRule:
         Severity.NONE,
         "A fire drill was found, as it should be.",
         "The drill {{ $labels.drill }} was found as {{ $labels.kind }}. No service is concerned.",
+        labels,
+    )
+
+
+def _drill_failed() -> AlertingRule:
+    """Until it passes, of each prober by itself. A restart sets both times back to 0, so the latest that are known count."""
+    failed, passed = (
+        f"max_over_time({series(family)}[{prom_duration(DRILL_LATE_S)}])"
+        for family in (families.DRILL_LAST_FAILURE, families.DRILL_LAST_SUCCESS)
+    )
+    labels = (*PROCESS, "drill")
+    there = group_by(labels, series(families.DRILL_LAST_FAILURE))
+    return prober_alert(
+        "PubsubProberDrillFailed",
+        binary("and", f"{max_by(labels, failed)} > {max_by(labels, passed)}", there),
+        Severity.WARNING,
+        "The last fire drill did not pass.",
+        "The last drill {{ $labels.drill }} of prober {{ $labels.instance }} did not pass: it may be that nobody is paged for "
+        "such a fault. Its line in the log says which step did not come.",
         labels,
     )
 

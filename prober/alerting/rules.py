@@ -28,7 +28,7 @@ RUNBOOKS: Final = "docs/runbooks"
 DASHBOARDS: Final = "http://localhost:3000"
 PAGES: Final = "http://localhost:8080"
 SCRAPE_JOB: Final = "ordering-keys-prober"
-NEWS_S: Final = 600.0
+NEWS_S: Final = 3600.0
 
 # What alerts about the prober look back upon, and how long their trouble must last.
 WINDOW_S: Final = 15 * MINUTE_S
@@ -48,7 +48,8 @@ class Options:
     dashboards  base URL of Grafana.
     pages       base URL of the prober's status page.
     scrape_job  the label `job` that Prometheus gives to the prober's series.
-    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes.
+    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes. What is found again within this time is
+                the same page.
     """
 
     runbooks: str = RUNBOOKS
@@ -78,7 +79,7 @@ class AlertBasis(StrEnum):
     """What an alert about a service rests on.
 
     PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
-    MEASUREMENT  rates and ages: they mean little while the prober itself is in trouble, so its alerts inhibit these.
+    MEASUREMENT  rates and ages. Of these the prober's own trouble can fake latencies, so its alerts inhibit those.
     """
 
     PROOF = "proof"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from prober.alerting.promql import (
+    Matcher,
     binary,
     increase_by,
     max_by,
@@ -41,6 +42,8 @@ from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, PublishO
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
+SEEN_S: Final = 10 * MINUTE_S
+"""A finding is looked for among what is so new; from then on its alert is held, whatever becomes of the counter."""
 FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
 FOUND: Final = (*SUBSCRIPTION, "kind")
 PUBLISHED: Final = (*TARGET, "topic")
@@ -113,21 +116,32 @@ def age_group(objectives: Iterable[Objective]) -> RuleGroup:
 
 def new_findings(options: Options) -> str:
     """The recorded number of findings that are news."""
-    return f"subscription:{PREFIX}_findings:new{prom_duration(options.news_s)}"
+    return f"subscription:{PREFIX}_findings:new{prom_duration(_seen_s(options))}"
+
+
+def _seen_s(options: Options) -> float:
+    return min(options.news_s, SEEN_S)
 
 
 def _new_findings(options: Options) -> RecordingRule:
     selected = series(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
-    return RecordingRule(new_findings(options), news(FINDING_LABELS, selected, options.news_s))
+    return RecordingRule(new_findings(options), news(FINDING_LABELS, selected, _seen_s(options)))
+
+
+def _found(options: Options, **matchers: Matcher) -> str:
+    """Whether there is a finding that keeps its alert firing: it is told once, also when the prober starts again in between."""
+    recorded = selector(new_findings(options), FINDING_LABELS, **matchers)
+    held_s = options.news_s - _seen_s(options)
+    held = f"max_over_time({recorded}[{prom_duration(held_s)}])" if held_s else recorded
+    return f"sum by ({', '.join(FOUND)}) ({held}) > 0"
 
 
 def _violated(options: Options, promise: Promise) -> AlertingRule:
     name, severity, summary = VIOLATED[promise]
     kinds = breaking(promise, Status.VIOLATION)
-    found = selector(new_findings(options), FINDING_LABELS, kind=kinds, status=Status.VIOLATION)
     return _proven(
         name,
-        f"{_sum(found)} > 0",
+        _found(options, kind=kinds, status=Status.VIOLATION),
         severity,
         summary,
         f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}, which no "
@@ -137,20 +151,15 @@ def _violated(options: Options, promise: Promise) -> AlertingRule:
 
 
 def _overdue(options: Options) -> AlertingRule:
-    found = selector(new_findings(options), FINDING_LABELS, status=Status.LIVENESS)
     return _proven(
         OVERDUE,
-        f"{_sum(found)} > 0",
+        _found(options, status=Status.LIVENESS),
         Severity.CRITICAL,
         "A message was not delivered by its deadline.",
         f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {prom_duration(options.news_s)} although the target "
         "answered. Messages are late or lost.",
         Status.LIVENESS,
     )
-
-
-def _sum(found: str) -> str:
-    return f"sum by ({', '.join(FOUND)}) ({found})"
 
 
 def _proven(name: str, expression: str, severity: Severity, summary: str, description: str, status: Status) -> AlertingRule:

@@ -281,7 +281,7 @@ class Maintenance(Section):
     cron: Cronline | None = None
     """Begins. Together with `duration`."""
     duration: Hours | None = None
-    """How long each lasts."""
+    """How long each lasts: less than from one begin to the next."""
     target: DnsLabel | None = None
     """Name of a target. This or `region`."""
     region: Word | None = None
@@ -298,6 +298,8 @@ class Maintenance(Section):
             raise ValueError("to must be later than from")
         if (self.target is None) == (self.region is None):
             raise ValueError("write either target or region, one of the two")
+        if self.cron is not None and self.duration is not None and self.duration >= (gap := self.cron.shortest_gap()):
+            raise ValueError(f"duration must be shorter than {write_duration(gap)}, after which {self.cron} begins again")
         return self
 
     def covers(self, target: TargetSettings, at: datetime) -> bool:

@@ -31,15 +31,25 @@ PAGES = (
     Story(
         BURN,
         "an hour's window pages within minutes and ends five after the trouble",
-        {GOOD: "0+1200x200", BAD: "0x120 0+12x30 360x60"},
-        {"2h": 0, "2h6m": 0, "2h12m": 1, "2h40m": 0},
+        {GOOD: "0+1200x540", BAD: "0x480 0+12x20 240x40"},
+        {"8h": 0, "8h6m": 0, "8h12m": 1, "8h27m": 0},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
+        promises=(ORDER,),
+    ),
+    Story(
+        BURN,
+        "one page lasts from the hour's window to the end of six hours'",
+        {GOOD: "0+1200x200", BAD: "0x120 0+12x30 360x60"},
+        {"2h": 0, "2h6m": 0, "2h12m": 1, "2h30m": 1, "2h36m": 1, "2h55m": 1, "3h3m": 0},
+        every="1m",
+        among=PAGE,
         reads=(
             "2h12m",
             {**HERE, "slo": "order", "indicator": "order"},
             "Objective order: 99.99 % over 30d; a message is bad if it was first received out of order. On t (e, r) the error budget burns "
-            "18.3 times as fast as the objective allows, over 1h and over 5m; 2 % of a period's budget go in 1h at 14.4 times.",
+            "18.3 times as fast as the objective allows: over 1h and 5m more than 14.4 times (2 % of a period's budget in 1h), or over 6h "
+            "and 30m more than 6 times (5 % of a period's budget in 6h).",
         ),
         promises=(ORDER,),
     ),
@@ -49,7 +59,7 @@ PAGES = (
         {GOOD: "0+6000x120", BAD: "0x84 0+5x16 80x20"},
         {"7h": 0, "7h30m": 0, "8h20m": 0, "9h30m": 0},
         every="5m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(
@@ -58,7 +68,7 @@ PAGES = (
         {GOOD: "0+6000x160", BAD: "0x84 0+8x70 560x20"},
         {"7h": 0, "9h": 0, "11h": 1, "13h40m": 0},
         every="5m",
-        among={**PAGE, "long": "6h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(
@@ -94,7 +104,7 @@ PAGES = (
         {GOOD: "0+1200x70 0+1200x60", BAD: "0x60 0+12x10 0+12x60"},
         {"1h": 0, "1h25m": 1, "2h": 1},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(
@@ -108,16 +118,16 @@ PAGES = (
         },
         {"1h": 0, "1h25m": 1, "2h": 1},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(
         BURN,
         "ends with the data",
         {GOOD: "0+1200x90 stale", BAD: "0x60 0+12x30 stale"},
-        {"1h20m": 1, "1h45m": 0, "2h": 0},
+        {"1h20m": 1, "2h2m": 0},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(BURN, "no data", {}, {"0s": 0, "1h": 0}, every="1m"),
@@ -132,17 +142,17 @@ PAGES = (
         },
         {"2h": 1},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
     Story(
         BURN,
         "uneven traffic is weighed by what was counted",
-        # 2 % of 100 a minute are bad in one half of the time, none of 1,800 a minute in the other: 0.1 % of all, and not 1 %.
-        {GOOD: ("0+98x10 980+1800x10 " * 12).strip(), BAD: ("0+2x10 20x10 " * 12).strip()},
+        # 1 % of 100 a minute are bad in one half of the time, none of 3,600 a minute in the other: 0.03 % of all, and not 0.5 %.
+        {GOOD: ("0+99x10 990+3600x10 " * 12).strip(), BAD: ("0+1x10 10x10 " * 12).strip()},
         {"1h12m": 0, "1h34m": 0},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(ORDER,),
     ),
 )
@@ -150,11 +160,11 @@ PAGES = (
 TICKETS = (
     Story(
         BURN,
-        "a day's window writes a ticket and ends two hours after the trouble",
-        {GOOD: "0+6000x700", BAD: "0x360 0+6x140 840x200"},
-        {"30h": 0, "35h": 0, "40h": 1, "45h": 0},
+        "a day's trouble is one ticket and ends six hours after it",
+        {GOOD: "0+6000x1200", BAD: "0x900 0+6x140 840x160"},
+        {"75h": 0, "77h": 0, "85h": 1, "90h": 1, "93h30m": 0},
         every="5m",
-        among={**TICKET, "long": "1d"},
+        among=TICKET,
         promises=(ORDER,),
     ),
     Story(
@@ -163,7 +173,7 @@ TICKETS = (
         {GOOD: "0+18000x533", BAD: "0x300 0+3.6x167 600x66"},
         {"75h": 0, "105h": 0, "115h": 1, "125h": 0},
         every="15m",
-        among={**TICKET, "long": "3d"},
+        among=TICKET,
         promises=(ORDER,),
     ),
     Story(
@@ -172,7 +182,7 @@ TICKETS = (
         {GOOD: "0+1200x200", BAD: "0x120 0+12x80"},
         {"2h": 0, "2h12m": 1},
         every="1m",
-        among={**PAGE, "long": "1h"},
+        among=PAGE,
         promises=(Objective("order", Indicator.ORDER, 0.9999, 28 * DAY_S),),
     ),
     Story(
@@ -227,14 +237,14 @@ TICKETS = (
 )
 
 
-def _fast(name: str, series: dict[str, str], *promises: Objective) -> Story:
+def _fast(name: str, series: dict[str, str], *promises: Objective, severity: str = "critical") -> Story:
     return Story(
         BURN,
         f"{name} counts what it says",
         series,
         {"1h": 0, "2h": 1},
         every="1m",
-        among={"slo": name, "severity": "critical", "long": "1h"},
+        among={"slo": name, "severity": severity},
         promises=promises or (DEFAULTS[name],),
     )
 
@@ -245,14 +255,27 @@ def _latency(family: Family, bound: str, *promises: Objective, **labels: str) ->
     return _fast(family.name.removesuffix("_seconds"), series, *promises)
 
 
-def _of_checks(name: str, family: Family) -> Story:
-    return _fast(name, {checks("good", family): "0+1200x60 72000+600x60", checks("bad", family): "0x60 0+600x60"})
+def _of_checks(name: str, family: Family, severity: str = "critical") -> Story:
+    series = {checks("good", family): "0+1200x60 72000+600x60", checks("bad", family): "0x60 0+600x60"}
+    return _fast(name, series, severity=severity)
 
 
 INDICATORS = (
     _of_checks("order", families.ORDER_CHECKS),
     _of_checks("redelivery", families.REDELIVERY_CHECKS),
-    _of_checks("affinity", families.AFFINITY_CHECKS),
+    _of_checks("affinity", families.AFFINITY_CHECKS, "warning"),
+    Story(
+        BURN,
+        "what the service does not guarantee pages nobody",
+        {
+            checks("good", families.AFFINITY_CHECKS): "0+1200x60 72000+600x60",
+            checks("bad", families.AFFINITY_CHECKS): "0x60 0+600x60",
+        },
+        {"1h": 0, "2h": 0},
+        every="1m",
+        among={"slo": "affinity", "severity": "critical"},
+        promises=(DEFAULTS["affinity"],),
+    ),
     _of_checks("completeness", families.DELIVERY_CHECKS),
     _fast(
         "publish_availability",
@@ -305,9 +328,9 @@ INDICATORS = (
             of(families.PROBED_KEYS, subscription="s"): "10x120",
             of(families.PROBED_KEYS, subscription="s2", instance="j"): "0x120",
         },
-        {"1h8m": 0, "1h9m": 1},
+        {"1h3m": 0, "1h6m": 1},
         every="1m",
-        among={"slo": "oldest_unacked_message_age", "severity": "critical", "long": "1h"},
+        among={"slo": "oldest_unacked_message_age", "severity": "critical"},
         promises=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(

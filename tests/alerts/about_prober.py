@@ -38,6 +38,9 @@ STARVED = {
 }
 """From the tenth minute on the process gets too little of a processor; what it measures as late is undecided at the source."""
 
+SECOND = {named("up", **{**PROCESS, "instance": "j"}): "1x80", of(families.TARGET_INFO, instance="j"): "1x80"}
+"""Another prober that probes the same."""
+
 SIGHT = (
     Story(
         "PubsubProberDown",
@@ -50,7 +53,7 @@ SIGHT = (
         "names the target",
         {UP: "1x40 0x40", INFO: "1x40 stale"},
         {"16m": 1},
-        among={"target": "t"},
+        among={"target": "t", "severity": "critical"},
         reads=("16m", {**PROCESS, **HERE}, "Prober i has not answered for 5m. Nobody probes t."),
     ),
     Story(
@@ -58,43 +61,97 @@ SIGHT = (
         "has never answered",
         {UP: "0x40"},
         {"4m": 0, "6m": 1},
-        reads=("6m", PROCESS, "Prober i has not answered for 5m. What it probed is left to other probers, if there are any."),
+        among={"severity": "critical"},
+        reads=("6m", PROCESS, "Prober i has not answered for 5m. Nobody knows what it is to probe."),
     ),
     Story(
         "PubsubProberDown",
-        "does not speak for a target that another prober watches",
-        {
-            UP: "1x40 0x40",
-            INFO: "1x40 stale",
-            named("up", **{**PROCESS, "instance": "j"}): "1x80",
-            of(families.TARGET_INFO, instance="j"): "1x80",
-        },
-        {"16m": 0},
-        among={"target": "t"},
+        "is no page when another prober watches all its targets",
+        {UP: "1x40 0x40", INFO: "1x40 stale", **SECOND},
+        {"16m": 0, "19m": 0},
+        among={"severity": "critical"},
     ),
     Story(
         "PubsubProberDown",
-        "is told all the same when another prober watches its target",
-        {
-            UP: "1x40 0x40",
-            INFO: "1x40 stale",
-            named("up", **{**PROCESS, "instance": "j"}): "1x80",
-            of(families.TARGET_INFO, instance="j"): "1x80",
-        },
+        "is a ticket when another prober watches all its targets",
+        {UP: "1x40 0x40", INFO: "1x40 stale", **SECOND},
         {"14m": 0, "16m": 1},
-        among={"target": ""},
+        among={"severity": "warning"},
+        reads=("16m", PROCESS, "Prober i has not answered for 5m. Other probers have taken over all that it probed."),
+    ),
+    Story(
+        "PubsubProberDown",
+        "stays a ticket for as long as it lasts",
+        {UP: "1x12 0x200", INFO: "1x12 stale", **dict.fromkeys(SECOND, "1x212")},
+        {"2h": 1, "7h": 1, "17h": 1},
+        every="5m",
+        among={"severity": "warning"},
+    ),
+    Story(
+        "PubsubProberDown",
+        "stays a page for as long as it lasts",
+        {UP: "1x12 0x200", INFO: "1x12 stale"},
+        {"2h": 1, "7h": 1, "17h": 1},
+        every="5m",
+        among={"severity": "critical", "target": "t"},
+    ),
+    Story(
+        "PubsubProberDown",
+        "pages for the target that no other watches",
+        {UP: "1x40 0x40", INFO: "1x40 stale", of(families.TARGET_INFO, target="u"): "1x40 stale", **SECOND},
+        {"16m": 1},
+        among={"severity": "critical", "target": "u"},
+    ),
+    Story(
+        "PubsubProberDown",
+        "goes on when it is not even scraped any more",
+        {UP: "1x40 0x40 stale", INFO: "1x40 stale"},
+        {"16m": 1, "21m": 1, "40m": 1, "5h": 1, "7h": 0},
+    ),
+    Story(
+        "PubsubProberDown",
+        "its successor that does not start is the same page",
+        {
+            UP: "1x40 0x40 stale",
+            INFO: "1x40 stale",
+            named("up", **{**PROCESS, "instance": "j"}): "_x60 0x60",
+        },
+        {"16m": 1, "26m": 1, "29m": 1},
+    ),
+    Story(
+        "PubsubProberDown",
+        "its successor that dies too is one page",
+        {
+            UP: "1x40 0x4 stale",
+            INFO: "1x40 stale",
+            named("up", **{**PROCESS, "instance": "j"}): "_x50 1x40 0x60",
+            of(families.TARGET_INFO, instance="j"): "_x50 1x40 stale",
+        },
+        {"16m": 0, "22m": 0, "30m": 1},
     ),
     Story("PubsubProberDown", "not for one lost scrape", {UP: "1x40 0 1x40", INFO: "1x40 stale 1x40"}, {"10m15s": 0, "16m": 0}),
     Story(
         "PubsubProberAbsent",
         "fires when nothing of the job is known and ends when something is",
         {UP: "_x80 1x20"},
-        {"14m": 0, "16m": 1, "21m": 0},
+        {"4m": 0, "6m": 1, "21m": 0},
         reads=(
             "16m",
             {"job": PROCESS["job"]},
-            "Nothing with the job ordering-keys-prober has been scraped for 15m: nobody probes anything.",
+            "Nothing with the job ordering-keys-prober has been scraped for 5m: nobody probes anything.",
         ),
+    ),
+    Story(
+        "PubsubProberAbsent",
+        "fires when the last prober was taken away",
+        {UP: "1x40 stale", INFO: "1x40 stale"},
+        {"11m": 0, "16m": 1, "8h": 1},
+    ),
+    Story(
+        "PubsubProberAbsent",
+        "not when it was down before",
+        {UP: "1x40 0x40 stale", INFO: "1x40 stale"},
+        {"16m": 0, "21m": 0, "40m": 0},
     ),
     Story("PubsubProberAbsent", "not when it is down", {UP: "0x100"}, {"20m": 0}),
     Story(
@@ -148,24 +205,71 @@ SIGHT = (
     Story(
         "PubsubProberSeriesVanished",
         "fires when a target is gone and ends when it is back",
-        {
-            INFO: "1x40 stale _x40 1x40",
-            of(families.TARGET_INFO, target="u"): "1x140",
-        },
+        {UP: "1x140", INFO: "1x40 stale _x40 1x40", of(families.TARGET_INFO, target="u"): "1x140"},
         {"10m": 0, "14m": 0, "16m": 1, "22m": 0},
         reads=("16m", HERE, "The series of t (e, r) were there within the last 6h and are gone."),
     ),
     Story(
         "PubsubProberSeriesVanished",
         "fires when nobody knows what is owed",
-        {INFO: "1x80", of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x40 stale"},
+        {
+            UP: "1x80",
+            INFO: "1x80",
+            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x40 stale",
+            of(families.START): "-9000x80",
+        },
         {"10m": 0, "16m": 1},
     ),
     Story(
         "PubsubProberSeriesVanished",
+        "not when a prober that was down does not know yet what is owed",
+        {
+            UP: "1x40 0x40 1x80",
+            INFO: "1x40 stale _x40 1x80",
+            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x40 stale _x44 1x80",
+            of(families.START): "-9000x40 stale _x40 1200x80",
+        },
+        {"20m45s": 0, "21m15s": 0, "22m": 0, "30m": 0},
+    ),
+    Story(
+        "PubsubProberSeriesVanished",
         "not when another process takes over",
-        {INFO: "1x40 stale", of(families.TARGET_INFO, instance="j"): "_x44 1x80"},
+        {
+            UP: "1x40 stale",
+            UP.replace('"i"', '"j"'): "_x44 1x80",
+            INFO: "1x40 stale",
+            of(families.TARGET_INFO, instance="j"): "_x44 1x80",
+        },
         {"12m": 0, "18m": 0, "25m": 0},
+    ),
+    Story(
+        "PubsubProberSeriesVanished",
+        "not when the last prober was taken away",
+        {UP: "1x40 stale", INFO: "1x40 stale"},
+        {"16m": 0, "40m": 0},
+    ),
+    Story(
+        "PubsubProberMaintenanceLong",
+        "fires when maintenance does not end and ends with it",
+        {MAINTENANCE: "0x48 1x132 0x40"},
+        {"4h": 0, "11h30m": 0, "12h30m": 1, "15h": 1, "15h30m": 0},
+        every="5m",
+        reads=(
+            "13h",
+            HERE,
+            "t (e, r) was under maintenance for 9h 0m 0s of the last 1d and still is: it is neither probed nor judged, and nobody "
+            "is told of anything there.",
+        ),
+    ),
+    Story(
+        "PubsubProberMaintenanceLong",
+        "fires when windows follow each other",
+        {MAINTENANCE: "0x11 1x43 0x3 " * 10},
+        {"5h": 0, "14h": 1},
+        every="5m",
+    ),
+    Story(
+        "PubsubProberMaintenanceLong", "not for a night", {MAINTENANCE: "0x47 1x83 0x155 " * 3}, {"10h": 0, "34h": 0}, every="5m"
     ),
 )
 

@@ -59,8 +59,11 @@ PARTS = (
 )
 
 NIGHTLY = of(families.JOB_LAST_SUCCESS, job="nightly", job_name="nightly")
+EXPECTED = of(families.REPORTS_EXPECTED)
 SCRAPED_NIGHTLY = NIGHTLY.replace('job="nightly"', f'job="{PROCESS["job"]}", exported_job="nightly"')
 DRILL_GAP = of(families.DRILL_FINDINGS, drill="drop", kind="ORDER_GAP", status="violation")
+OF_OTHERS = SCRAPED_NIGHTLY.replace('instance="i"', 'instance="j"')
+FAILED_DRILL = of(families.DRILL_LAST_FAILURE, drill="drop")
 DRILL = of(families.DRILL_LAST_SUCCESS, drill="drop")
 
 REGULAR = (
@@ -70,31 +73,121 @@ REGULAR = (
         {SCRAPED_NIGHTLY: "60x330 99000x60"},
         {"25h": 0, "27h": 1, "28h": 0},
         every="5m",
-        reads=("27h", {"job_name": "nightly"}, "nightly last succeeded 1d 2h 59m 0s ago; it should every night."),
+        reads=(
+            "27h",
+            {"job_name": "nightly", "environment": "e"},
+            "nightly of e last succeeded 1d 2h 59m 0s ago; it should every night.",
+        ),
     ),
     Story("PubsubProberJobLate", "also where labels are honored", {NIGHTLY: "60x330"}, {"25h": 0, "27h": 1}, every="5m"),
     Story("PubsubProberJobLate", "not for one that never succeeded", {SCRAPED_NIGHTLY: "0x330"}, {"27h": 0}, every="5m"),
     Story(
         "PubsubProberJobLate",
-        "not when another prober knows better",
-        {SCRAPED_NIGHTLY: "60x330", SCRAPED_NIGHTLY.replace('"i"', '"j"'): "40000x330"},
-        {"27h": 0},
+        "is not hidden by the jobs of another environment",
+        {SCRAPED_NIGHTLY: "60x330", OF_OTHERS.replace('environment="e"', 'environment="f"'): "60+300x330"},
+        {"25h": 0, "27h": 1},
+        every="5m",
+        among={"environment": "e"},
+    ),
+    Story(
+        "PubsubProberJobLate",
+        "is not hidden by another prober of the environment",
+        {SCRAPED_NIGHTLY: "60x330", OF_OTHERS: "60+300x330"},
+        {"25h": 0, "27h": 1},
+        every="5m",
+    ),
+    Story(
+        "PubsubProberJobLate",
+        "not because of a prober that has just started",
+        {SCRAPED_NIGHTLY: "60+300x330", OF_OTHERS: "_x300 0x30"},
+        {"26h": 0, "27h": 0},
         every="5m",
     ),
     Story(
         "PubsubProberJobNeverSucceeded",
         "fires where reports are expected and ends with the first",
-        {SCRAPED_NIGHTLY: "0x330 99000x60", of(families.REPORTS_EXPECTED): "1x400"},
+        {SCRAPED_NIGHTLY: "0x330 99000x60", EXPECTED: "1x400"},
         {"25h": 0, "27h": 1, "28h": 0},
         every="5m",
-        reads=("27h", {"job_name": "nightly"}, "The configuration names where their reports are; nightly has left none in 1d2h."),
+        reads=(
+            "27h",
+            {"job_name": "nightly", "environment": "e"},
+            "The configuration names where the reports of e are; nightly has left none in 1d2h.",
+        ),
     ),
     Story(
         "PubsubProberJobNeverSucceeded",
-        "not where none are expected",
-        {SCRAPED_NIGHTLY: "0x330", of(families.REPORTS_EXPECTED): "0x330"},
+        "is not hidden by the jobs of another environment",
+        {
+            SCRAPED_NIGHTLY: "0x330",
+            EXPECTED: "1x330",
+            OF_OTHERS.replace('environment="e"', 'environment="f"'): "60+300x330",
+            EXPECTED.replace('"i"', '"j"'): "1x330",
+        },
+        {"25h": 0, "27h": 1},
+        every="5m",
+        among={"environment": "e"},
+    ),
+    Story(
+        "PubsubProberJobNeverSucceeded",
+        "also where labels are honored",
+        {NIGHTLY: "0x330", EXPECTED: "1x330"},
+        {"25h": 0, "27h": 1},
+        every="5m",
+    ),
+    Story(
+        "PubsubProberJobNeverSucceeded",
+        "not where none are expected, though another prober expects some",
+        {
+            SCRAPED_NIGHTLY: "0x330",
+            EXPECTED: "0x330",
+            OF_OTHERS: "60+300x330",
+            EXPECTED.replace('"i"', '"j"'): "1x330",
+        },
         {"27h": 0},
         every="5m",
+    ),
+    Story(
+        "PubsubProberDrillFailed",
+        "fires when a drill fails and ends when it passes",
+        {DRILL: "3600x60 216000x60", FAILED_DRILL: "0x23 86400x96"},
+        {"23h": 0, "24h": 1, "59h": 1, "62h": 0},
+        every="1h",
+        reads=(
+            "30h",
+            {**PROCESS, "drill": "drop"},
+            "The last drill drop of prober i did not pass: it may be that nobody is paged for such a fault. Its line in the log says which "
+            "step did not come.",
+        ),
+    ),
+    Story(
+        "PubsubProberDrillFailed",
+        "goes on after a restart",
+        {DRILL: "3600x40 0x60", FAILED_DRILL: "0x23 86400x16 0x60"},
+        {"24h": 1, "45h": 1, "90h": 1},
+        every="1h",
+    ),
+    Story(
+        "PubsubProberDrillFailed",
+        "is not hidden by the drills of another prober",
+        {
+            DRILL: "3600x60",
+            FAILED_DRILL: "0x23 86400x36",
+            DRILL.replace('"i"', '"j"'): "90000x60",
+            FAILED_DRILL.replace('"i"', '"j"'): "0x60",
+        },
+        {"30h": 1},
+        every="1h",
+    ),
+    Story(
+        "PubsubProberDrillFailed", "not when it passes", {DRILL: "3600x60", FAILED_DRILL: "0x60"}, {"30h": 0, "50h": 0}, every="1h"
+    ),
+    Story(
+        "PubsubProberDrillFailed",
+        "not of a prober that is gone",
+        {DRILL: "3600x40 stale", FAILED_DRILL: "0x23 86400x16 stale"},
+        {"30h": 1, "42h": 0},
+        every="1h",
     ),
     Story(
         "PubsubProberDrillOverdue",

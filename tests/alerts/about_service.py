@@ -30,13 +30,13 @@ def _about_violations() -> tuple[Story, ...]:
         for story in (
             Story(
                 name,
-                "fires at the next evaluation and for 10 m",
+                "fires at the next evaluation and for an hour",
                 {found(kind, Status.VIOLATION): "0x80 1x80", of(families.START): "-9000x160"},
-                {"20m": 0, "20m15s": 1, "30m": 1, "31m": 0},
+                {"20m": 0, "20m15s": 1, "30m": 1, "79m": 1, "81m": 0},
                 reads=(
                     "20m15s",
                     {**ON_S, "kind": str(kind)},
-                    f"{kind} {WHERE}: proven by events of the last 10m, which no legal behaviour explains. The finding shows "
+                    f"{kind} {WHERE}: proven by events of the last 1h, which no legal behaviour explains. The finding shows "
                     "the smallest history that proves it.",
                 ),
             ),
@@ -58,30 +58,30 @@ def _about_violations() -> tuple[Story, ...]:
 GAP = found(Kind.ORDER_GAP, Status.VIOLATION)
 
 COUNTERS = (
-    Story("PubsubOrderViolated", "born at 1", {GAP: "_x80 1x80", of(families.START): "_x80 1200x80"}, {"20m15s": 1, "32m": 0}),
+    Story("PubsubOrderViolated", "born at 1", {GAP: "_x80 1x80", of(families.START): "_x80 1200x80"}, {"20m15s": 1, "82m": 0}),
     Story(
         "PubsubOrderViolated",
         "born at 1 by a prober that does not say when it started",
         {GAP: "_x80 1x80"},
-        {"20m15s": 1, "32m": 0},
+        {"20m15s": 1, "82m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart that nobody saw brings the counter back to what it was",
-        {GAP: "1x320", of(families.START): "-9000x240 3600x80"},
-        {"45m": 0, "60m15s": 1, "72m": 0},
+        {GAP: "1x560", of(families.START): "-9000x300 4500x260"},
+        {"72m": 0, "75m15s": 1, "137m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart brings it back to 1 from 5",
-        {GAP: "5x240 stale _x2 1x80", of(families.START): "-9000x240 stale _x2 3600x80"},
-        {"45m": 0, "61m15s": 1, "75m": 0},
+        {GAP: "5x300 stale _x2 1x80", of(families.START): "-9000x300 stale _x2 4500x80"},
+        {"72m": 0, "76m15s": 1, "140m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart that finds nothing says nothing",
-        {GAP: "5x240 stale _x2 0x80", of(families.START): "-9000x240 stale _x2 3600x80"},
-        {"45m": 0, "60m15s": 0, "61m15s": 0, "65m": 0},
+        {GAP: "5x300 stale _x2 0x80", of(families.START): "-9000x300 stale _x2 4500x80"},
+        {"72m": 0, "75m15s": 0, "76m15s": 0, "80m": 0},
     ),
     Story(
         "PubsubOrderViolated",
@@ -92,19 +92,31 @@ COUNTERS = (
             of(families.START): "-9000x240 stale",
             of(families.START, instance="j"): "_x242 3600x80",
         },
-        {"60m": 0, "61m": 1, "75m": 0},
+        {"60m": 0, "61m": 1, "125m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "found while nobody scraped for half an hour",
         {GAP: "3x240 _x120 4x80", of(families.START): "-9000x240 _x120 -9000x80"},
-        {"60m": 0, "75m": 0, "91m": 1, "103m": 0},
+        {"60m": 0, "75m": 0, "91m": 1, "153m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "nothing found while nobody scraped for half an hour",
         {GAP: "3x240 _x120 3x80", of(families.START): "-9000x240 _x120 -9000x80"},
         {"60m": 0, "91m": 0, "103m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "findings a quarter of an hour apart are one page that ends an hour after the last",
+        {GAP: "0x80 1x60 2x60 3x60", of(families.START): "-9000x260"},
+        {"20m": 0, "21m": 1, "31m": 1, "34m": 1, "46m": 1, "49m": 1, "62m": 1, "109m": 1, "112m": 0},
+    ),
+    Story(
+        "PubsubOrderViolated",
+        "a restart does not take back the page",
+        {GAP: "_x80 1x8 stale _x8 0x200", of(families.START): "_x80 1200x8 stale _x8 1440x200"},
+        {"20m15s": 1, "23m": 1, "25m": 1, "60m": 1, "82m": 0},
     ),
     Story("PubsubOrderViolated", "no data", {}, {"0s": 0, "20m": 0}),
     Story(
@@ -115,20 +127,20 @@ COUNTERS = (
             for target in ("t", "u")
             for kind in (Kind.ORDER_GAP, Kind.ORDER_INVERSION)
         },
-        {"20m15s": 4, "31m": 0},
+        {"20m15s": 4, "81m": 0},
     ),
 )
 
 OVERDUE = (
     Story(
         "PubsubDeliveryOverdue",
-        "fires at the next evaluation and for 10 m",
+        "fires at the next evaluation and for an hour",
         {found(Kind.STUCK, Status.LIVENESS): "0x80 1x80"},
-        {"20m": 0, "20m15s": 1, "31m": 0},
+        {"20m": 0, "20m15s": 1, "81m": 0},
         reads=(
             "20m15s",
             {**ON_S, "kind": "STUCK"},
-            f"STUCK {WHERE}: a deadline passed within the last 10m although the target answered. Messages are late or lost.",
+            f"STUCK {WHERE}: a deadline passed within the last 1h although the target answered. Messages are late or lost.",
         ),
     ),
     Story(

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 import yaml
 
+from prober.alerting.rules import INTERVAL_S, AlertBasis, Severity
+from prober.config.values import duration_s
+from prober.slo.indicators import Indicator
+from tests.alerts.inhibition import Labels, everything, inhibition, rank, told
 from tests.alerts.stories import ALERTS, NAMES, WRITTEN, told_apart
 from tests.alerts.tools import said
+from tests.helm.chart import CASES, of_kind
 
 EXAMPLE = ALERTS / "alertmanager.example.yaml"
 CONFIG: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
 HERE = {"target": "t", "environment": "e", "region": "r"}
 ELSEWHERE = {**HERE, "target": "u"}
 SENT = [{**alert["labels"], "alertname": alert["alert"]} for alert in WRITTEN]
+RESEND_S = 60.0
+"""Prometheus tells again of an alert at the first evaluation after this time (`--rules.alert.resend-delay`)."""
+PROVEN = ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubDeliveryOverdue")
 
 
 def receiver_of(labels: Mapping[str, str]) -> str:
@@ -47,6 +55,12 @@ def test_a_wrong_receiver_would_be_noticed() -> None:
     assert said(*command, "--verify.receivers=service-pager", "owner=prober", "severity=critical")[0] != 0
 
 
+def test_a_group_of_several_alerts_waits_for_all_that_prometheus_tells_again_of_those_that_are_over() -> None:
+    routes = [route for route in CONFIG["route"]["routes"] if route["receiver"].endswith("-pager")]
+    assert len(routes) == 3
+    assert all(duration_s(route["group_interval"]) > RESEND_S + INTERVAL_S for route in routes)
+
+
 def test_nothing_is_grouped_by_key() -> None:
     routes = [CONFIG["route"], *CONFIG["route"]["routes"]]
     grouped = {label for route in routes for label in route.get("group_by", ())}
@@ -68,77 +82,169 @@ def test_it_names_nobody() -> None:
     }
 
 
-# --- inhibition: as Alertmanager decides it, on labels alone -----------------------------------------------------------------
+# --- inhibition --------------------------------------------------------------------------------------------------------------
+
+RULES = [inhibition(rule) for rule in CONFIG["inhibit_rules"]]
+EVERY = everything(WRITTEN)
 
 
-def matches(labels: Mapping[str, str], matchers: Iterable[str]) -> bool:
-    """Whether labels match, a label that is missing being empty."""
-    for matcher in matchers:
-        parsed = re.fullmatch(r'(\w+)(=~|!~|!=|=)"(.*)"', matcher)
-        assert parsed is not None, matcher
-        name, operator, value = parsed.groups()
-        equal = labels.get(name, "") == value if operator in ("=", "!=") else bool(re.fullmatch(value, labels.get(name, "")))
-        if equal != (operator in ("=", "=~")):
-            return False
-    return True
+def shipped() -> Iterator[tuple[str, list[Labels]]]:
+    """The alerts of the repository, and those of each shipped combination of the chart's values, as they are sent."""
+    yield "alerts", EVERY
+    for name, values in CASES.items():
+        groups = [group for rules in of_kind(values, "PrometheusRule", "Rules") for group in rules["spec"]["groups"]]
+        rendered = [rule for group in groups for rule in group["rules"] if "severity" in rule.get("labels", ())]
+        if rendered:
+            yield name, everything(rendered)
 
 
-def inhibits(source: Mapping[str, str], target: Mapping[str, str]) -> bool:
-    """Whether one alert holds back another."""
-    return any(
-        matches(source, rule["source_matchers"])
-        and matches(target, rule["target_matchers"])
-        and all(source.get(label, "") == target.get(label, "") for label in rule["equal"])
-        for rule in CONFIG["inhibit_rules"]
-    )
+SHIPPED = dict(shipped())
 
 
-def alert(name: str, where: Mapping[str, str] = HERE, **labels: str) -> dict[str, str]:
+def alert(name: str, where: Labels = HERE, **labels: str) -> Labels:
     """An alert as it is sent."""
-    known = next(one for one in SENT if one["alertname"] == name and labels.items() <= {**labels, **one}.items())
+    known = next(one for one in EVERY if one["alertname"] == name and labels.items() <= {**labels, **one}.items())
     return {**known, **where, **labels}
 
 
-BURN = alert("PubsubErrorBudgetBurn", slo="order", indicator="order", severity="critical")
-UNANSWERED = alert("PubsubErrorBudgetBurn", slo="publish_availability", indicator="publish_availability", severity="critical")
-MEASURED = [BURN, UNANSWERED, alert("PubsubKeysStalled"), alert("PubsubPublishesUnknown"), alert("PubsubOldestUnackedAgeRising")]
-PROVEN = [
-    alert(name) for name in ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubDeliveryOverdue")
-]
-BLIND = [
-    "PubsubProberDown",
-    "PubsubProberRunsMissing",
-    "PubsubProberSeriesVanished",
-    "PubsubProberCoverageLow",
-    "PubsubProberLagging",
-]
+def burn(indicator: Indicator, severity: str = "critical") -> Labels:
+    """The alert that the budget of an objective burns."""
+    return alert("PubsubErrorBudgetBurn", slo=indicator, indicator=indicator, severity=severity)
 
 
-@pytest.mark.parametrize("name", BLIND)
-def test_a_prober_that_sees_little_holds_back_what_it_measures_at_that_target(name: str) -> None:
-    assert all(inhibits(alert(name), one) for one in MEASURED)
-    assert not any(inhibits(alert(name, ELSEWHERE), one) for one in MEASURED)
+def hides(source: Labels, target: Labels) -> bool:
+    """Whether an alert keeps another from being told, by the example."""
+    return any(rule.inhibits(source, target) for rule in RULES)
 
 
-@pytest.mark.parametrize("name", [*BLIND, "PubsubProberVerdictsUnknown"])
-def test_nothing_holds_back_what_is_proven(name: str) -> None:
-    assert not any(inhibits(alert(name), one) for one in PROVEN)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_an_alert_hides_only_what_is_at_most_as_severe(name: str) -> None:
+    wrong = [(one, other) for one in SHIPPED[name] for other in SHIPPED[name] if hides(one, other) and rank(one) < rank(other)]
+    assert wrong == []
 
 
-def test_a_service_that_does_not_answer_still_pages() -> None:
-    unknown = alert("PubsubProberVerdictsUnknown")
-    assert not inhibits(unknown, UNANSWERED)
-    assert not inhibits(unknown, alert("PubsubPublishesUnknown"))
-    assert inhibits(unknown, BURN)
+def test_values_with_rules_are_shipped() -> None:
+    assert {"alerts", "gke", "production"} <= SHIPPED.keys()
 
 
-def test_a_page_holds_back_the_ticket_of_its_objective_only() -> None:
-    ticket = {**BURN, "severity": "warning", "long": "3d"}
-    assert inhibits(BURN, ticket)
-    assert inhibits(BURN, alert("PubsubErrorBudgetExhausted", slo="order", indicator="order"))
-    assert not inhibits(BURN, {**ticket, "slo": "affinity"})
-    assert not inhibits(ticket, BURN)
+def test_no_rule_could_hide_a_page_by_a_ticket_whatever_severities_an_installation_gives() -> None:
+    for rule in RULES:
+        least = min(rank({"severity": severity}) for severity in Severity if rule.source_may_have(severity))
+        most = max(rank({"severity": severity}) for severity in Severity if rule.target_may_have(severity))
+        assert least >= most, rule
 
 
-def test_nobody_holds_back_himself() -> None:
-    assert not any(inhibits({**one, **HERE}, {**one, **HERE}) for one in SENT)
+def test_alerts_that_hide_each_other_do_not_exist_so_the_cause_is_told() -> None:
+    hidden_by = {told(one): {told(other) for other in EVERY if hides(other, one)} for one in EVERY}
+    while causes := {name for name, others in hidden_by.items() if not others}:
+        hidden_by = {name: others - causes for name, others in hidden_by.items() if name not in causes}
+    assert hidden_by == {}, "each of these is hidden by another of these"
+
+
+def test_nothing_hides_what_is_proven() -> None:
+    assert not [(one, other) for one in EVERY for other in EVERY if other.get("evidence") == AlertBasis.PROOF and hides(one, other)]
+
+
+def test_the_probers_own_trouble_hides_latencies_of_that_target_and_nothing_else_of_the_service() -> None:
+    hidden = [
+        (one, other)
+        for one in EVERY
+        for other in EVERY
+        if (one["owner"], other["owner"]) == ("prober", "service") and hides(one, other)
+    ]
+    assert {other["indicator"] for _, other in hidden} == {
+        Indicator.PUBLISH_LATENCY,
+        Indicator.END_TO_END_LATENCY,
+        Indicator.REDELIVERY_LATENCY,
+        Indicator.CONTROL_PLANE_LATENCY,
+    }
+    assert not any(hides(one, {**other, "target": "elsewhere"}) for one, other in hidden)
+
+
+@pytest.mark.parametrize("name", ["PubsubProberLagging", "PubsubProberClockWrong", "PubsubProberCoverageLow"])
+def test_a_ticket_about_the_prober_explains_a_ticket_about_latencies_away_and_no_page(name: str) -> None:
+    assert hides(alert(name), burn(Indicator.END_TO_END_LATENCY, "warning"))
+    assert not hides(alert(name), burn(Indicator.END_TO_END_LATENCY))
+
+
+def test_in_an_outage_every_page_gets_through_all_tickets_about_the_prober() -> None:
+    tickets = [one for one in EVERY if (one["owner"], one["severity"]) == ("prober", "warning")]
+    assert len(tickets) > 10
+    pages = [
+        alert("PubsubTargetUnreachable"),
+        burn(Indicator.PUBLISH_AVAILABILITY),
+        alert("PubsubKeysStalled"),
+        burn(Indicator.OLDEST_UNACKED_MESSAGE_AGE),
+        *map(alert, PROVEN),
+    ]
+    assert not [(one, page) for one in tickets for page in pages if hides(one, page)]
+
+
+def test_one_dead_prober_is_one_page() -> None:
+    down = alert("PubsubProberDown", severity="critical")
+    others = ["PubsubProberSeriesVanished", "PubsubProberRunsMissing", "PubsubProberStale", "PubsubProberCoverageLow"]
+    assert all(hides(down, alert(name)) for name in others)
+    assert not any(hides(down, alert(name, ELSEWHERE)) for name in others)
+
+
+def test_a_prober_whose_work_others_have_taken_over_hides_nothing_of_theirs() -> None:
+    lost = {name: value for name, value in alert("PubsubProberDown", severity="warning").items() if name not in HERE}
+    assert not any(hides(lost, one) for one in EVERY)
+
+
+@pytest.mark.parametrize(
+    ("cause", "consequence"),
+    [
+        (Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY),
+        (Indicator.PUBLISH_AVAILABILITY, Indicator.END_TO_END_LATENCY),
+        (Indicator.PUBLISH_AVAILABILITY, Indicator.STALLED_KEYS),
+        (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY),
+        (Indicator.STALLED_KEYS, Indicator.COMPLETENESS),
+        (Indicator.STALLED_KEYS, Indicator.END_TO_END_LATENCY),
+        (Indicator.COMPLETENESS, Indicator.OLDEST_UNACKED_MESSAGE_AGE),
+        (Indicator.OLDEST_UNACKED_MESSAGE_AGE, Indicator.END_TO_END_LATENCY),
+    ],
+)
+def test_the_cause_hides_its_consequence_if_it_is_as_severe(cause: Indicator, consequence: Indicator) -> None:
+    assert hides(burn(cause), burn(consequence))
+    assert hides(burn(cause), burn(consequence, "warning"))
+    assert hides(burn(cause, "warning"), burn(consequence, "warning"))
+    assert not hides(burn(cause, "warning"), burn(consequence))
+    assert not hides(burn(consequence), burn(cause))
+
+
+def test_where_nothing_can_be_reached_only_that_is_told_and_what_it_costs() -> None:
+    unreachable = alert("PubsubTargetUnreachable")
+    assert hides(unreachable, alert("PubsubKeysStalled"))
+    assert hides(unreachable, burn(Indicator.OLDEST_UNACKED_MESSAGE_AGE))
+    assert hides(unreachable, alert("PubsubProberVerdictsUnknown"))
+    assert not hides(unreachable, burn(Indicator.PUBLISH_AVAILABILITY))
+    assert not hides(unreachable, burn(Indicator.ORDER))
+
+
+def test_publishes_that_fail_do_not_hide_keys_that_stand_still() -> None:
+    assert not hides(burn(Indicator.PUBLISH_AVAILABILITY), alert("PubsubKeysStalled"))
+
+
+def test_what_is_proven_hides_what_burns_because_of_it() -> None:
+    assert hides(alert("PubsubOrderViolated"), burn(Indicator.ORDER))
+    assert hides(alert("PubsubRedeliveryViolated"), burn(Indicator.REDELIVERY))
+    assert hides(alert("PubsubDeliveryOverdue"), burn(Indicator.COMPLETENESS))
+    assert not hides(alert("PubsubOrderViolated"), burn(Indicator.COMPLETENESS))
+    stalled = alert("PubsubKeysStalled", subscription="s")
+    assert hides(alert("PubsubDeliveryOverdue", subscription="s"), stalled)
+    assert not hides(alert("PubsubDeliveryOverdue", subscription="other"), stalled)
+
+
+def test_a_page_hides_the_ticket_of_its_objective_only() -> None:
+    ticket = burn(Indicator.ORDER, "warning")
+    assert hides(burn(Indicator.ORDER), ticket)
+    assert hides(ticket, alert("PubsubErrorBudgetExhausted", slo="order", indicator="order"))
+    assert not hides(burn(Indicator.ORDER), {**ticket, "slo": "affinity"})
+    assert not hides(ticket, burn(Indicator.ORDER))
+
+
+def test_what_the_service_does_not_guarantee_pages_nobody() -> None:
+    about = [one for one in SENT if one["alertname"] == "PubsubAffinityViolated" or one.get("slo") == "affinity"]
+    assert len(about) == 4
+    assert {receiver_of(one) for one in about} == {"service-tickets", "nobody"}

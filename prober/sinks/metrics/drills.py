@@ -21,6 +21,7 @@ class DrillMetrics:
         self._store = store
         for drill in drills:
             store.gauge(families.DRILL_LAST_SUCCESS, drill)
+            store.gauge(families.DRILL_LAST_FAILURE, drill)
             for verdict in Verdict:
                 store.counter(families.DRILL_RUNS, drill, verdict.lower())
             for kind in Kind:
@@ -36,8 +37,8 @@ class DrillMetrics:
         for step, took_s in steps_s.items():
             self._store.gauge(families.DRILL_STEP, drill, step).set(nan if took_s is None else took_s)
         self._store.counter(families.DRILL_RUNS, drill, verdict.lower()).inc()
-        if verdict is Verdict.PASS:
-            self._store.gauge(families.DRILL_LAST_SUCCESS, drill).set(at)
+        last = families.DRILL_LAST_SUCCESS if verdict is Verdict.PASS else families.DRILL_LAST_FAILURE
+        self._store.gauge(last, drill).set(at)
 
     def scraped(self, drill: str, statuses: Iterable[Status]) -> float:
         """How many findings of these statuses a scrape shows at this moment for a drill; read from the text that it gets.

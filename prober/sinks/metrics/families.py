@@ -217,8 +217,9 @@ TARGET_INFO: Final = Family("target", MetricType.INFO, TARGET, "The targets, wit
 JOB_LAST_SUCCESS: Final = Family(
     "job_last_success_timestamp_seconds",
     MetricType.GAUGE,
-    ("job", "job_name"),  # the same twice: Prometheus replaces the first by its own `job`, unless it is told to honor labels
-    "When a nightly job last succeeded, seconds since 1970; 0 if never.",
+    # `job` and `job_name` are the same: Prometheus replaces the first by its own `job`, unless it is told to honor labels.
+    ("job", "job_name", "environment"),
+    "When a nightly job of an environment last succeeded, seconds since 1970; 0 if never.",
 )
 
 HOT_KEYS: Final = Family(
@@ -247,6 +248,12 @@ DRILL_LAST_SUCCESS: Final = Family(
     MetricType.GAUGE,
     ("drill",),
     "When a drill last passed, seconds since 1970; 0 if never.",
+)
+DRILL_LAST_FAILURE: Final = Family(
+    "drill_last_failure_timestamp_seconds",
+    MetricType.GAUGE,
+    ("drill",),
+    "When a drill last ended without passing, seconds since 1970; 0 if never.",
 )
 DRILL_FINDINGS: Final = Family(
     "drill_findings", MetricType.COUNTER, ("drill", "kind", "status"), "Findings of the checker in drills, by kind and status."

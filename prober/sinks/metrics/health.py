@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import nan
 
@@ -15,7 +15,8 @@ from prober.sinks.metrics.store import MetricStore
 class ProberHealth:
     """How the prober itself is. Nothing here is the service's doing. Its methods may be called in any thread; none blocks or raises."""
 
-    def __init__(self, store: MetricStore, version: str) -> None:
+    def __init__(self, store: MetricStore, version: str, environments: Iterable[str]) -> None:
+        """`environments`: those of the targets, whose nightly jobs it tells about."""
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
         self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
         self._history_failures = store.counter(families.HISTORY_FAILURES)
@@ -25,7 +26,8 @@ class ProberHealth:
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
         self._leftovers = partial(store.gauge, families.LEFTOVERS)
         self._lag = store.histogram(families.LOOP_LAG)
-        self._jobs = {job: store.gauge(families.JOB_LAST_SUCCESS, job, job) for job in Job}
+        wheres = tuple(environments)
+        self._jobs = {job: [store.gauge(families.JOB_LAST_SUCCESS, job, job, where) for where in wheres] for job in Job}
         store.info(families.BUILD, (), {"version": version})
 
     def internal_error(self, component: Component) -> None:
@@ -68,4 +70,5 @@ class ProberHealth:
 
     def job_succeeded(self, job: Job, at: float) -> None:
         """A nightly job succeeded at a time, seconds since 1970."""
-        self._jobs[job].set(at)
+        for gauge in self._jobs[job]:
+            gauge.set(at)

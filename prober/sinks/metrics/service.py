@@ -85,11 +85,14 @@ def _folded(target: TargetMetrics, backlogs: Mapping[str, Backlog]) -> dict[str,
 
 
 class Metrics:
-    """Where everything about metrics begins: what is watched, how the prober is, and what a scrape gets."""
+    """Where everything about metrics begins: what is watched, how the prober is, and what a scrape gets.
 
-    def __init__(self, objectives: Iterable[Objective] = (), version: str = "") -> None:
+    `environments` are those of the targets; there are no metrics of nightly jobs without.
+    """
+
+    def __init__(self, objectives: Iterable[Objective] = (), version: str = "", environments: Iterable[str] = ()) -> None:
         self._store: Final = MetricStore(objectives)
-        self.health: Final = ProberHealth(self._store, version)
+        self.health: Final = ProberHealth(self._store, version, environments)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
         self._store.registry.register(self._backlogs)
         for about_process in (ProcessCollector, PlatformCollector, GCCollector):

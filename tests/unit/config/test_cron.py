@@ -112,9 +112,10 @@ def points(cron: Cron, days: int) -> list[datetime]:
 @pytest.mark.parametrize(
     ("line", "days"), [("*/7 * * * *", 3), ("0 8-18/5 * * 1-5", 30), ("3,59 23,0 * * *", 9), ("0 0 1 * *", 400), ("0 12 * * 3", 60)]
 )
-def test_the_longest_gap_is_the_longest_there_is(line: str, days: int) -> None:
+def test_the_longest_and_the_shortest_gap_are_those_that_are_there(line: str, days: int) -> None:
     cron = parse_cron(line)
-    assert cron.longest_gap() == max(later - earlier for earlier, later in pairwise(points(cron, days)))
+    gaps = [later - earlier for earlier, later in pairwise(points(cron, days))]
+    assert (cron.longest_gap(), cron.shortest_gap()) == (max(gaps), min(gaps))
 
 
 @pytest.mark.parametrize(

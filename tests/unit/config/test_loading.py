@@ -365,6 +365,14 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
             "maintenance[0]: to must be later than from",
         ),
         (
+            "maintenance: [{target: embedded, cron: '0 */4 * * *', duration: 4h}]",
+            "maintenance[0]: duration must be shorter than 4h, after which 0 */4 * * * begins again",
+        ),
+        (
+            "maintenance: [{region: local, cron: '0 20,23 * * *', duration: 190m}]",
+            "maintenance[0]: duration must be shorter than 3h, after which 0 20,23 * * * begins again",
+        ),
+        (
             "maintenance: [{target: embedded, cron: '0 0 30 2 *', duration: 1h}]",
             "maintenance[0].cron: '0 0 30 2 *' never comes",
         ),

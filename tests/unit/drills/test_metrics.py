@@ -39,6 +39,7 @@ def test_everything_that_drills_count_is_at_0_from_the_start() -> None:
         (drill, kind, status): 0.0 for drill in ("drop", "control") for kind in Kind for status in Status
     }
     assert series(metrics, "drill_last_success_timestamp_seconds") == {("drop",): 0.0, ("control",): 0.0}
+    assert series(metrics, "drill_last_failure_timestamp_seconds") == {("drop",): 0.0, ("control",): 0.0}
     assert series(metrics, "drill_step_seconds") == {}
 
 
@@ -47,6 +48,9 @@ def test_a_passed_drill_counts_and_a_failed_one_is_no_success() -> None:
     drills.ended("drop", Verdict.PASS, {"finding": 0.25, "rule": 12.5}, 1000.0)
     drills.ended("drop", Verdict.FAIL, {"finding": 0.5, "rule": None}, 2000.0)
     assert series(metrics, "drill_last_success_timestamp_seconds")["drop",] == 1000.0
+    assert series(metrics, "drill_last_failure_timestamp_seconds")["drop",] == 2000.0
+    drills.ended("control", Verdict.UNKNOWN, {}, 3000.0)
+    assert series(metrics, "drill_last_failure_timestamp_seconds")["control",] == 3000.0, "nobody knows that it would page"
     assert {verdict: value for (drill, verdict), value in series(metrics, "drill_runs_total").items() if drill == "drop"} == {
         "pass": 1.0,
         "fail": 1.0,

@@ -51,13 +51,17 @@ PROMISED: dict[
 }
 PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
     "internal_errors_total": {"component": set(Component)},
-    "job_last_success_timestamp_seconds": {"job": {"hot-keys", "slo-burn", "reverify", "compact", "nightly"}, "job_name": None},
+    "job_last_success_timestamp_seconds": {
+        "job": {"hot-keys", "slo-burn", "reverify", "compact", "nightly"},
+        "job_name": None,
+        "environment": {"test"},
+    },
 }
 
 
 def watching() -> Metrics:
     config = load(None, {})
-    metrics = Metrics(config.objectives, "1.2.3")
+    metrics = Metrics(config.objectives, "1.2.3", [config.targets[0].environment])
     metrics.watch(config.targets[0], ["t"], ["s"])
     metrics.errors_at(config.targets[0])
     return metrics
@@ -92,7 +96,7 @@ ABSENT_AT_FIRST = {HOT_KEYS, LEFTOVERS, *(family for family in FAMILIES if "dril
 
 
 def test_every_family_is_there_from_the_start() -> None:
-    metrics = Metrics()
+    metrics = Metrics(environments=["test"])
     metrics.watch(embedded(), ["t"], ["s"])
     metrics.errors_at(embedded())
     found = {sample.name for sample in samples(metrics)}

@@ -29,7 +29,7 @@ PROMETHEUS = ",".join(
 
 @pytest.fixture
 def metrics() -> Metrics:
-    return Metrics(load(None, {}).objectives, "1.2.3")
+    return Metrics(load(None, {}).objectives, "1.2.3", ("production", "test"))
 
 
 @pytest.fixture
@@ -107,7 +107,8 @@ def test_the_prober_itself(metrics: Metrics) -> None:
     assert value(metrics, "events_dropped_total", component="history") == 7
     assert value(metrics, "history_failures_total") == 1
     assert value(metrics, "loop_lag_seconds_count") == 1
-    assert value(metrics, "job_last_success_timestamp_seconds", job="hot-keys") == 5000.0
+    for environment in ("production", "test"):
+        assert value(metrics, "job_last_success_timestamp_seconds", job="hot-keys", environment=environment) == 5000.0
     assert value(metrics, "build_info", version="1.2.3") == 1
 
 
