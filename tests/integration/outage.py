@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -183,20 +182,24 @@ def main() -> None:
     asked = parser.parse_args()
     with TemporaryDirectory() as folder:
         story = play(Path(folder), lasts_s=asked.minutes * MINUTE_S, pace=asked.pace, how=asked.how, look_every_s=10.0 / asked.pace)
+    asked.out.write_text(page(story, asked.minutes), encoding="utf-8")
+
+
+def page(story: Story, minutes: float) -> str:
+    """The story as a page of the documentation."""
     lines = [
         "# An outage, as the people on call see it",
         "",
         "Written by `make outage`: the service with its defaults, Prometheus and Alertmanager with the examples of `alerts/`, and a target",
         "that is taken away. One line whenever something changed.",
         "",
-        f"The target was gone for {asked.minutes:g} minutes. The first page came after {story.paged_after_s:.0f} s. "
+        f"The target was gone for {minutes:g} minutes. The first page came after {story.paged_after_s:.0f} s. "
         f"The pager knew that everything was over {story.over_after_s / MINUTE_S:.0f} minutes after the target was back.",
         "",
         *written(story),
         "",
     ]
-    asked.out.write_text("\n".join(lines), encoding="utf-8")
-    sys.stdout.write("\n".join(lines))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
