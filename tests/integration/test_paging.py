@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from prober.alerting.files import rule_files
-from prober.alerting.rules import RUNBOOKS, Options
+from prober.alerting.rules import RUNBOOKS, SCRAPE_JOB, Options
 from prober.clock import monotonic_s
 from prober.config.loading import load
 from prober.sinks.metrics import families
@@ -99,6 +99,7 @@ def alertmanager_config(receiver: Receiver, folder: Path, pace: float) -> Path:
 def prometheus_config(page_url: str, own_url: str, alertmanager_url: str, folder: Path, pace: float) -> Path:
     """The example at that pace, with these addresses in the place of its own, and the rules beside it."""
     config = quickened(yaml.safe_load((ALERTS / "prometheus.example.yaml").read_text(encoding="utf-8")), pace)
+    config["scrape_configs"] = [one for one in config["scrape_configs"] if one["job_name"] != f"{SCRAPE_JOB}-api"]
     places = [*config["scrape_configs"], *config["alerting"]["alertmanagers"]]
     for resources, url in zip(places, (page_url, own_url, alertmanager_url), strict=True):
         resources["static_configs"] = [{"targets": [url.removeprefix("http://")]}]
