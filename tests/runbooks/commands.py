@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import grpc
+
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from tests.commands import ROOT
@@ -29,7 +31,7 @@ PROGRAMS = (
 )
 _PLACEHOLDER = re.compile(r"\$?\b[A-Z][A-Z_]+\b|\b[A-Z]+(?=-)")
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-NO_PLACEHOLDERS = {*Kind, *Verdict, "ALERTS"}
+NO_PLACEHOLDERS = {*Kind, *Verdict, *(code.name for code in grpc.StatusCode), "ALERTS"}
 """Words in capitals that stand for themselves; the last is a metric of Prometheus."""
 
 

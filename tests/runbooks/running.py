@@ -86,6 +86,10 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
         "DRILL": "redeliver_single",
         "JOB": "nightly",
         "GROUP": "objectives",
+        "ENVIRONMENT": "test",
+        "PROJECT": "projects/p",
+        "LABEL": "topic",
+        "OPERATION": "publish",
     }
 
 
