@@ -296,7 +296,7 @@ INDICATORS = (
         },
         {"55m": 0, "1h5m": 1, "2h": 1, "4h": 1, "10h": 1},
         every="1m",
-        among={"slo": "publish_availability", "severity": "critical", "long": "1h"},
+        among={"slo": "publish_availability", "severity": "critical"},
     ),
     _latency(families.PUBLISH_LATENCY, "0.5", topic="p"),
     _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
