@@ -85,6 +85,7 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
         "COMPONENT": "history",
         "DRILL": "redeliver_single",
         "JOB": "nightly",
+        "ENVIRONMENT": "test",
         "GROUP": "objectives",
     }
 
