@@ -157,7 +157,7 @@ def alerts_in(path: Path) -> list[dict[str, Any]]:
 def told_apart(alert: Mapping[str, Any]) -> str:
     """What tells an alert from all others: its name, and labels where several have that name."""
     labels = alert["labels"]
-    return "-".join([alert["alert"], *(labels[name] for name in ("slo", "long", "severity") if name in labels)])
+    return "-".join([alert["alert"], *(labels[name] for name in ("slo", "severity") if name in labels)])
 
 
 PATHS = tuple(ALERTS / name for name in sorted(rule_files(load(None, {}).objectives)))
