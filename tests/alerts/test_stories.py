@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerts import about_dependencies, about_objectives, about_prober, about_self_monitoring, about_service
+from tests.alerts import about_dependencies, about_no_data, about_objectives, about_prober, about_self_monitoring, about_service
 from tests.alerts.stories import NAMES, Story, play
 
-TOLD = (about_objectives, about_service, about_prober, about_self_monitoring, about_dependencies)
+TOLD = (about_objectives, about_service, about_prober, about_no_data, about_self_monitoring, about_dependencies)
 STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 
