@@ -211,14 +211,19 @@ def _measured(
 
 def _held() -> RecordingRule:
     """The targets that could not be reached, until a publish is confirmed there, however rare the runs are and however often probers start
-    again meanwhile: one that has just started knows nothing of the runs before. Forgotten where nobody probes any more."""
+    again meanwhile: one that has just started knows nothing of the runs before. Forgotten where nobody probes any more.
+    """
     runs = series(families.UNREACHABLE_RUNS)
     on_target = ", ".join(TARGET)
     probed = group_by(TARGET, f"last_over_time({runs}[{prom_duration(UNREACHABLE_KEPT_S)}])")
     some = binary("or", f"{max_by(TARGET, runs)} >= {UNREACHABLE_RUNS_MIN}", f"({HELD} and on ({on_target}) {probed})")
-    confirmed = increase_by(TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(UNREACHABLE_WINDOW_S))
+    confirmed = increase_by(
+        TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(UNREACHABLE_WINDOW_S)
+    )
     unconfirmed = binary("unless", bracketed(some), f"{confirmed} > 0")
-    return RecordingRule(HELD, outside_maintenance(binary(f"unless on ({on_target})", unconfirmed, bracketed(_reached_elsewhere()))))
+    return RecordingRule(
+        HELD, outside_maintenance(binary(f"unless on ({on_target})", unconfirmed, bracketed(_reached_elsewhere())))
+    )
 
 
 def _reached_elsewhere() -> str:
@@ -236,7 +241,7 @@ def _reached_elsewhere() -> str:
 def _unreachable() -> AlertingRule:
     return _measured(
         "PubsubTargetUnreachable",
-        HELD,
+        max_by(TARGET, HELD),
         Severity.CRITICAL,
         "A target cannot be reached.",
         f"{{{{ $value }}}} runs in a row could not reach {ON_TARGET}, and no publish was confirmed within "

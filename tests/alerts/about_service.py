@@ -253,7 +253,9 @@ LEVELS = (
             of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x20 2x20 3x20 4x20 5x100",
             of(families.UNREACHABLE_RUNS, subscription="s", instance="j"): "0x160 1x60",
             of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x220",
-            of(families.PUBLISHES, topic="p", outcome="confirmed", instance="j"): "0x30 50x20 100x20 150x20 200x20 250x20 300x20 350x70",
+            of(
+                families.PUBLISHES, topic="p", outcome="confirmed", instance="j"
+            ): "0x30 50x20 100x20 150x20 200x20 250x20 300x20 350x70",
             of(families.START, instance="j"): "-9000x220",
         },
         {"17m": 0, "18m": 0, "22m": 0, "23m": 0, "28m": 0, "33m": 0, "39m": 0, "43m": 1, "50m": 1},

@@ -175,7 +175,8 @@ WITHIN = {
 }
 """Pages of different groups of which the second fires only while the first does.
 
-A violation is told at once and for an hour, its budget when the run has ended and for half an hour. Both others begin with the same scrape."""
+A violation is told at once and for an hour, its budget when the run has ended and for half an hour. Both others begin with the same scrape.
+"""
 
 
 def test_nobody_is_left_with_a_page_whose_end_was_hidden() -> None:

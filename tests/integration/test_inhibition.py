@@ -123,10 +123,7 @@ def lost(instance: str) -> Labels:
 DEAD = [
     *(an_alert("PubsubProberDown", target, severity="critical", job="okp", instance="i") for target in ("dead1", "dead2")),
     *(an_alert("PubsubProberSeriesVanished", target) for target in ("dead1", "dead2")),
-    *(
-        an_alert(name, "dead1", probe="ordering")
-        for name in ("PubsubProberStale", "PubsubProberCoverageLow")
-    ),
+    *(an_alert(name, "dead1", probe="ordering") for name in ("PubsubProberStale", "PubsubProberCoverageLow")),
 ]
 OUTAGE = [
     an_alert("PubsubTargetUnreachable", "out"),
@@ -209,7 +206,10 @@ def test_what_is_over_is_told_once_while_something_else_still_fires(tmp_path: Pa
 def test_a_page_is_closed_also_if_what_follows_from_it_pages_too_and_outlasts_it(tmp_path: Path) -> None:
     """Alertmanager drops the word that an alert is over while another one hides it."""
     pages = [
-        (an_alert("PubsubKeysStalled", "a", subscription="s"), an_alert("PubsubDeliveryOverdue", "a", subscription="s", kind="STUCK")),
+        (
+            an_alert("PubsubKeysStalled", "a", subscription="s"),
+            an_alert("PubsubDeliveryOverdue", "a", subscription="s", kind="STUCK"),
+        ),
         (burning("stalled_keys", "b"), an_alert("PubsubDeliveryOverdue", "b", subscription="s", kind="STUCK")),
         (burning("publish_latency", "c"), an_alert("PubsubProberDown", "c", severity="critical", job="okp", instance="i")),
         (burning("end_to_end_latency", "d"), an_alert("PubsubProberRunsMissing", "d", probe="ordering")),
