@@ -147,8 +147,12 @@ def _absent(options: Options) -> AlertingRule:
 
 
 def _runs_missing() -> AlertingRule:
-    """Also where the scheduler is stuck, which asks for no run then: the counter is flat."""
-    flat = f"{increase_by(PROBE, series(families.PROBE_RUNS), prom_duration(WINDOW_S))} == 0"
+    """Also where the scheduler is stuck, which asks for no run then: the counter is flat.
+
+    Not where no prober answers: that has an alert of its own, and this one is over before that hides the word that it is.
+    """
+    answers = group_by(PROBE, series(families.PROBE_RUNS))
+    flat = f"({increase_by(PROBE, series(families.PROBE_RUNS), prom_duration(WINDOW_S))} == 0 and {answers})"
     rare = f"({max_by(PROBE, series(families.PROBE_INTERVAL))} > {prom_number(FREQUENT_S)})"
     expression = binary(f"unless on ({', '.join(PROBE)})", flat, rare)
     return prober_alert(

@@ -8,8 +8,11 @@ from types import MappingProxyType
 from typing import Final
 
 from prober.alerting.promql import (
+    PROCESS,
     Matcher,
     binary,
+    bracketed,
+    group_by,
     increase_by,
     max_by,
     news,
@@ -55,7 +58,11 @@ UNREACHABLE_RUNS_MIN: Final = 2
 """A lost run is no news."""
 UNREACHABLE_WINDOW_S: Final = 2 * MINUTE_S
 UNREACHABLE_KEPT_S: Final = 5 * MINUTE_S
-"""Longer than a prober takes to start again and to end two runs."""
+"""Longer than a prober takes to start again."""
+REACHED_WINDOW_S: Final = 10 * MINUTE_S
+"""For so long it is believed that another prober reached the target, if it has not said otherwise."""
+HELD: Final = f"target:{PREFIX}_unreachable_runs:held"
+"""The targets that cannot be reached, with the number of runs that could not."""
 UNREACHABLE_FOR_S: Final = MINUTE_S
 STALLED_FOR_S: Final = 2 * MINUTE_S
 RISING_FOR_S: Final = 5 * MINUTE_S
@@ -102,7 +109,8 @@ def service_groups(options: Options) -> tuple[RuleGroup, ...]:
         *(_violated(options, promise) for promise in VIOLATED),
         _overdue(options),
     )
-    levels = (_unreachable(), _stalled(), _unanswered(), _hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
+    hot = (_hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
+    levels = (_held(), _unreachable(), _stalled(), _unanswered(), *hot)
     return (
         RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
         RuleGroup("pubsub-prober-service", INTERVAL_S, levels),
@@ -201,19 +209,43 @@ def _measured(
     )
 
 
+def _held() -> RecordingRule:
+    """The targets that could not be reached, until a publish is confirmed there, however rare the runs are and however often probers start
+    again meanwhile: one that has just started knows nothing of the runs before. Forgotten where nobody probes any more.
+    """
+    runs = series(families.UNREACHABLE_RUNS)
+    on_target = ", ".join(TARGET)
+    probed = group_by(TARGET, f"last_over_time({runs}[{prom_duration(UNREACHABLE_KEPT_S)}])")
+    some = binary("or", f"{max_by(TARGET, runs)} >= {UNREACHABLE_RUNS_MIN}", f"({HELD} and on ({on_target}) {probed})")
+    confirmed = increase_by(
+        TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(UNREACHABLE_WINDOW_S)
+    )
+    unconfirmed = binary("unless", bracketed(some), f"{confirmed} > 0")
+    return RecordingRule(
+        HELD, outside_maintenance(binary(f"unless on ({on_target})", unconfirmed, bracketed(_reached_elsewhere())))
+    )
+
+
+def _reached_elsewhere() -> str:
+    """Probers that reach the target, although they publish more rarely: none of their last runs failed to, and one confirmed a publish.
+
+    What one that has just started has confirmed may be from before the outage.
+    """
+    place = (*PROCESS, *TARGET)
+    reaching = f"max by ({', '.join(place)}) ({series(families.UNREACHABLE_RUNS)}) == 0"
+    settled = f"time() - {series(families.START)} > {prom_number(REACHED_WINDOW_S)}"
+    confirmed = increase_by(place, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(REACHED_WINDOW_S))
+    return f"{reaching} and on ({', '.join(PROCESS)}) {settled} and {confirmed} > 0"
+
+
 def _unreachable() -> AlertingRule:
-    """Holds until a publish is confirmed: a prober that starts again amid an outage knows nothing of the runs before."""
-    window = prom_duration(UNREACHABLE_WINDOW_S)
-    runs = max_by(TARGET, f"max_over_time({series(families.UNREACHABLE_RUNS)}[{prom_duration(UNREACHABLE_KEPT_S)}])")
-    confirmed = increase_by(TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), window)
-    expression = binary("unless", f"{runs} >= {UNREACHABLE_RUNS_MIN}", f"{confirmed} > 0")
     return _measured(
         "PubsubTargetUnreachable",
-        outside_maintenance(expression),
+        max_by(TARGET, HELD),
         Severity.CRITICAL,
         "A target cannot be reached.",
-        f"{{{{ $value }}}} runs in a row could not reach {ON_TARGET}, and no publish was confirmed within {window}. What they were to "
-        "publish counts as unavailable.",
+        f"{{{{ $value }}}} runs in a row could not reach {ON_TARGET}, and no publish was confirmed within "
+        f"{prom_duration(UNREACHABLE_WINDOW_S)}. What they were to publish counts as unavailable.",
         Dashboard.PUBLISHER,
         TARGET,
         UNREACHABLE_FOR_S,

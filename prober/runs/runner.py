@@ -79,6 +79,7 @@ class Run:
         self._interval_s = inf
         self._unreachable = self._silent = False
         self._answered_t = 0.0
+        self._missed_runs = 0
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -165,12 +166,24 @@ class Run:
             sounding.cancel()
 
     async def _sound(self) -> None:
+        self._answered_t = monotonic_s()  # whatever its preparation asked has been answered
         while True:
             self.recording.heard()
             await asyncio.sleep(SOUNDING_S)
+            heard_t = self._heard_t
             self._silent = not await self._answers()
             if not self._silent:
                 self._answered_t = monotonic_s()
+                self._missed_runs += self._runs_within(self._answered_t - heard_t)
+
+    @property
+    def _heard_t(self) -> float:
+        """When the target last gave any sign of life; if it never did, when the run began."""
+        return max(self._answered_t, self.recording.answered_t)
+
+    def _runs_within(self, silent_s: float) -> int:
+        """How many runs were to begin while this one waited for an answer in vain."""
+        return int(silent_s // self._interval_s) if silent_s > SOUNDING_S + ANSWER_MAX_S else 0
 
     async def _answers(self) -> bool:
         """Whether the target says anything. Without a connection nothing is under way on it either."""
@@ -202,7 +215,7 @@ class Run:
             reason = f"internal error: {fault!r}"
         reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
         verdict = recording.judge.verdict(incomplete=bool(reason))
-        silent_s = monotonic_s() - max(self._answered_t, recording.answered_t)
+        silent_s = monotonic_s() - self._heard_t
         self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
         overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
@@ -236,9 +249,10 @@ class Run:
 
     def _unsent(self, silent_s: float, *, trusted: bool) -> dict[Indicator, SliCounts]:
         """What it did not send; and what those runs did not that were to begin while this one waited for an answer in vain."""
-        runs = 1 + int(silent_s // self._interval_s) if self._unreachable else 1
-        wanted = runs * self._probe.messages(self._workload)
-        return unsent_of(wanted, self.recording.attempts, unreachable=self._unreachable, trusted=trusted)
+        missed_runs = self._missed_runs + (self._runs_within(silent_s) if self._unreachable else 0)
+        wanted = self._probe.messages(self._workload)
+        missed = missed_runs * wanted
+        return unsent_of(wanted, self.recording.attempts, missed=missed, unreachable=self._unreachable, trusted=trusted)
 
 
 def new_run_id(probe: str) -> str:

@@ -70,20 +70,22 @@ def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: fr
     return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
 
 
-def unsent_of(wanted: int, attempts: int, *, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
-    """What a run counts for availability beside the publishes that it tried: those that the schedule wanted and that it did not.
+def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
+    """What a run counts for availability beside the publishes that it tried: those that the schedule wanted and that nobody tried.
 
-    wanted        messages that were to be published while the run lasted.
+    wanted        messages that the run was to publish.
     attempts      publishes that were tried, which count by themselves; a message that was tried again is one more.
-    unreachable   whether the target could not be reached. That is bad: a customer could not have published either. Anything else
-                  that kept the run from it may be our doing, and is undecided.
+    missed        messages of those runs that were to begin while this one waited for an answer in vain: bad, even if in the end the
+                  target answered again.
+    unreachable   whether the target could not be reached when the run ended. That is bad: a customer could not have published either.
+                  Anything else that kept the run from it may be our doing, and is undecided.
     trusted       False after a fault of ours: then it may have been that.
     """
-    unsent = max(0, wanted - attempts)
+    unsent = max(0, wanted + missed - attempts)
     if not unsent:
         return {}
-    one = SliCounts(bad=unsent) if unreachable and trusted else SliCounts(undecided=unsent)
-    return {Indicator.PUBLISH_AVAILABILITY: one}
+    bad = (unsent if unreachable else min(unsent, missed)) if trusted else 0
+    return {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=bad, undecided=unsent - bad)}
 
 
 def _counts_of(indicator: Indicator, counters: Mapping[str, int], findings: _FindingCounts) -> SliCounts:

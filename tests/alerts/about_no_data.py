@@ -147,6 +147,12 @@ STORIES = (
         {PASSED: "0+1x40 40x120 40+1x40", MAINTENANCE: "0x38 1x120 0x42"},
         {"31m": 0, "40m": 0, "50m": 0},
     ),
+    Story(
+        "PubsubProberRunsMissing",
+        "ends when the prober does not answer any more, before that is told",
+        {PASSED: "0+1x40 40x120 stale"},
+        {"38m": 1, "41m": 0, "45m": 0},
+    ),
     Story("PubsubProberRunsMissing", "not for one lost run", {PASSED: "0+1x40 40 41+1x60"}, {"11m": 0, "20m": 0}),
     Story("PubsubProberRunsMissing", "not when a restart resets it", {PASSED: "0+1x80 0+1x80"}, {"21m": 0, "30m": 0}),
     Story(

@@ -230,6 +230,57 @@ LEVELS = (
     ),
     Story(
         "PubsubTargetUnreachable",
+        "ends with the run that reaches it again and does not come back, also where runs are rare",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x20 2x21 0x80",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x81 550x80",
+        },
+        {"19m45s": 1, "21m": 0, "23m30s": 0, "24m30s": 0, "30m": 0},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "holds while a prober starts again and again and no process ends two runs",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x10 stale _x2" + " 0x4 1x4 stale _x2" * 10,
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x51 stale _x2" + " 0x9 stale _x2" * 10,
+        },
+        {"12m45s": 1, "16m": 1, "22m": 1, "30m": 1, "40m": 1},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "not while another prober reaches it that publishes rarely, and then when that does not either",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x20 2x20 3x20 4x20 5x100",
+            of(families.UNREACHABLE_RUNS, subscription="s", instance="j"): "0x160 1x60",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x220",
+            of(
+                families.PUBLISHES, topic="p", outcome="confirmed", instance="j"
+            ): "0x30 50x20 100x20 150x20 200x20 250x20 300x20 350x70",
+            of(families.START, instance="j"): "-9000x220",
+        },
+        {"17m": 0, "18m": 0, "22m": 0, "23m": 0, "28m": 0, "33m": 0, "39m": 0, "43m": 1, "50m": 1},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "what a prober confirmed before it started again is no sign that it reaches it",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x19 0x20 1+1x20",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+50x40 2000x19 0x41",
+            of(families.START): "-9000x60 900x41",
+        },
+        {"13m45s": 1, "15m15s": 1, "18m": 1, "24m": 1},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
+        "ends when nobody probes it any more",
+        {
+            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x19 stale",
+            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x60 stale",
+        },
+        {"13m45s": 1, "18m": 1, "21m": 0},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
         "not under maintenance",
         {of(families.UNREACHABLE_RUNS, subscription="s"): "1+1x80", of(families.UNDER_MAINTENANCE): "1x80"},
         {"5m": 0, "15m": 0},

@@ -88,10 +88,11 @@ def _allows(matchers: Iterable[Matcher], severity: Severity) -> bool:
 
 
 def _matchers(written: Iterable[str]) -> tuple[Matcher, ...]:
-    return tuple(_matcher(matcher) for matcher in written)
+    return tuple(matcher(text) for text in written)
 
 
-def _matcher(written: str) -> Matcher:
+def matcher(written: str) -> Matcher:
+    """A matcher as it is written."""
     parsed = re.fullmatch(r'(\w+)(=~|!~|!=|=)"(.*)"', written)
     assert parsed is not None, written
     return Matcher(*parsed.groups())

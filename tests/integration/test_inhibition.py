@@ -123,10 +123,7 @@ def lost(instance: str) -> Labels:
 DEAD = [
     *(an_alert("PubsubProberDown", target, severity="critical", job="okp", instance="i") for target in ("dead1", "dead2")),
     *(an_alert("PubsubProberSeriesVanished", target) for target in ("dead1", "dead2")),
-    *(
-        an_alert(name, "dead1", probe="ordering")
-        for name in ("PubsubProberRunsMissing", "PubsubProberStale", "PubsubProberCoverageLow")
-    ),
+    *(an_alert(name, "dead1", probe="ordering") for name in ("PubsubProberStale", "PubsubProberCoverageLow")),
 ]
 OUTAGE = [
     an_alert("PubsubTargetUnreachable", "out"),
@@ -204,3 +201,41 @@ def test_what_is_over_is_told_once_while_something_else_still_fires(tmp_path: Pa
     resolved = [len([one for one in told["alerts"] if one["status"] == "resolved"]) for told in receiver.messages]
     assert resolved[:3] == [0, 1, 2]
     assert len(resolved) == 4, "one that they began, one each that one is over, one that all is"
+
+
+def test_a_page_is_closed_also_if_what_follows_from_it_pages_too_and_outlasts_it(tmp_path: Path) -> None:
+    """Alertmanager drops the word that an alert is over while another one hides it."""
+    pages = [
+        (
+            an_alert("PubsubKeysStalled", "a", subscription="s"),
+            an_alert("PubsubDeliveryOverdue", "a", subscription="s", kind="STUCK"),
+        ),
+        (burning("stalled_keys", "b"), an_alert("PubsubDeliveryOverdue", "b", subscription="s", kind="STUCK")),
+        (burning("publish_latency", "c"), an_alert("PubsubProberDown", "c", severity="critical", job="okp", instance="i")),
+        (burning("end_to_end_latency", "d"), an_alert("PubsubProberRunsMissing", "d", probe="ordering")),
+        (burning("end_to_end_latency", "e"), an_alert("PubsubTargetUnreachable", "e")),
+    ]
+    first, then = zip(*pages, strict=True)
+    with receiving() as receiver, alertmanager(alertmanager_config(receiver, tmp_path, PACE), tmp_path) as url:
+        tell(url, first)
+        eventually(lambda: len(opened(receiver)) == len(pages))
+        tell(url, then)
+        eventually(lambda: {alert["target"] for alert in then} <= firing_at(receiver, {alert["alertname"] for alert in then}))
+        tell(url, first, lasts_s=-1.0)
+        for _ in range(ROUNDS):
+            tell(url, then)
+            Event().wait(ROUND_S)
+        tell(url, then, lasts_s=-1.0)
+        eventually(lambda: not opened(receiver))
+
+
+def opened(receiver: Receiver) -> set[str]:
+    """The incidents that a pager has, which opens and closes one for each group."""
+    last = {message["groupKey"]: message["status"] for message in list(receiver.messages) if message["receiver"].endswith("-pager")}
+    return {group for group, status in last.items() if status == "firing"}
+
+
+def firing_at(receiver: Receiver, names: set[str]) -> set[str]:
+    """The targets at which a pager was told of alerts of these names."""
+    told = [alert["labels"] for name in ("service-pager", "prober-pager") for alert in receiver.alerts(name, "firing")]
+    return {labels["target"] for labels in told if labels["alertname"] in names}

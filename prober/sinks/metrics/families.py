@@ -136,7 +136,10 @@ PUBLISHES_UNSENT: Final = Family(
     "Publishes that the schedule wanted and that could not be sent because the target was unreachable.",
 )
 UNREACHABLE_RUNS: Final = Family(
-    "unreachable_runs", MetricType.GAUGE, SUBSCRIPTION, "Runs in a row, up to the last one, that could not reach the target."
+    "unreachable_runs",
+    MetricType.GAUGE,
+    SUBSCRIPTION,
+    "Runs in a row, up to the last one, that could not reach the target; 0 from the first publish on that is confirmed.",
 )
 DELIVERIES: Final = Family(
     "deliveries",

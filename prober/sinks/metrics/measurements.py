@@ -122,6 +122,7 @@ class Measurements:
         self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
 
     def _published(self, seen: Observation) -> None:
+        self._subscription.reached(True)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
         latency = self._measured(seen.latency, self._topic.undecided)
         if latency is None:

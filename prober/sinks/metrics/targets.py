@@ -143,7 +143,7 @@ class SubscriptionMetrics:
             self.reached(True)
 
     def reached(self, reachable: bool) -> None:
-        """A run there ended, and could reach the target or not."""
+        """A run there ended that could reach the target or not, or had a publish confirmed."""
         self._unreachable_runs = 0 if reachable else self._unreachable_runs + 1
         self._unreachable.set(self._unreachable_runs)
 

@@ -188,6 +188,47 @@ class TestUnreachable:
         result = run_of(act, reach=reach)
         assert (result.unreachable, unsent(result)) == (False, None)
 
+    def test_runs_that_could_not_begin_count_also_if_in_the_end_it_answers_again(
+        self, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        gone = asyncio.Event()
+
+        async def reach() -> None:
+            if gone.is_set():
+                raise BrokerUnavailable("refused")
+
+        async def act(context: ProbeContext, workload: Workload) -> None:
+            await publishes_all(context, workload)
+            gone.set()
+            await clock.passes(3.5 * INTERVAL_S)
+            gone.clear()
+            await clock.passes(1.0)
+
+        result = run_of(act, reach=reach)
+        assert (result.unreachable, unsent(result)) == (False, SliCounts(bad=3 * WANTED))
+
+    def test_so_it_does_if_one_question_was_answered_after_all_that_time(
+        self, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        asked, answers = asyncio.Event(), asyncio.Event()
+
+        async def reach() -> None:
+            asked.set()
+            await answers.wait()
+
+        async def act(_context: ProbeContext, _workload: Workload) -> None:
+            await asked.wait()
+            await clock.passes(2.5 * INTERVAL_S)
+            answers.set()
+            await clock.passes(1.0)
+
+        result = run_of(act, reach=reach)
+        assert (result.unreachable, unsent(result)) == (False, SliCounts(bad=2 * WANTED, undecided=WANTED))
+
 
 class TestNotTheTarget:
     def test_an_administration_that_is_down_while_messages_flow_is_no_outage(self, monkeypatch: pytest.MonkeyPatch) -> None:

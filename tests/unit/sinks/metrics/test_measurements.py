@@ -174,3 +174,23 @@ def test_what_is_late_without_the_lag_is_bad() -> None:
     assert scrape["end_to_end_latency_seconds_count"] == 1
     assert scrape["undecided_durations_total"] == 0
     assert scrape.tallies.totals["end_to_end_latency"] == SliCounts(bad=1)
+
+
+class TestUnreachableRuns:
+    def test_a_run_that_could_not_reach_the_target_is_one(self) -> None:
+        assert Scrape("", result=replace(RESULT, unreachable=True))["unreachable_runs{"] == 1
+
+    def test_they_begin_anew_with_a_publish_that_is_confirmed(self) -> None:
+        """Also where the target then does not answer: rare runs that publish and cannot receive are no total outage."""
+        metrics = Metrics(CONFIG.objectives)
+        target = metrics.watch(CONFIG.targets[0])
+        subscription = target.subscription("s")
+        lost = RunEnded(replace(RESULT, unreachable=True), [], KeptHistory((), {}, 0), 0.0)
+        for _ in range(3):
+            measurements = Measurements(target.topic("t"), subscription, SloCounters(CONFIG.objectives), {"run_id": "e1"})
+            verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
+            for event in history("P1"):
+                measurements.event(Observation(event, *classifier.classify(event), verifier.observe(event)))
+            measurements.ended(lost)
+        (line,) = (line for line in page(metrics)[1].decode().splitlines() if line.startswith("pubsub_prober_unreachable_runs{"))
+        assert float(line.rpartition(" ")[2]) == 1
