@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-SLOW: Final = tuple(
-    f"tests/{folder}/"
-    for folder in (
-        "spark",
-        "integration",
-        "dashboards",
-        "browser",
-        "helm",
-        "image",
-        "contract",
-        "exhaustive",
-        "simulation",
-        "property",
-    )
+ROOT: Final = Path(__file__).parents[1]
+SLOW: Final = (
+    "tests/integration/test_outage.py",
+    *(
+        f"tests/{folder}/"
+        for folder in (
+            "spark",
+            "integration",
+            "dashboards",
+            "browser",
+            "helm",
+            "image",
+            "contract",
+            "exhaustive",
+            "simulation",
+            "property",
+        )
+    ),
 )
 """Tests that take long, in the order in which they begin: none may be left when everything else is done."""
-TOGETHER: Final = (
-    "tests/spark/",
-    "tests/browser/",
-    "tests/integration/test_embedded_node.py",
-    "tests/integration/test_embedded_clients.py",
-)
-"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at, a server."""
+TOGETHER: Final = ("tests/spark/", "tests/browser/")
+"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at."""
 SINGLY: Final = tuple(
     f"tests/{folder}/" for folder in ("integration", "contract", "exhaustive", "simulation", "property", "alerts")
 )
-"""Other tests that are handed out one by one. Those of any other file take less time than that."""
+"""Other tests that are handed out one by one, unless those of a file share a fixture. Those of other files take less time than that."""
 
 
 def rank(nodeid: str) -> int:
@@ -44,7 +45,14 @@ def together(nodeid: str) -> str:
     """What a test is a part of: one worker does all tests for which this is the same."""
     if group := next((start for start in TOGETHER if nodeid.startswith(start)), ""):
         return group
-    return nodeid if nodeid.startswith(SINGLY) else nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    return nodeid if nodeid.startswith(SINGLY) and not shares_a_fixture(file) else file
+
+
+@cache
+def shares_a_fixture(file: str) -> bool:
+    """Whether the tests of a file share what one of its fixtures makes: every worker that does one of them makes it anew."""
+    return (ROOT / file).is_file() and 'fixture(scope="module")' in (ROOT / file).read_text(encoding="utf-8")
 
 
 class Sharing(LoadScopeScheduling):  # type: ignore[misc]  # it is untyped

@@ -82,16 +82,20 @@ def file_of(alert: str) -> str:
 
 
 def rules_of(story: Story, folder: Path) -> Path:
-    """A rule file for a story: the groups in which its alert stands."""
+    """A rule file for a story: the groups that make alerts that it counts. Those of all objectives would take ten times as long."""
     name = file_of(story.alert)
     text = rule_files(story.promises)[name] if story.promises else (ALERTS / name).read_text(encoding="utf-8")
-    groups = [group for group in yaml.safe_load(text)["groups"] if any(rule.get("alert") == story.alert for rule in group["rules"])]
+    groups = [group for group in yaml.safe_load(text)["groups"] if any(_may_make(rule, story) for rule in group["rules"])]
     if story.reads:  # promtool reads all alerts of a name together
         for group in groups:
             group["rules"] = [rule for rule in group["rules"] if _is_meant(rule, story) or rule.get("alert") != story.alert]
     path = folder / name
     path.write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
     return path
+
+
+def _may_make(rule: Mapping[str, Any], story: Story) -> bool:
+    return rule.get("alert") == story.alert and all(rule["labels"].get(name, value) == value for name, value in story.among.items())
 
 
 def _is_meant(rule: Mapping[str, Any], story: Story) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from jsonschema import Draft7Validator
 
@@ -63,6 +62,8 @@ def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 def read_back(board: Json) -> Json:
     """A dashboard as the SDK understands it, with the panels and queries that it has types for."""
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins  # every worker collects this; it takes seconds
+
     register_default_plugins()
     return dict(json.loads(json.dumps(Dashboard.from_json(copy.deepcopy(board)), cls=JSONEncoder)))
 

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import jsonschema
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate.utils  # type: ignore[import-untyped]
 
 from tests.helm.chart import Document
 
 KUBERNETES = ("1.29.0", "1.32.0", "1.37.0")
 SCHEMAS = Path(__file__).parent / "schemas"
+
+# It reads a megabyte of definitions for each object: most of the time that checking an object takes.
+kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
 
 
 @functools.cache

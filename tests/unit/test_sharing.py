@@ -21,6 +21,7 @@ def test_what_is_named_is_there(name: str) -> None:
     [
         ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
         ("tests/integration/test_embedded_node.py::test_a", "tests/integration/test_embedded_node.py::test_b", True),
+        ("tests/integration/test_outage.py::test_a", "tests/integration/test_outage.py::test_b", True),
         ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),
         ("tests/unit/test_logs.py::test_a", "tests/unit/test_logs.py::test_b", True),
         ("tests/unit/test_logs.py::test_a", "tests/unit/test_memory.py::test_a", False),
@@ -31,5 +32,11 @@ def test_one_worker_does_what_belongs_together(one: str, other: str, expected: b
 
 
 def test_what_takes_long_begins_first() -> None:
-    names = ["tests/unit/test_a.py::t", "tests/integration/test_a.py::t", "tests/alerts/test_a.py::t", "tests/spark/test_a.py::t"]
-    assert sorted(names, key=rank) == [names[3], names[1], names[0], names[2]]
+    shuffled = [
+        "tests/unit/test_a.py::t",
+        "tests/integration/test_a.py::t",
+        "tests/integration/test_outage.py::t",
+        "tests/alerts/test_a.py::t",
+        "tests/spark/test_a.py::t",
+    ]
+    assert sorted(shuffled, key=rank) == [shuffled[number] for number in (2, 4, 1, 0, 3)]
