@@ -49,19 +49,20 @@ OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
 
-_REDELIVERY: Final = (Acked, Nacked)
 _HOLD: Final = (Acked, Nacked, LeaseModified)
 _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
-    Kind.REDELIVERY_SKIP: _REDELIVERY,
-    Kind.PULL_BATCH_ORDER: _REDELIVERY,
-    Kind.PUSH_ADVANCE_PAST_NACK: _REDELIVERY,
-    Kind.REDELIVERY_STALL: _REDELIVERY,
+    Kind.REDELIVERY_SKIP: _HOLD,
+    Kind.PULL_BATCH_ORDER: _HOLD,
+    Kind.PUSH_ADVANCE_PAST_NACK: _HOLD,
+    Kind.REDELIVERY_STALL: _HOLD,
     Kind.AFFINITY_SPLIT: _HOLD,
     Kind.PULL_OVERLAP: _HOLD,
     Kind.PUSH_OVERLAP: _HOLD,
     Kind.EOD_REDELIVERY_AFTER_ACK: (*_HOLD, AckConfirmed),
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (*_HOLD, AckConfirmed),
     Kind.UNACKED_STALL: _HOLD,
+    Kind.STUCK: _HOLD,
+    Kind.LOST_OVERTAKEN: _HOLD,
 }
 """Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
@@ -82,6 +83,11 @@ class Minimal:
     runs: int
     complete: bool
     evidence: frozenset[int] = frozenset()
+
+
+def are_answers_kept(kind: Kind) -> bool:
+    """Whether a smallest history of such a finding tells of what it shows delivered whether that was acknowledged."""
+    return kind in _ASKED
 
 
 def concerns(event: Event, subscription: str, key: str) -> bool:

@@ -16,8 +16,9 @@ from prober.core.events import Opened
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
 from prober.evidence.diagram.columns import Column, Columns
-from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Row, Sign, Sort, diagram_of
+from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Sign, Sort, diagram_of
 from prober.evidence.minimise import Numbered
+from prober.evidence.naming import lasting
 
 WIDTH: Final = 116
 EVENTS_MAX: Final = 60
@@ -76,6 +77,8 @@ class _Canvas:
 
     def line(self, row: Row, mark: str) -> str:
         """One row."""
+        if isinstance(row.shape, Pause):
+            return f"{'...':>8} {'':>11}    ... {lasting(row.shape.seconds)} without it ..."
         if isinstance(row.shape, Omission):
             count = row.shape.count
             return f"{'...':>8} {'':>11}    ... {count:,} event{'s' * (count != 1)} left out ..."
@@ -111,8 +114,8 @@ class _Canvas:
 
 
 def _is_told(row: Row) -> bool:
-    """Events, what is left out and what is missing; the rest is for the eye."""
-    return row.number > 0 or isinstance(row.shape, Omission | Arrow)
+    """Events, what is left out, what is missing and how long it was waited for; the rest is for the eye."""
+    return row.number > 0 or isinstance(row.shape, Omission | Arrow) or (isinstance(row.shape, Pause) and row.shape.in_vain)
 
 
 def _name(column: Column) -> str:
