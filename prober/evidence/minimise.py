@@ -36,6 +36,7 @@ from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.evidence.naming import NamedMessage, named_in
+from prober.evidence.redelivered import redelivery_of
 
 RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000
@@ -64,6 +65,8 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.STUCK: _HOLD,
     Kind.LOST_OVERTAKEN: _HOLD,
 }
+_REDELIVERED: Final = (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL)
+"""Those that say how a redelivery went."""
 """Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
 
@@ -254,11 +257,25 @@ def minimise(
     return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
 
 
+def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial) -> list[Numbered]:
+    """What a sceptic asks for and the proof lacks, at most `EVIDENCE_MAX`.
+
+    First comes the redelivery that it is about, then what belongs to that and to what the finding names, then what belongs to the rest.
+    """
+    needed, kind = {number for number, _ in best}, trial.wanted.kind
+    redelivered = redelivery_of(events, trial.wanted) if kind in _REDELIVERED else []
+    wanted = {number: event for number, event in redelivered if number not in needed}
+    named = [*redelivered, *(one for one in best if trial.is_about(*one))]
+    for deliveries in (named, best):
+        asked = Asked(kind, (event for _, event in deliveries))
+        found = [one for one in asked.among(events) if one[0] not in needed | wanted.keys()]
+        wanted |= dict(found[max(0, len(found) - EVIDENCE_MAX + len(wanted)) :])
+    return sorted(wanted.items())
+
+
 def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial, *, one_by_one: bool) -> Sequence[Numbered]:
     """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
-    needed = {number for number, _ in best}
-    asked = Asked(trial.wanted.kind, (event for number, event in best if trial.is_about(number, event)))
-    wanted = [one for one in asked.among(events) if one[0] not in needed][-EVIDENCE_MAX:]
+    wanted = _asked_for(events, best, trial)
     trial.runs_left, trial.events_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
     everything = sorted([*best, *wanted], key=_number)
     if not wanted or trial.proof(everything):

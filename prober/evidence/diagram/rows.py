@@ -179,7 +179,7 @@ def diagram_of(
             if mark is Mark.WRONG:
                 rows += _missing(columns, finding, event)
             passed = mark is Mark.WRONG and KINDS[finding.kind].is_wait
-            rows.append(Row(_deadline(event, finding) if passed else _shape(columns, event, seen), event.t, number, mark))
+            rows.append(Row(_deadline(finding) if passed else _shape(columns, event, seen), event.t, number, mark))
         holding.take(event, len(rows) - 1)
         if isinstance(event, events.Delivered):
             seen.add((event.subscription, event.message_id))
@@ -278,12 +278,11 @@ def _leases(messages: Sequence[str]) -> str:
     return f"leases of {' and '.join(messages)} may end" if len(messages) == 2 else f"{len(messages):,} leases may end"
 
 
-def _deadline(event: Event, finding: Finding) -> Shape:
+def _deadline(finding: Finding) -> Shape:
     """The row at which a wait is over: any event shows it, and is not what the row is about."""
-    seconds, since = finding.facts.get("seconds"), finding.facts.get("since_t")
-    if not isinstance(seconds, float) or not isinstance(since, float):
-        return Banner("the deadline passed")
-    return Banner(f"the deadline passed: {lasting(seconds)} after t={since:.3f} s, now t={event.t:.3f} s")
+    seconds = finding.facts.get("seconds")
+    waited = f", {lasting(seconds)} after the wait began" if isinstance(seconds, float | int) else ""
+    return Banner(f"the deadline passed{waited}")
 
 
 def _shape(columns: Columns, event: Event, seen: set[tuple[str, str]]) -> Shape:

@@ -27,7 +27,7 @@ SUBSCRIBERS_MAX: Final = 4
 _GUTTER: Final = 24  # number and time
 _MARGIN: Final = 17  # the marks
 _GAP_MAX: Final = 26  # a wider column helps nobody
-_SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GONE: "x"}
+_SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GONE: "x", Sign.LEASE: "~"}
 _SHORT: Final[Mapping[str, str]] = {"confirmed": "ok", "ack confirmed": "ack ok", "outcome unknown": "unknown"}
 _WRONG: Final[Mapping[Status, str]] = {
     Status.VIOLATION: "X <-- wrong",
@@ -114,8 +114,8 @@ class _Canvas:
 
 
 def _is_told(row: Row) -> bool:
-    """Events, what is left out, what is missing and how long it was waited for; the rest is for the eye."""
-    return row.number > 0 or isinstance(row.shape, Omission | Arrow) or (isinstance(row.shape, Pause) and row.shape.in_vain)
+    """All but the pauses for the eye: how long something was waited for in vain is told."""
+    return row.shape.in_vain if isinstance(row.shape, Pause) else True
 
 
 def _name(column: Column) -> str:
