@@ -12,6 +12,7 @@ What is not known is said to be so.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,6 @@ from io import BytesIO
 from shlex import join
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
-
-import orjson
 
 from api.finding_case import FindingCase
 from api.models.findings import FindingDetail
@@ -103,7 +102,7 @@ class SupportBundle:
         run = self.case.run
         yield f"{'line':>5}  {'UTC by the clock of the prober':<32}  event (publish_time: nanoseconds since 1970, in UTC behind it)"
         for number, line in enumerate(trace.splitlines()[FIRST_EVENT_LINE - 1 :], FIRST_EVENT_LINE):
-            event = orjson.loads(line)
+            event = json.loads(line)
             at = NOT_KEPT if run is None else _utc(event["t"] + run.prober.clock_offset_s)
             stored = event.get("publish_time")
             behind = f"  published at {_utc(stored / 1e9)}" if isinstance(stored, int) else ""
