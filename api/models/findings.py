@@ -160,6 +160,8 @@ class Links(Answer):
     """The evidence as a trace file, which `ordering-prober verify` judges; null: there is none."""
     diagram: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/diagram.svg"])]
     """The evidence as a drawing; null: there is none."""
+    bundle: Annotated[Link, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/bundle"])]
+    """All that whoever runs the service asks for, as a zip file."""
     probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
     """How its probe stands."""
     key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
@@ -237,6 +239,7 @@ def _links(record: records.FindingRecord) -> Links:
         run=f"{API}/runs/{quote(record.run_id, safe='')}",
         trace=f"{here}/trace" if has_trace else None,
         diagram=f"{here}/diagram.svg" if has_trace else None,
+        bundle=f"{here}/bundle",
         probe=f"{API}/probes/{quote(record.site.probe, safe='')}",
         key=f"{API}/keys?key={quote(record.finding.key, safe='')}",
     )

@@ -7,22 +7,25 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
+from api.finding_case import case_of
 from api.headers import DRAWING_POLICY
 from api.models.findings import FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import FindingParameters, QueryParameters
 from api.response_cache import ResponseCache
+from api.support_bundle import SupportBundle
 from api.swim_lanes import NoDiagram, swim_lanes
 from api.view import Archive
 from prober.sinks.status.records import FindingRecord
 
 TRACE: Final = "application/jsonl"
 DRAWING: Final = "image/svg+xml"
+BUNDLE: Final = "application/zip"
 
 FindingName = Annotated[str, Path(max_length=200, description="Its `finding_id`.", examples=["ordering-1f3a9c02-1"])]
 
 
 def router(answers: ResponseCache, archive: Archive) -> APIRouter:
-    """`GET /findings` and `GET /findings/{finding_id}`, and its `/trace` and `/diagram.svg`."""
+    """`GET /findings` and `GET /findings/{finding_id}`, and its `/trace`, `/diagram.svg` and `/bundle`."""
     routes = APIRouter(tags=["findings"])
 
     @routes.get("/findings", response_model=FindingPage, response_description="A page of findings.")
@@ -49,6 +52,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
         return await answers.answer(request, make)
 
     _add_evidence(routes, answers, archive)
+    _add_bundle(routes, answers, archive)
     return routes
 
 
@@ -88,6 +92,26 @@ def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -
 
         headers = {"Content-Security-Policy": DRAWING_POLICY}
         return Response(await answers.ask(make), headers=headers, media_type=DRAWING)
+
+
+def _add_bundle(routes: APIRouter, answers: ResponseCache, archive: Archive) -> None:
+    """`GET /findings/{finding_id}/bundle`."""
+
+    @routes.get(
+        "/findings/{finding_id}/bundle",
+        response_class=Response,
+        responses={200: {"description": "A zip file.", "content": {BUNDLE: {"schema": {"type": "string", "format": "binary"}}}}},
+    )
+    async def bundle(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+        """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
+
+        def make() -> bytes:
+            record = _finding_of(archive, finding_id)
+            site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
+            return SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
+
+        name = f'attachment; filename="{trace_file_name(finding_id)}.zip"'
+        return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=BUNDLE)
 
 
 def _finding_of(archive: Archive, finding_id: str) -> FindingRecord:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from prober.core.events import Closed, Event, Opened
+from prober.core.events import Closed, Ended, Event, Opened
 from prober.core.findings import Finding
 from prober.core.judge import RecordedFinding
+from prober.core.kinds import KINDS
 from prober.evidence.diagram.text import as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
@@ -43,6 +44,9 @@ class Excerpt:
 
     These are its witnesses, the origins of these, the latest of what a sceptic asks about them, and the latest other events: of its key,
     of its key on other subscriptions, and of sessions.
+
+    What a wait was in vain for is decided by no event but by the time that passed, which any event shows, also one of another key. In
+    its place stands the end of a record that was waited for until then.
     """
 
     def __init__(self, made: RecordedFinding, witnesses: Iterable[Event]) -> None:
@@ -55,6 +59,7 @@ class Excerpt:
         self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._elsewhere: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
+        self._passed: dict[int, Event] = {}
         self._count = 0
 
     def add(self, number: int, event: Event) -> None:
@@ -73,12 +78,20 @@ class Excerpt:
         latest.append((number, event))
         self._count += 1
 
+    def pass_time(self, number: int, t: float) -> None:
+        """The finding was made at this event, whatever it is about, as it shows that time has passed."""
+        if KINDS[self.made.finding.kind].is_wait and number not in self.made.finding.witnesses:
+            self._passed = {number: Ended(t, drained=True)}
+
     def events(self) -> list[Numbered]:
         """What was collected, in order."""
-        return sorted((self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)).items())
+        return sorted((self._collected() | self._passed).items())
+
+    def _collected(self) -> dict[int, Event]:
+        return self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)
 
     def _proof(self) -> dict[int, Event]:
-        return self._core | dict(self._answers)
+        return self._core | dict(self._answers) | self._passed
 
     def opened(self) -> list[Opened]:
         """The beginnings of sessions among them."""
@@ -87,7 +100,7 @@ class Excerpt:
     def candidates(self) -> Iterator[list[Numbered]]:
         """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
         everything = self.events()
-        if self._count > len(everything):
+        if self._count > len(self._collected()):
             yield sorted(self._proof().items())
         yield everything
 
@@ -101,13 +114,16 @@ def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFindin
     numbers = {number for made in wanted for number in made.finding.witnesses}
     witnesses = {number: event for number, event in enumerate(islice(read(), last), 1) if number in numbers}
     excerpts = [Excerpt(made, (witnesses[n] for n in made.finding.witnesses if n in witnesses)) for made in wanted]
-    by_key = defaultdict(list)
+    by_key, by_end = defaultdict(list), defaultdict(list)
     for excerpt in excerpts:
         by_key[excerpt.made.finding.key].append(excerpt)
+        by_end[excerpt.made.after].append(excerpt)
     for number, event in enumerate(islice(read(), last), 1):
         key = getattr(event, "key", None)
         for excerpt in excerpts if key is None else by_key.get(key, ()):
             excerpt.add(number, event)
+        for excerpt in by_end.get(number, ()):
+            excerpt.pass_time(number, event.t)
     return excerpts
 
 

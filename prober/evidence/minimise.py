@@ -36,6 +36,7 @@ from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.evidence.naming import NamedMessage, named_in
+from prober.evidence.redelivered import redelivery_of
 
 RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000
@@ -49,20 +50,23 @@ OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
 
-_REDELIVERY: Final = (Acked, Nacked)
 _HOLD: Final = (Acked, Nacked, LeaseModified)
 _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
-    Kind.REDELIVERY_SKIP: _REDELIVERY,
-    Kind.PULL_BATCH_ORDER: _REDELIVERY,
-    Kind.PUSH_ADVANCE_PAST_NACK: _REDELIVERY,
-    Kind.REDELIVERY_STALL: _REDELIVERY,
+    Kind.REDELIVERY_SKIP: _HOLD,
+    Kind.PULL_BATCH_ORDER: _HOLD,
+    Kind.PUSH_ADVANCE_PAST_NACK: _HOLD,
+    Kind.REDELIVERY_STALL: _HOLD,
     Kind.AFFINITY_SPLIT: _HOLD,
     Kind.PULL_OVERLAP: _HOLD,
     Kind.PUSH_OVERLAP: _HOLD,
     Kind.EOD_REDELIVERY_AFTER_ACK: (*_HOLD, AckConfirmed),
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (*_HOLD, AckConfirmed),
     Kind.UNACKED_STALL: _HOLD,
+    Kind.STUCK: _HOLD,
+    Kind.LOST_OVERTAKEN: _HOLD,
 }
+_REDELIVERED: Final = (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL)
+"""Those that say how a redelivery went."""
 """Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
 
@@ -82,6 +86,11 @@ class Minimal:
     runs: int
     complete: bool
     evidence: frozenset[int] = frozenset()
+
+
+def are_answers_kept(kind: Kind) -> bool:
+    """Whether a smallest history of such a finding tells of what it shows delivered whether that was acknowledged."""
+    return kind in _ASKED
 
 
 def concerns(event: Event, subscription: str, key: str) -> bool:
@@ -248,11 +257,25 @@ def minimise(
     return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
 
 
+def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial) -> list[Numbered]:
+    """What a sceptic asks for and the proof lacks, at most `EVIDENCE_MAX`.
+
+    First comes the redelivery that it is about, then what belongs to that and to what the finding names, then what belongs to the rest.
+    """
+    needed, kind = {number for number, _ in best}, trial.wanted.kind
+    redelivered = redelivery_of(events, trial.wanted) if kind in _REDELIVERED else []
+    wanted = {number: event for number, event in redelivered if number not in needed}
+    named = [*redelivered, *(one for one in best if trial.is_about(*one))]
+    for deliveries in (named, best):
+        asked = Asked(kind, (event for _, event in deliveries))
+        found = [one for one in asked.among(events) if one[0] not in needed | wanted.keys()]
+        wanted |= dict(found[max(0, len(found) - EVIDENCE_MAX + len(wanted)) :])
+    return sorted(wanted.items())
+
+
 def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial, *, one_by_one: bool) -> Sequence[Numbered]:
     """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
-    needed = {number for number, _ in best}
-    asked = Asked(trial.wanted.kind, (event for number, event in best if trial.is_about(number, event)))
-    wanted = [one for one in asked.among(events) if one[0] not in needed][-EVIDENCE_MAX:]
+    wanted = _asked_for(events, best, trial)
     trial.runs_left, trial.events_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
     everything = sorted([*best, *wanted], key=_number)
     if not wanted or trial.proof(everything):

@@ -38,9 +38,12 @@ class _Copy:
 
 
 class Holding:
-    """Told each event with the index of the row on which it stands."""
+    """Told each event with the index of the row on which it stands.
 
-    def __init__(self, columns: Columns, ack_deadline_s: float) -> None:
+    `ack_deadline_s` None: the history is not known to have the acknowledgements, so nothing is said of what is held.
+    """
+
+    def __init__(self, columns: Columns, ack_deadline_s: float | None) -> None:
         self._columns = columns
         self._ack_deadline_s = ack_deadline_s
         self._copies: dict[tuple[str, str], _Copy] = {}
@@ -89,6 +92,8 @@ class Holding:
         name = event.subscription, event.message_id
         order = self._order.setdefault(name, len(self._order))
         self._drop(event.subscription, lambda copy: copy.order >= order)
+        if self._ack_deadline_s is None:
+            return
         column = self._columns.of(event.subscription, event.session)
         self._copies[name] = _Copy(column, event.session, order, event.t + self._ack_deadline_s)
 

@@ -17,12 +17,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from prober.core import events
 from prober.core.events import Event
-from prober.core.findings import Facts, Finding, Kind, Status
+from prober.core.findings import Facts, Finding, Kind
+from prober.core.kinds import KINDS
 from prober.core.rules import Rules
 from prober.evidence.diagram.columns import PUBLISHER, REPUBLISHED, SERVICE, Answer, Columns, short
 from prober.evidence.diagram.holding import Bar, Holding
-from prober.evidence.minimise import Numbered
-from prober.evidence.naming import seqs_of, whole
+from prober.evidence.minimise import Numbered, are_answers_kept
+from prober.evidence.naming import lasting, seqs_of, whole
 
 PAUSE_MIN_SHARE: Final = 0.08
 PAUSE_MIN_STEPS: Final = 4
@@ -94,9 +95,10 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing happens for so long."""
+    """Nothing happens for so long. `in_vain`: up to the deadline by which something should have."""
 
     seconds: float
+    in_vain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def diagram_of(
     columns = Columns(history, opened, rules.mode, subscribers_max, marks)
     marked = [index for index, (number, _) in enumerate(history) if number in marks]
     shown = _shown(len(history), marked, rows_max)
-    holding = Holding(columns, rules.ack_deadline_s)
+    holding = Holding(columns, rules.ack_deadline_s if are_answers_kept(finding.kind) else None)
     seen: set[tuple[str, str]] = set()
     rows: list[Row] = []
     last_shown = -1
@@ -176,13 +178,14 @@ def diagram_of(
             mark = marks.get(number, Mark.NONE)
             if mark is Mark.WRONG:
                 rows += _missing(columns, finding, event)
-            rows.append(Row(_shape(columns, event, seen), event.t, number, mark))
+            passed = mark is Mark.WRONG and KINDS[finding.kind].is_wait
+            rows.append(Row(_deadline(finding) if passed else _shape(columns, event, seen), event.t, number, mark))
         holding.take(event, len(rows) - 1)
         if isinstance(event, events.Delivered):
             seen.add((event.subscription, event.message_id))
     rows += _omission(len(history) - last_shown - 1)
     bars = tuple(holding.bars(len(rows)))
-    return Diagram(finding, columns, *_with_pauses(rows, bars), len(history) - len(shown))
+    return Diagram(finding, columns, *_with_pauses(rows, bars, in_vain=KINDS[finding.kind].is_wait), len(history) - len(shown))
 
 
 def absent(kind: Kind, facts: Facts) -> Absent | None:
@@ -212,7 +215,7 @@ def _marks(history: Sequence[Numbered], finding: Finding) -> Mapping[int, Mark]:
 
     That is its last witness, or the end of a wait that was in vain.
     """
-    in_vain = finding.status is Status.LIVENESS
+    in_vain = KINDS[finding.kind].is_wait
     last = max(finding.witnesses) if finding.witnesses and not in_vain else history[-1][0]
     seq = finding.facts.get("seq")
     deliveries = (n for n, event in history if n in finding.witnesses and isinstance(event, events.Delivered) and event.seq == seq)
@@ -242,20 +245,25 @@ def _missing(columns: Columns, finding: Finding, event: Event) -> list[Row]:
     return [Row(Arrow(SERVICE, column, Sort.MISSING, str(missing.first), details=(words,)))]
 
 
-def _with_pauses(rows: Sequence[Row], bars: Iterable[Bar]) -> tuple[tuple[Row, ...], tuple[Bar, ...]]:
-    """The same with a row wherever nothing happened for much longer than usual, before what is missing there; the bars move along."""
+def _with_pauses(rows: Sequence[Row], bars: Iterable[Bar], *, in_vain: bool) -> tuple[tuple[Row, ...], tuple[Bar, ...]]:
+    """The same with a row wherever nothing happened for much longer than usual, before what is missing there; the bars move along.
+
+    `in_vain`: what is wrong is that time passed, so that has a row however long it was.
+    """
     times = [row.t for row in rows if row.t is not None]
     steps = [later - earlier for earlier, later in pairwise(times) if later > earlier]
     least = max(PAUSE_MIN_STEPS * median(steps), PAUSE_MIN_SHARE * (times[-1] - times[0])) if steps else 0.0
     lines: list[Row] = []
     places: list[int] = []
-    latest = times[0]
+    latest = latest_event = times[0]
     for row in rows:
         if row.t is not None:
-            if steps and row.t - latest >= least:
+            waited = in_vain and row.mark is Mark.WRONG and row.t > latest_event
+            if waited or (steps and row.t - latest >= least):
                 is_missing = isinstance(lines[-1].shape, Arrow) and lines[-1].shape.sort is Sort.MISSING
-                lines.insert(len(lines) - 1 if is_missing else len(lines), Row(Pause(row.t - latest)))
-            latest = row.t
+                pause = Pause(row.t - (latest_event if waited else latest), waited)
+                lines.insert(len(lines) - 1 if is_missing else len(lines), Row(pause))
+            latest, latest_event = row.t, row.t if row.number else latest_event
         places.append(len(lines))
         lines.append(row)
     return tuple(lines), tuple(Bar(bar.column, places[bar.first], places[bar.last]) for bar in bars)
@@ -268,6 +276,13 @@ def _leases(messages: Sequence[str]) -> str:
     if len(messages) == 1:
         return f"lease of {messages[0]} may end"
     return f"leases of {' and '.join(messages)} may end" if len(messages) == 2 else f"{len(messages):,} leases may end"
+
+
+def _deadline(finding: Finding) -> Shape:
+    """The row at which a wait is over: any event shows it, and is not what the row is about."""
+    seconds = finding.facts.get("seconds")
+    waited = f", {lasting(seconds)} after the wait began" if isinstance(seconds, float | int) else ""
+    return Banner(f"the deadline passed{waited}")
 
 
 def _shape(columns: Columns, event: Event, seen: set[tuple[str, str]]) -> Shape:

@@ -16,8 +16,9 @@ from prober.core.events import Opened
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
 from prober.evidence.diagram.columns import Column, Columns
-from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Row, Sign, Sort, diagram_of
+from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Sign, Sort, diagram_of
 from prober.evidence.minimise import Numbered
+from prober.evidence.naming import lasting
 
 WIDTH: Final = 116
 EVENTS_MAX: Final = 60
@@ -26,7 +27,7 @@ SUBSCRIBERS_MAX: Final = 4
 _GUTTER: Final = 24  # number and time
 _MARGIN: Final = 17  # the marks
 _GAP_MAX: Final = 26  # a wider column helps nobody
-_SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GONE: "x"}
+_SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GONE: "x", Sign.LEASE: "~"}
 _SHORT: Final[Mapping[str, str]] = {"confirmed": "ok", "ack confirmed": "ack ok", "outcome unknown": "unknown"}
 _WRONG: Final[Mapping[Status, str]] = {
     Status.VIOLATION: "X <-- wrong",
@@ -76,6 +77,8 @@ class _Canvas:
 
     def line(self, row: Row, mark: str) -> str:
         """One row."""
+        if isinstance(row.shape, Pause):
+            return f"{'...':>8} {'':>11}    ... {lasting(row.shape.seconds)} without it ..."
         if isinstance(row.shape, Omission):
             count = row.shape.count
             return f"{'...':>8} {'':>11}    ... {count:,} event{'s' * (count != 1)} left out ..."
@@ -111,8 +114,8 @@ class _Canvas:
 
 
 def _is_told(row: Row) -> bool:
-    """Events, what is left out and what is missing; the rest is for the eye."""
-    return row.number > 0 or isinstance(row.shape, Omission | Arrow)
+    """All but the pauses for the eye: how long something was waited for in vain is told."""
+    return row.shape.in_vain if isinstance(row.shape, Pause) else True
 
 
 def _name(column: Column) -> str:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
+from zipfile import ZipFile
 
 import pytest
 
+from api.finding_case import case_of
+from api.support_bundle import SupportBundle
 from prober.cli import main
 from tests.unit.api.asking import ask
+from tests.unit.api.drawing import found
 from tests.unit.api.kept import answer, full_view
 
 FINDING = "/api/v1/findings/run-2-1"
@@ -50,6 +56,7 @@ def test_what_it_says() -> None:
         "run": "/api/v1/runs/run-2",
         "trace": f"{FINDING}/trace",
         "diagram": f"{FINDING}/diagram.svg",
+        "bundle": f"{FINDING}/bundle",
         "probe": "/api/v1/probes/ordering",
         "key": "/api/v1/keys?key=k",
     }
@@ -88,7 +95,7 @@ def test_the_diagram_is_a_drawing_that_can_do_nothing() -> None:
     assert ElementTree.fromstring(response.text).tag == "{http://www.w3.org/2000/svg}svg"
 
 
-@pytest.mark.parametrize("what", ["", "/trace", "/diagram.svg"])
+@pytest.mark.parametrize("what", ["", "/trace", "/diagram.svg", "/bundle"])
 def test_no_such_finding(what: str) -> None:
     detail = answer(f"/api/v1/findings/run-2-9{what}", 404)["detail"]
     assert detail == "no finding is called run-2-9; it may not be kept any more"
@@ -96,3 +103,37 @@ def test_no_such_finding(what: str) -> None:
 
 def test_evidence_that_cannot_be_drawn_is_no_mistake_of_ours() -> None:
     assert answer("/api/v1/findings/run-3-1/diagram.svg", 404)["detail"].startswith("there is no drawing of run-3-1: ")
+
+
+def test_the_bundle_has_what_whoever_runs_the_service_asks_for() -> None:
+    response = ask(full_view(), f"{FINDING}/bundle")
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/zip")
+    assert response.headers["content-disposition"] == 'attachment; filename="run-2-1.zip"'
+    with ZipFile(BytesIO(response.content)) as bundle:
+        files = {name: bundle.read(name).decode() for name in bundle.namelist()}
+    assert set(files) == {"README.txt", "trace.jsonl", "timeline.txt", "diagram.txt", "finding.json"}
+    assert files["trace.jsonl"] == ask(full_view(), f"{FINDING}/trace").text
+    assert json.loads(files["finding.json"])["finding_id"] == "run-2-1"
+    assert "X <-- wrong" in files["diagram.txt"]
+    readme = files["README.txt"]
+    assert re.search(r"ordering-prober check --probe ordering --target europe --vantage wire --seed [0-9]+\n", readme)
+    assert re.search(r"libraries +google-cloud-pubsub [0-9.]+, grpcio [0-9.]+ ", readme)
+    for told in ("ack_deadline_s", "exactly_once", "retry_backoff_max_s", "region", "endpoint", "one publish request"):
+        assert told in readme
+    events = files["timeline.txt"].splitlines()[1:]
+    assert len(events) == len(files["trace.jsonl"].splitlines()) - 1
+    assert all(re.match(r" *[0-9]+  [0-9-]{10}T[0-9:]{8}\.[0-9]{6}Z ", line) for line in events)
+
+
+def test_the_bundle_of_a_finding_without_evidence_says_so() -> None:
+    record = replace(found("P1,2,3 A<1@1 A<3@2 A<2@3"), evidence=None, unproven_because="nobody kept it")
+    members = SupportBundle(case_of(record, None, None), None).members()
+    assert set(members) == {"README.txt", "finding.json"}
+    assert "There is no evidence in here: nobody kept it." in members["README.txt"]
+    assert "not known: the run is not kept any more" in members["README.txt"]
+
+
+def test_the_bundle_of_evidence_that_cannot_be_read_has_it_as_it_is() -> None:
+    response = ask(full_view(), "/api/v1/findings/run-3-1/bundle")
+    with ZipFile(BytesIO(response.content)) as bundle:
+        assert set(bundle.namelist()) == {"README.txt", "finding.json", "trace.jsonl"}

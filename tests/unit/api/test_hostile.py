@@ -129,7 +129,15 @@ def test_text_in_place_of_a_choice_is_refused(app: FastAPI, text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_text_in_place_of_a_name_is_not_found(app: FastAPI, text: str) -> None:
-    for path in ("runs/{}", "findings/{}", "findings/{}/trace", "findings/{}/diagram.svg", "probes/{}", "slos/{}"):
+    for path in (
+        "runs/{}",
+        "findings/{}",
+        "findings/{}/trace",
+        "findings/{}/diagram.svg",
+        "findings/{}/bundle",
+        "probes/{}",
+        "slos/{}",
+    ):
         response = get(app, "/api/v1/" + path.format(quoted(text)))
         assert response.status_code in (400, 404)
         assert response.headers["content-type"] == "application/problem+json"

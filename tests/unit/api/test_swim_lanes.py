@@ -148,7 +148,10 @@ class TestMarks:
 
     def test_a_wait_in_vain_ends_with_what_never_came(self) -> None:
         drawn = Drawing(found("P1,2 A<1@1 A ack 1@1.1 end @500"))
-        assert drawn.rows()[-2:] == ["missing 2 should be here", "499.900 the run ended waited in vain"]
+        assert drawn.rows()[-2:] == [
+            "missing 2 should be here",
+            "500.000 the deadline passed, 120 s after the wait began waited in vain",
+        ]
 
     def test_what_is_uncertain_looks_uncertain(self) -> None:
         certain, doubtful = (

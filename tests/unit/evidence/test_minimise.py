@@ -193,7 +193,7 @@ class TestEvidence:
                 "P1,2,3 pull b@0.9 b<1,2,3@1 b ack 1,3@1.1 b nack 2@1.2 close b@1.3 pull c@20 c<1,3@20.1 c ack 1,3@21",
                 Kind.PULL_BATCH_ORDER,
                 ON_PULL,
-                "b opened, b<m1, b<m2, b acked m1, b acked m3, b nacked m2, b closed, c opened, c<m1, c<m3",
+                "b opened, b<m1, b<m2, b<m3, b acked m1, b acked m3, b nacked m2, b closed, c opened, c<m1, c<m3",
                 id="a batch with a gap",
             ),
             pytest.param(

@@ -34,7 +34,7 @@ def test_nothing_is_missing_where_nobody_was() -> None:
 
 
 def test_a_lease_of_known_length_may_end() -> None:
-    shown = diagram(history("P1,2 A<1@1 A<2@1.1 end @500"))
+    shown = diagram(history("P1,2 A<1@1 A<2@1.1 end @500"), kind=Kind.REDELIVERY_SKIP)
     (ended,) = (row for row in shown.rows if isinstance(row.shape, Note) and row.shape.sign is Sign.LEASE)
     assert ended.shape == Note(2, Sign.LEASE, "leases of 1 and 2 may end")
     assert ended.t == 61.0
@@ -42,9 +42,15 @@ def test_a_lease_of_known_length_may_end() -> None:
     assert (bar.column, shown.rows[bar.first].number, shown.rows[bar.last]) == (2, 6, ended)
 
 
+def test_nothing_is_said_of_what_is_held_where_acknowledgements_are_not_kept() -> None:
+    shown = diagram(history("P1,2 A<1@1 A<2@1.1 end @500"), kind=Kind.ORDER_GAP)
+    assert not shown.bars
+    assert not any(isinstance(row.shape, Note) and row.shape.sign is Sign.LEASE for row in shown.rows)
+
+
 def test_leases_that_end_among_omitted_events_take_one_row_for_each_column() -> None:
     events: list[Event] = [Delivered(float(n), "s", "k", f"c{n % 2}", "e", n, f"m{n}") for n in range(1, 2_001)]
-    shown = diagram([*events, Ended(5_000.0, True)], 1, rows_max=10)
+    shown = diagram([*events, Ended(5_000.0, True)], 1, kind=Kind.REDELIVERY_SKIP, rows_max=10)
     leases = [row for row in shown.rows if isinstance(row.shape, Note) and row.shape.sign is Sign.LEASE]
     assert 0 < len(leases) < 2 * 10
     assert sum(row.shape.count for row in shown.rows if isinstance(row.shape, Omission)) == shown.omitted == 2_001 - 10

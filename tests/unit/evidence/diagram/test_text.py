@@ -192,9 +192,10 @@ def test_the_mark_is_as_sure_as_the_finding(status: Status, mark: str) -> None:
 def test_a_wait_in_vain_is_marked_at_its_end() -> None:
     events = list(enumerate(history("P1,2 A<1@1 end @500"), 1))
     stuck = replace(finding(5, status=Status.LIVENESS, facts={"seqs": (2,), "count": 3}), kind=Kind.STUCK)
-    *_, missing, last = as_text(events, stuck, Rules()).splitlines()
+    *_, waited, missing, last = as_text(events, stuck, Rules()).splitlines()
+    assert waited.endswith("... 499 s without it ...")
     assert missing.endswith("|. 2 and 2 more missing .>|")
-    assert last.endswith("= the run ended ===================   X <-- in vain")
+    assert last.endswith("= the deadline passed ================   X <-- in vain")
 
 
 def test_what_settles_it_later_is_marked_as_that() -> None:

@@ -1,0 +1,135 @@
+"""What an engineer of the service asks for when a finding is reported to him: one zip file with the proof and its circumstances.
+
+    README.txt     what was found, where and under which settings, and the commands that judge it again and repeat it
+    trace.jsonl    the evidence, as `ordering-prober verify` reads it
+    timeline.txt   each of its events with its time in UTC, and its whole ids
+    diagram.txt    its drawing, as text
+    finding.json   all that the API says of the finding
+
+It is as bounded as the evidence is. It holds names of topics, subscriptions and keys, and message ids, but no message and no credential.
+What is not known is said to be so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
+from shlex import join
+from typing import Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from api.finding_case import FindingCase
+from api.models.findings import FindingDetail
+from prober.runs.site import Site
+from prober.traces.header import rules_as_json
+from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
+
+UNKNOWN: Final = "not known"
+NOT_KEPT: Final = "not known: the run is not kept any more"
+LIBRARIES: Final = ("google-cloud-pubsub", "grpcio")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MEMBER_DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""Every file in it has the same date, so that one finding always gives the same bundle."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportBundle:
+    """The bundle of one finding. `site`: the probe that made it as it is configured now; None if no prober tells of it any more."""
+
+    case: FindingCase
+    site: Site | None
+
+    def as_zip(self) -> bytes:
+        """The file."""
+        packed = BytesIO()
+        with ZipFile(packed, "w") as archive:
+            for name, text in self.members().items():
+                member = ZipInfo(name, _MEMBER_DATE)
+                member.compress_type = ZIP_DEFLATED
+                archive.writestr(member, text)
+        return packed.getvalue()
+
+    def members(self) -> Mapping[str, str]:
+        """The files in it by name; those that need evidence are missing if there is none that can be read."""
+        evidence = self.case.record.evidence
+        detail = FindingDetail.of(self.case.record, self.case.run).model_dump_json(indent=2)
+        texts = {"README.txt": "\n".join(self._readme()) + "\n", "finding.json": detail + "\n"}
+        if evidence is not None:
+            texts["trace.jsonl"] = evidence.trace
+        if evidence is not None and self.case.text:  # it could be read
+            texts |= {"timeline.txt": "\n".join(self._timeline(evidence.trace)) + "\n", "diagram.txt": self.case.text + "\n"}
+        return texts
+
+    def _readme(self) -> Iterator[str]:
+        record, evidence = self.case.record, self.case.record.evidence
+        yield from (f"{record.finding.kind} ({record.finding.status}): {record.explanation}", "")
+        yield from (f"{name:<26}{value}" for name, value in self._circumstances())
+        if evidence is None:
+            yield from ("", f"There is no evidence in here: {self.case.undrawn}.")
+        else:
+            yield from ("", f"{self.case.heading}: {self.case.proof}", "Judge it again:")
+            yield "    ordering-prober verify --explain trace.jsonl"
+            yield from ("", "The bounds that it was judged under, with the settings of the subscription:")
+            yield from (f"    {name:<38}{value}" for name, value in _rules(evidence.trace))
+        if self.case.run is not None:
+            result = self.case.run.result
+            asked = ["--probe", result.probe, "--target", result.target, "--vantage", result.vantage, "--seed", str(result.seed)]
+            yield from ("", "Repeat what was random in the run, with the same configuration:")
+            yield f"    {join(['ordering-prober', 'check', *asked])}"
+
+    def _circumstances(self) -> Iterator[tuple[str, str]]:
+        record, run, site = self.case.record, self.case.run, self.site
+        yield "finding", record.finding_id
+        yield "found at", _utc(record.found_at)
+        yield "probe, target, vantage", f"{record.site.probe}, {record.site.target}, {record.site.vantage}"
+        yield "key", record.finding.key
+        yield "subscription", record.finding.subscription
+        yield "topic", NOT_KEPT if run is None else run.result.topic or UNKNOWN
+        yield "region", NOT_KEPT if run is None else run.region or UNKNOWN
+        yield "endpoint", UNKNOWN if site is None else f"{site.endpoint or UNKNOWN} (as configured now)"
+        yield "run", f"{record.run_id}, {NOT_KEPT if run is None else 'started at ' + _utc(run.result.started_at)}"
+        yield "seed", NOT_KEPT if run is None else str(run.result.seed)
+        yield "prober", f"{record.instance}, {NOT_KEPT if run is None else 'version ' + run.prober.version}"
+        yield "libraries", ", ".join(map(_installed, LIBRARIES)) + " (where this bundle was made)"
+        yield "one publish request", "not recorded: whether two messages were in one"
+
+    def _timeline(self, trace: str) -> Iterator[str]:
+        """Each event as the trace has it, after its time and its line."""
+        run = self.case.run
+        yield f"{'line':>5}  {'UTC by the clock of the prober':<32}  event (publish_time: nanoseconds since 1970, in UTC behind it)"
+        for number, line in enumerate(trace.splitlines()[FIRST_EVENT_LINE - 1 :], FIRST_EVENT_LINE):
+            event = json.loads(line)
+            at = NOT_KEPT if run is None else _utc(event["t"] + run.prober.clock_offset_s)
+            stored = event.get("publish_time")
+            behind = f"  published at {_utc(stored / 1e9)}" if isinstance(stored, int) else ""
+            yield f"{number:>5}  {at:<32}  {line}{behind}"
+
+
+def _rules(trace: str) -> Iterator[tuple[str, object]]:
+    try:
+        with read_trace(BytesIO(trace.encode()), "the trace") as opened:
+            given = rules_as_json(opened.header.rules)
+            yield "mode", opened.header.mode.value
+    except TraceError as error:
+        yield "cannot be read", error
+        return
+    yield from ((name, "no bound" if value is None else value) for name, value in given.items())
+
+
+def _installed(library: str) -> str:
+    try:
+        return f"{library} {version(library)}"
+    except PackageNotFoundError:
+        return f"{library} not installed"
+
+
+def _utc(at: float) -> str:
+    """A time in seconds since 1970, to the microsecond; the number itself where no calendar has it."""
+    try:
+        return (_EPOCH + timedelta(seconds=at)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError):
+        return f"{at} s since 1970"
