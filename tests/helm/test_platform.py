@@ -77,15 +77,6 @@ def test_the_objectives_are_written_before_anything_else_of_a_job_starts() -> No
     assert [one["name"] for one in pod(EVERYWHERE, "nightly")["initContainers"]] == ["objectives", "before"]
 
 
-def test_spark_on_kubernetes_gets_them_too() -> None:
-    own = {key: value for key, value in EXTRAS.items() if key != "extraInitContainers"}
-    spec = only(merged(CASES["spark-operator"], {"jobs": own}), "ScheduledSparkApplication")["spec"]["template"]
-    assert {"name": "extra", "emptyDir": {"sizeLimit": "1Mi"}} in spec["volumes"]
-    for role in ("driver", "executor"):
-        assert {"name": "extra", "mountPath": "/extra"} in spec[role]["volumeMounts"]
-        assert {"name": "EXTRA", "value": "1"} in spec[role]["env"]
-
-
 # --- users -------------------------------------------------------------------------------------------------------------------
 
 

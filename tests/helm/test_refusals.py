@@ -107,6 +107,10 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
         "executors do not mount history.volume",
     ),
     (
+        merged(BUCKET, at("jobs", {"mode": "sparkOperator", "spark": {"image": "a:1"}}), at("serviceAccounts.jobs.create", False)),
+        "jobs.mode sparkOperator would let every pod of the namespace make pods",
+    ),
+    (
         merged(POSTGRESQL, at("prober.replicas", 2), at("config.drills.cron", "0 9 * * *")),
         "config.drills.cron needs prober.replicas 1",
     ),

@@ -43,6 +43,9 @@
 {{- if and (eq .Values.jobs.mode "sparkOperator") $volume -}}
 {{- $wrong = append $wrong "jobs.mode sparkOperator needs history.location: executors do not mount history.volume" -}}
 {{- end -}}
+{{- if and (eq .Values.jobs.mode "sparkOperator") .Values.jobs.spark.rbac.create (eq (include "prober.serviceAccount" (list . "jobs")) "default") -}}
+{{- $wrong = append $wrong "jobs.mode sparkOperator would let every pod of the namespace make pods, since serviceAccounts.jobs is the account `default`: name another one, or set jobs.spark.rbac.create: false" -}}
+{{- end -}}
 {{- with .Values.api.autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
 {{- $wrong = append $wrong "api.autoscaling.minReplicas is more than maxReplicas" -}}
