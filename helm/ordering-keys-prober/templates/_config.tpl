@@ -6,7 +6,7 @@
 {{- end -}}
 {{- if eq (include "prober.hasHistory" .) "true" -}}
 {{- $history := dict "location" (include "prober.history" .) "spool" "/var/lib/ordering-prober/spool" -}}
-{{- if ne .Values.jobs.mode "none" -}}
+{{- if or (ne .Values.jobs.mode "none") .Values.history.reports -}}
 {{- $_ := set $history "reports" (include "prober.reports" .) -}}
 {{- end -}}
 {{- $_ := set $own "history" $history -}}
