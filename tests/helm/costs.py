@@ -33,6 +33,8 @@ ENVIRONMENTS: Final = (*_FIRST, *sorted(_SHIPPED - set(_FIRST)))
 
 SERIES_ALONE, SERIES_PER_TARGET, SERIES_OF_API = 40, 784, 40
 BYTES_PER_EVENT: Final = 11.3
+MORE_BYTES_WITH_RANDOM_IDS: Final = 1.6
+"""Of each event, if message ids were random; those of the real service are something between."""
 EVENTS_PER_MESSAGE: Final = 2
 """Published or delivered, each is two: asked and confirmed, received and answered."""
 JOB_EVENTS_PER_S: Final = 100_000.0

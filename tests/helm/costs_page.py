@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -50,16 +49,18 @@ _HISTORY: Final = """\
 
 Every message published or received is two events. An event takes {per_event:.1f} bytes on disk. `python -m benchmarks.history_size`
 measures that: it runs the service with the default configuration on its embedded server, which writes files of five minutes. Message
-ids of the real service are less regular: with random ones an event takes 1.6 bytes more. `compact` makes the files a little smaller.
+ids of the real service are less regular: with random ones an event takes {random:.1f} bytes more. `compact` makes the files a little
+smaller.
 """
 
 _SIZE_MAX: Final = """\
-By default `history.retention` is 30 days and `history.size_max` {size_max}. With one target and the default probes the history stays
-below that: it would meet it after {default_days:.0f} days. Production meets it after {days:.0f} days: from then on the prober deletes
-the oldest hours before they are 30 days old. It goes on probing and writing, counts nothing as dropped, and no alert fires. Objectives
-keep their whole period, since the status store, the metrics and the reports of the jobs have their counts; but `verify`, `reverify` and
-`history export` find nothing older. To keep 30 days of production, set `history.size_max: {enough_gib}GiB`; the bucket then costs
-${enough_usd:.2f} a month.
+By default `history.retention` is {retention:.0f} days and `history.size_max` {default_size}, which one target with the default
+probes meets after {default_days:.0f} days. Production writes {month_gib:.0f} GiB in {retention:.0f} days, {most_gib:.0f} GiB with random
+ids, so its values file sets `history.size_max: {size_max}`; the bucket costs ${usd:.2f} a month. Canary and staging inherit that.
+
+Where a history meets `size_max` first, the prober deletes the oldest hours before they are as old as `retention` says. It goes on probing
+and writing, counts nothing as dropped, and no alert fires. Objectives keep their whole period, since the status store, the metrics and the
+reports of the jobs have their counts; but `verify`, `reverify` and `history export` find nothing older.
 """
 
 _READ: Final = "undated copy, read on 2026-11-22"
@@ -110,7 +111,8 @@ def page() -> str:
     measured = {"alone": costs.SERIES_ALONE, "per_target": costs.SERIES_PER_TARGET, "of_api": costs.SERIES_OF_API}
     parts = [INTRODUCTION, _sums(environments), _production(production)]
     parts += ["## Where it comes from\n", _table(*_quantities(environments)), _METRICS.format(**measured), _probes()]
-    parts += [_HISTORY.format(per_event=costs.BYTES_PER_EVENT), _table(*_histories(environments)), _size_max(production)]
+    history = _HISTORY.format(per_event=costs.BYTES_PER_EVENT, random=costs.MORE_BYTES_WITH_RANDOM_IDS)
+    parts += [history, _table(*_histories(environments)), _size_max(production)]
     parts += ["## Prices\n", _table(("what", "price", "source"), _PRICES)]
     return "\n".join(parts)
 
@@ -167,14 +169,17 @@ def _histories(environments: Sequence[Environment]) -> tuple[Sequence[str], list
 
 
 def _size_max(production: Environment) -> str:
-    settings = production.config.history
-    needed_gib = production.history_bytes_per_day * settings.retention.total_seconds() / costs.DAY_S / GIB
+    settings, default = production.config.history, Environment("")
+    retention = settings.retention.total_seconds() / costs.DAY_S
+    month_gib = production.history_bytes_per_day * retention / GIB
     return _SIZE_MAX.format(
+        retention=retention,
+        default_size=write_size(default.config.history.size_max),
+        default_days=default.config.history.size_max / default.history_bytes_per_day,
+        month_gib=month_gib,
+        most_gib=month_gib * (1 + costs.MORE_BYTES_WITH_RANDOM_IDS / costs.BYTES_PER_EVENT),
         size_max=write_size(settings.size_max),
-        default_days=settings.size_max / Environment("").history_bytes_per_day,
-        days=settings.size_max / production.history_bytes_per_day,
-        enough_gib=ceil(needed_gib / 10) * 10,
-        enough_usd=needed_gib * costs.USD_PER_BUCKET_GIB,
+        usd=month_gib * costs.USD_PER_BUCKET_GIB,
     )
 
 

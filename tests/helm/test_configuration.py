@@ -17,6 +17,7 @@ from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives
 from tests.commands import ROOT
 from tests.helm.chart import CASES, CONFIG, Values, configuration, containers, documents, environment, merged, only, pods, rendered
+from tests.helm.test_refusals import BUCKET
 
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
 MOUNTED = f"/etc/ordering-prober/{CONFIG}"
@@ -72,8 +73,16 @@ def test_what_is_written_is_written_to_mounted_places(case: str, tmp_path: Path)
 
 
 def test_several_probers_share_their_work(tmp_path: Path) -> None:
-    assert loaded(CASES["gke"], "prober", tmp_path).sharding.group == "okp-ordering-keys-prober"
+    group = loaded(CASES["gke"], "prober", tmp_path).sharding.group
+    assert group is not None
+    assert group.startswith("probing-okp-ordering-keys-prober-")
     assert loaded(CASES["default"], "prober", tmp_path).sharding.group is None
+
+
+def test_reports_are_shown_whoever_makes_them(tmp_path: Path) -> None:
+    """The nightly jobs may run elsewhere, such as on Dataproc: the API reads their reports all the same."""
+    assert BUCKET.get("jobs") is None
+    assert loaded(BUCKET, "prober", tmp_path).history.reports == BUCKET["history"]["reports"]
 
 
 def test_each_pod_has_its_own_name() -> None:

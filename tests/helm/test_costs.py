@@ -40,6 +40,15 @@ def test_production_by_hand() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["production", "canary", "staging", "outside-google"])
+def test_a_history_keeps_what_it_says(name: str) -> None:
+    """Deleted is what is too old, and not before what is too much."""
+    one = Environment(name)
+    per_event = costs.BYTES_PER_EVENT + costs.MORE_BYTES_WITH_RANDOM_IDS
+    kept = one.config.history.size_max / (one.events_per_day * per_event)
+    assert kept >= one.config.history.retention.total_seconds() / costs.DAY_S
+
+
 def test_what_is_not_there_costs_nothing() -> None:
     test = Environment("test")
     assert (test.database_usd, test.storage_usd, test.recorded) == (0, 0, 0)

@@ -12,7 +12,7 @@ import yaml
 import spark_jobs.__main__ as command
 from spark_jobs.work import Exit, JobOutcome
 from tests.commands import ROOT
-from tests.helm.chart import CASES, CHART, Values, environment, merged, only
+from tests.helm.chart import CASES, CHART, Values, environment, merged, only, rendered
 from tests.helm.test_refusals import BUCKET, at
 
 CRONJOB = merged(BUCKET, at("jobs.mode", "cronjob"))
@@ -78,6 +78,19 @@ CORES = [
 def test_spark_has_the_cores_of_its_pod(resources: Values, master: str) -> None:
     arguments, _ = nightly(merged(CRONJOB, {"jobs": {"resources": resources}}))
     assert arguments[arguments.index("--master") + 1] == master
+
+
+# --- what Spark needs to read a bucket ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bucket", "needed"), [("gs://b/h", "Google's connector"), ("s3://b/h", "the package hadoop-aws")])
+def test_the_notes_say_what_the_image_lacks(bucket: str, needed: str) -> None:
+    def notes(values: Values) -> str:
+        return rendered(merged(CRONJOB, at("history.location", bucket), values))["ordering-keys-prober/templates/NOTES.txt"]
+
+    assert f"Spark needs {needed} to read {bucket}." in notes({})
+    assert "Spark needs" not in notes(at("jobs.sparkConf", {"spark.jars": "/a.jar"}))
+    assert "Spark needs" not in notes(at("jobs.mode", "none"))
 
 
 # --- one version of Spark ----------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from typing import Any
 
 import google.auth.transport.requests
 import pytest
+import yaml
 from google.auth import identity_pool
 
 from api.access import OPEN_PATHS
-from tests.helm.chart import CASES, Pod, Values, documents, environment, merged, of_kind, only, pods, rendered
+from tests.helm.chart import CASES, LINKS, Pod, Values, documents, environment, merged, of_kind, only, pods, rendered
 from tests.helm.test_refusals import FEDERATION, POSTGRESQL, at
 from tests.helm.validation import KUBERNETES, complaints
 
@@ -77,13 +78,57 @@ def test_the_objectives_are_written_before_anything_else_of_a_job_starts() -> No
     assert [one["name"] for one in pod(EVERYWHERE, "nightly")["initContainers"]] == ["objectives", "before"]
 
 
-def test_spark_on_kubernetes_gets_them_too() -> None:
-    own = {key: value for key, value in EXTRAS.items() if key != "extraInitContainers"}
-    spec = only(merged(CASES["spark-operator"], {"jobs": own}), "ScheduledSparkApplication")["spec"]["template"]
-    assert {"name": "extra", "emptyDir": {"sizeLimit": "1Mi"}} in spec["volumes"]
-    for role in ("driver", "executor"):
-        assert {"name": "extra", "mountPath": "/extra"} in spec[role]["volumeMounts"]
-        assert {"name": "EXTRA", "value": "1"} in spec[role]["env"]
+# --- labels, images, nodes ---------------------------------------------------------------------------------------------------
+
+
+class _OnceOnly(yaml.SafeLoader):
+    """Refuses a key that comes twice, as other YAML readers do; Helm's takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), keys
+        return dict(super().construct_mapping(node, deep))
+
+
+def test_a_label_of_one_kind_wins_over_that_of_all() -> None:
+    own: Values = {"labels": {"team": "own"}}
+    shipped = {"rules": {"enabled": True} | own, "dashboards": {"enabled": True} | own}
+    watched = {"serviceMonitor": {"enabled": True} | own} | at("prober.podLabels", {"team": "own"})
+    values = merged(LINKS, shipped, watched, {"commonLabels": {"team": "all", "unit": "u"}})
+    for name, text in rendered(values).items():
+        if name.endswith(".yaml"):
+            list(yaml.load_all(text, Loader=_OnceOnly))
+    found = [one["metadata"]["labels"] for one in of_kind(values, "ServiceMonitor", "PrometheusRule")]
+    found += [only(values, "StatefulSet")["spec"]["template"]["metadata"]["labels"]]
+    assert {(labels["team"], labels["unit"]) for labels in found} == {("own", "u")}
+    assert only(values, "StatefulSet")["metadata"]["labels"]["team"] == "all"
+
+
+@pytest.mark.parametrize(
+    ("image", "reference"),
+    [
+        ({"registry": "r.example.com/"}, "r.example.com/ordering-keys-prober:0.1.0"),
+        ({"repository": "localhost:5000/probers/okp", "tag": "1"}, "localhost:5000/probers/okp:1"),
+        ({"digest": f"sha256:{'0' * 64}"}, f"ordering-keys-prober:0.1.0@sha256:{'0' * 64}"),
+    ],
+)
+def test_images_by_their_usual_names(image: Values, reference: str) -> None:
+    assert container(pod({"image": image}, "prober"), "prober")["image"] == reference
+
+
+@pytest.mark.parametrize("cpu", [0.5, 1, "250m", "1.5"])
+def test_quantities_may_be_numbers(cpu: float | str) -> None:
+    values = at("prober.resources.requests.cpu", cpu)
+    assert container(pod(values, "prober"), "prober")["resources"]["requests"]["cpu"] == cpu
+    assert complaints(documents(values), KUBERNETES[-1]) == []
+
+
+def test_helm_test_runs_where_the_pods_that_it_asks_run() -> None:
+    """A namespace whose nodes all have a taint would never start it otherwise."""
+    placed = {"nodeSelector": {"pool": "probers"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+    spec = only(merged(POSTGRESQL, at("api", {"enabled": True} | placed)), "Pod")["spec"]
+    assert {key: spec[key] for key in placed} == placed
+    assert not only({}, "Pod")["spec"].keys() & placed.keys()
 
 
 # --- users -------------------------------------------------------------------------------------------------------------------

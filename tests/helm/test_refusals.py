@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from prober.config.models import Config
-from tests.helm.chart import CASES, CHART, Values, chart, merged, rendered
+from tests.helm.chart import CASES, CHART, NAMESPACE, Values, chart, merged, rendered, values_file
 
 POSTGRESQL: Values = {"status": {"existingSecret": {"name": "s"}}}
 FEDERATION: Values = {
@@ -45,9 +45,6 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     (at("prober.persistence.size", "4 GB"), "at '/prober/persistence/size': '4 GB' does not match pattern"),
     (at("prober.resources.limits", {"cpu": "1", "memory": None}), "at '/prober/resources/limits': missing property 'memory'"),
     (at("prober.extraEnv", [{"name": "A"}]), "at '/prober/extraEnv/0': "),
-    (at("prober.extraEnv", [{"name": "ORDERING_PROBER_API__TOKEN", "value": "x"}]), "at '/prober/extraEnv/0/name': 'not' failed"),
-    (at("prober.extraVolumes", [{"name": "data", "emptyDir": {}}]), "at '/prober/extraVolumes/0/name': 'not' failed"),
-    (at("prober.extraContainers", [{"name": "a", "image": "a:latest"}]), "at '/prober/extraContainers/0/image': 'not' failed"),
     (at("jobs.extraContainers", []), "additional properties 'extraContainers' not allowed"),
     (at("podSecurityContext.runAsUser", 0), "at '/podSecurityContext/runAsUser': minimum: got 0, want 1"),
     (at("podSecurityContext.runAsNonRoot", False), "additional properties 'runAsNonRoot' not allowed"),
@@ -60,7 +57,6 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     (at("rules.severities", {"ciritical": "page"}), "invalid propertyName 'ciritical'"),
     (at("config.tragets", []), "at '/config': additional properties 'tragets' not allowed"),
     (at("config.targets", {"name": "a"}), "at '/config/targets': got object, want array"),
-    (at("image.tag", "latest"), "at '/image/tag': 'not' failed"),
     (at("image.digest", "sha256:abc"), "at '/image/digest': 'sha256:abc' does not match pattern"),
     (at("image.pullPolicy", "Sometimes"), "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
     (at("jobs.mode", "airflow"), "at '/jobs/mode': value must be one of 'none', 'cronjob', 'sparkOperator'"),
@@ -82,10 +78,50 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     (at("rules.kind", "PrometheusRules"), "at '/rules/kind': value must be one of 'PrometheusRule', 'Rules'"),
     (at("links.pages", "prober.example.com"), "at '/links/pages': 'prober.example.com' does not match pattern"),
     (at("fullnameOverride", "Prober"), "at '/fullnameOverride': 'Prober' does not match pattern"),
+    (at("ingress", None), "at '': missing property 'ingress'"),
+    (at("config", None), "at '': missing property 'config'"),
+    (at("api.autoscaling", None), "at '/api': missing property 'autoscaling'"),
+    (at("prober.replicas", None), "at '/prober': missing property 'replicas'"),
+    (at("networkPolicy.egress", [{"port": 3128}]), "at '/networkPolicy/egress/0': additional properties 'port' not allowed"),
+    (at("networkPolicy.from", [{"cidr": "10.0.0.0/8"}]), "at '/networkPolicy/from/0': additional properties 'cidr' not allowed"),
+    (at("networkPolicy.from", [{}]), "at '/networkPolicy/from/0': minProperties: got 0, want 1"),
     (at("status.existingSecret.url", "postgresql://u:p@h/d"), "additional properties 'url' not allowed"),
 ]
 
 BY_TEMPLATE: list[tuple[Values, str]] = [
+    (at("config.api.reads", "token"), "config.api.reads is token, so api.existingSecret.name must name a Secret"),
+    (at("fullnameOverride", "p" * 50), "fullnameOverride has 50 characters: 40 is the most"),
+    (at("commonLabels", {"app.kubernetes.io/name": "x"}), "commonLabels has app.kubernetes.io/name, which the chart sets"),
+    (at("prober.podLabels", {"app.kubernetes.io/component": "x"}), "prober.podLabels has app.kubernetes.io/component"),
+    (at("rules.labels", {"helm.sh/chart": "x"}), "rules.labels has helm.sh/chart, which the chart sets"),
+    (at("image.tag", "latest"), "image.tag is latest, which is another image every day: name a version, or a digest"),
+    (at("jobs.image.tag", "latest"), "jobs.image.tag is latest, which is another image every day"),
+    (
+        at("prober.extraEnv", [{"name": "ORDERING_PROBER_API__TOKEN", "value": "x"}]),
+        "prober.extraEnv has ORDERING_PROBER_API__TOKEN, which must go: no secret belongs into values; name one in api.existingSecret",
+    ),
+    (
+        at("prober.extraEnv", [{"name": "ORDERING_PROBER_API__PORT", "value": "9090"}]),
+        "prober.extraEnv has ORDERING_PROBER_API__PORT, which must go: the chart sets it",
+    ),
+    (
+        at("api.extraEnv", [{"name": "ORDERING_PROBER_HISTORY__REPORTS", "value": "gs://b/r"}]),
+        "api.extraEnv has ORDERING_PROBER_HISTORY__REPORTS, which must go: write history.reports",
+    ),
+    (
+        at("prober.extraEnv", [{"name": "ORDERING_PROBER_SHARDING__GROUP", "value": "a"}]),
+        "prober.extraEnv has ORDERING_PROBER_SHARDING__GROUP, which must go: the chart sets it",
+    ),
+    (at("prober.extraVolumes", [{"name": "data", "emptyDir": {}}]), "prober.extraVolumes has data, as one of the chart's own"),
+    (at("prober.extraContainers", [{"name": "a", "image": "a:latest"}]), "the image a:latest, which is another one every day"),
+    (at("jobs.extraInitContainers", [{"name": "objectives", "image": "a:1"}]), "jobs has an extra container called objectives"),
+    (
+        merged(
+            POSTGRESQL,
+            at("api", {"enabled": True, "autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}}}),
+        ),
+        "api.autoscaling.enabled needs api.resources.requests.cpu",
+    ),
     (at("prober.replicas", 2), "prober.replicas is more than 1, so status.existingSecret.name must name a Secret"),
     (at("api.enabled", True), "api.enabled needs status.existingSecret.name"),
     (
@@ -105,6 +141,10 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
     (
         merged(at("history.volume.size", "1Gi"), at("jobs", {"mode": "sparkOperator", "spark": {"image": "a:1"}})),
         "executors do not mount history.volume",
+    ),
+    (
+        merged(BUCKET, at("jobs", {"mode": "sparkOperator", "spark": {"image": "a:1"}}), at("serviceAccounts.jobs.create", False)),
+        "jobs.mode sparkOperator would let every pod of the namespace make pods",
     ),
     (
         merged(POSTGRESQL, at("prober.replicas", 2), at("config.drills.cron", "0 9 * * *")),
@@ -158,6 +198,27 @@ def test_values_that_contradict_each_other_are_refused(values: Values, words: st
     with pytest.raises(helm.HelmRenderError) as refusal:
         rendered(values)
     assert words in str(refusal.value)
+
+
+def test_a_release_that_begins_with_a_digit_is_refused() -> None:
+    """Kubernetes would refuse its Services, after it has made the rest."""
+    with pytest.raises(helm.HelmRenderError, match="begins with a digit, and names of Services must not: set fullnameOverride"):
+        chart().render({}, name="1okp", namespace=NAMESPACE)
+    assert chart().render({"fullnameOverride": "okp"}, name="1okp", namespace=NAMESPACE)
+
+
+def sections(values: Values, path: str = "") -> list[str]:
+    """The paths of all sections with a shape of their own."""
+    free = {"podSecurityContext.seccompProfile", "dashboards.labels"}
+    inner = [(f"{path}{key}", value) for key, value in values.items() if isinstance(value, dict) and value]
+    return [one for where, value in inner if where not in free for one in (where, *sections(value, f"{where}."))]
+
+
+@pytest.mark.parametrize("path", sections(values_file("values.yaml")))
+def test_a_section_that_is_emptied_is_missed_by_its_name(path: str) -> None:
+    """A heading whose lines are all commented out is null, and Helm takes the section away. No template may stumble over that."""
+    with pytest.raises(helm.HelmValuesError, match=f"missing property '{path.rpartition('.')[2]}'"):
+        rendered(at(path, None))
 
 
 def test_everything_that_contradicts_is_told_at_once() -> None:

@@ -10,10 +10,12 @@ import promql_parser as promql
 import pytest
 import yaml
 
+from prober.config.models import Sharding
 from tests.alerts.tools import said
 from tests.commands import ROOT
 from tests.dashboards import linter
 from tests.helm.chart import CASES, LINKS, NAMESPACE, Document, Values, boards_of, chart, documents, merged, rules_of
+from tests.helm.test_refusals import POSTGRESQL, at
 
 RULES: Values = {"rules": {"enabled": True}}
 DASHBOARDS: Values = {"dashboards": {"enabled": True}}
@@ -46,7 +48,29 @@ def test_two_releases_in_a_namespace_share_nothing(case: str, names: tuple[str, 
     } & set(selected)
 
 
-@pytest.mark.parametrize("places", [(("okp", "a"), ("other", "a")), (("okp", "a"), ("okp", "b"))])
+PLACES = [(("okp", "a"), ("other", "a")), (("okp", "a"), ("okp", "b"))]
+SHARDED = merged(POSTGRESQL, at("prober.replicas", 2))
+
+
+def group(name: str, namespace: str) -> str:
+    """Who shares the work of a release."""
+    (config,) = (one["data"]["prober.yaml"] for one in release(SHARDED, name, namespace) if "prober.yaml" in one.get("data", {}))
+    return str(yaml.safe_load(config)["sharding"]["group"])
+
+
+@pytest.mark.parametrize("places", [*PLACES, (("c-ordering-keys-prober", "a-b"), ("b-c-ordering-keys-prober", "a"))])
+def test_two_releases_do_not_share_work(places: tuple[tuple[str, str], tuple[str, str]]) -> None:
+    """Not even on one database, whatever their names."""
+    one, other = (group(*place) for place in places)
+    assert one != other
+
+
+@pytest.mark.parametrize(("name", "namespace"), [("okp", "n" * 63), (LONG, "probing"), ("okp", "n" * 29)])
+def test_a_group_is_a_name_whatever_is_joined(name: str, namespace: str) -> None:
+    Sharding.model_validate({"group": group(name, namespace)})
+
+
+@pytest.mark.parametrize("places", PLACES)
 def test_two_releases_share_a_grafana(places: tuple[tuple[str, str], tuple[str, str]]) -> None:
     one, other = (boards_of(release(merged(LINKS, DASHBOARDS), *place)) for place in places)
     assert len(one) == len(other) == 8
@@ -172,7 +196,7 @@ def test_what_one_release_sees_pages_once_and_is_read_off_its_own_series(tmp_pat
         found = labelled(name, subscription="s", kind="ORDER_GAP", status="violation")
         series[f"pubsub_prober_findings_total{found}"] = bad
         series[f"pubsub_prober_start_timestamp_seconds{labelled(name)}"] = "0x120"
-    chosen = 'alertname=~"PubsubOrderViolated|PubsubErrorBudgetBurn", long=~"|1h", alertstate="firing"'
+    chosen = 'alertname=~"PubsubOrderViolated|PubsubErrorBudgetBurn", severity="critical", alertstate="firing"'
     fires = [
         {
             "expr": f"count by (alertname, release) (ALERTS{{{chosen}}})",

@@ -1,24 +1,33 @@
 {{/* The configuration file: what the user wrote, and what the chart knows by itself laid over it. */}}
 {{- define "prober.config" -}}
-{{- $name := include "prober.fullname" . -}}
 {{- $own := dict "api" (dict "host" "0.0.0.0" "port" 8080) -}}
 {{- if not .Values.status.existingSecret.name -}}
 {{- $_ := set $own "status" (dict "url" "sqlite:////var/lib/ordering-prober/status.db") -}}
 {{- end -}}
 {{- if eq (include "prober.hasHistory" .) "true" -}}
 {{- $history := dict "location" (include "prober.history" .) "spool" "/var/lib/ordering-prober/spool" -}}
-{{- if ne .Values.jobs.mode "none" -}}
+{{- if or (ne .Values.jobs.mode "none") .Values.history.reports -}}
 {{- $_ := set $history "reports" (include "prober.reports" .) -}}
 {{- end -}}
 {{- $_ := set $own "history" $history -}}
 {{- end -}}
 {{- if gt (int .Values.prober.replicas) 1 -}}
-{{- $_ := set $own "sharding" (dict "group" $name) -}}
+{{- $_ := set $own "sharding" (dict "group" (include "prober.group" .)) -}}
 {{- end -}}
 {{- if eq (include "prober.hasDrills" .) "true" -}}
 {{- $_ := set $own "drills" (dict "host" "0.0.0.0" "port" 9096) -}}
 {{- end -}}
 {{- mustMergeOverwrite (deepCopy .Values.config) $own | toYaml -}}
+{{- end }}
+
+{{/*
+Who shares the work: the probers of this release. Releases of one name in two namespaces may use one PostgreSQL, so the namespace is part of it; the
+digest keeps apart those whose names joined by a hyphen are equal.
+*/}}
+{{- define "prober.group" -}}
+{{- $name := include "prober.fullname" . -}}
+{{- $digest := printf "%s/%s" .Release.Namespace $name | sha256sum | trunc 8 -}}
+{{- printf "%s-%s" (printf "%s-%s" .Release.Namespace $name | trunc 54 | trimSuffix "-") $digest -}}
 {{- end }}
 
 {{/* Whether fire drills are on a schedule. */}}

@@ -11,8 +11,8 @@
 {{- $wrong = concat $wrong (include "prober.identityRefusals" . | fromJsonArray) -}}
 {{- range $component := list "prober" "api" "jobs" -}}
 {{- range $variable := (index $root.Values $component).extraEnv -}}
-{{- if and $root.Values.networkPolicy.enabled (regexMatch "^ORDERING_PROBER_(TARGETS|HISTORY|DRILLS)__|^ORDERING_PROBER_TELEMETRY__OTLP_ENDPOINT$" $variable.name) -}}
-{{- $wrong = append $wrong (printf "%s.extraEnv sets %s, which the network policy cannot follow: write it into config, or history" $component $variable.name) -}}
+{{- if and $root.Values.networkPolicy.enabled (regexMatch "^ORDERING_PROBER_(TARGETS__.*|DRILLS__(PROMETHEUS|ALERTMANAGER)|TELEMETRY__OTLP_ENDPOINT)$" $variable.name) -}}
+{{- $wrong = append $wrong (printf "%s.extraEnv sets %s, which the network policy cannot follow: write it into config" $component $variable.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -28,6 +28,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $wrong = concat $wrong (include "prober.nameRefusals" . | fromJsonArray) (include "prober.podRefusals" . | fromJsonArray) -}}
 {{- with include "prober.volumeRefusal" . }}{{ $wrong = append $wrong . }}{{ end -}}
 {{- $wrong | toJson -}}
 {{- end }}

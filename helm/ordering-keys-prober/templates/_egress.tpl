@@ -23,7 +23,12 @@ Argument: (list $ component).
 {{- end -}}
 {{- end -}}
 {{- if ne $component "api" }}{{ $found = append $found (include "prober.bucketAddress" $root.Values.history.location) }}{{ end -}}
-{{- if ne $root.Values.jobs.mode "none" }}{{ $found = append $found (include "prober.bucketAddress" $root.Values.history.reports) }}{{ end -}}
+{{- $found = append $found (include "prober.bucketAddress" $root.Values.history.reports) -}}
+{{- range $variable := (index $root.Values $component).extraEnv -}}
+{{- if and (regexMatch "(?i)^(https?|all|grpc)_proxy$" $variable.name) $variable.value -}}
+{{- $found = append $found (include "prober.urlAddress" (list (ternary $variable.value (print "http://" $variable.value) (contains "://" $variable.value)) "")) -}}
+{{- end -}}
+{{- end -}}
 {{- if eq $component "jobs" -}}
 {{- with index $root.Values.jobs.sparkConf "spark.hadoop.fs.s3a.endpoint" -}}
 {{- $found = append $found (include "prober.urlAddress" (list . "443")) -}}

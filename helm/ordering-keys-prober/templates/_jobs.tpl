@@ -41,8 +41,31 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* What the pods of a Spark application may do; the operator makes their memory limits of `memory`. */}}
+{{/* The operator puts a number of 19 digits after it, and the result into a label, which has 63 characters at most. */}}
+{{- define "prober.sparkName" -}}
+{{- $name := include "prober.fullname" . -}}
+{{- if gt (len $name) 35 -}}
+{{- $name = printf "%s-%s" (trunc 26 $name | trimSuffix "-") (sha256sum $name | trunc 8) -}}
+{{- end -}}
+{{ $name }}-nightly
+{{- end }}
+
+{{/* What driver and executors of a Spark application have in common; the operator makes their memory limits of `memory`. */}}
 {{- define "prober.sparkPod" -}}
+{{- $jobs := .Values.jobs -}}
+labels:
+  {{- include "prober.podLabels" (list . "jobs" $jobs) | nindent 2 }}
+{{- with $jobs.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "prober.commonEnv" (list . "jobs" $jobs) | trim }}
+env:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- with include "prober.placement" (list . "jobs" $jobs) | trim }}
+{{ . }}
+{{- end }}
 podSecurityContext:
   {{- include "prober.podSecurityContext" . | nindent 2 }}
 securityContext:

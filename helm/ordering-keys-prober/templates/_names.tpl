@@ -22,7 +22,7 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* The labels of everything. Argument: (list $ component). */}}
+{{/* The labels of everything. Argument: (list $ component), or (list $ component labels) with those that the user wants for this kind. */}}
 {{- define "prober.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "prober.selector" . }}
@@ -30,8 +30,15 @@ app.kubernetes.io/part-of: {{ $root.Chart.Name }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
+{{- with include "prober.ownLabels" (list $root (rest (rest .) | first)) }}
+{{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The user's labels: those of one kind of thing win over those of everything. Argument: (list $ labels). */}}
+{{- define "prober.ownLabels" -}}
+{{- with merge (dict) (index . 1 | default dict) ((index . 0).Values.commonLabels | default dict) }}
+{{- toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -46,7 +53,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{/* An image reference. Argument: (list $ image defaultTag). */}}
 {{- define "prober.image" -}}
 {{- $image := index . 1 -}}
-{{- with $image.registry }}{{ . }}/{{ end -}}
+{{- with $image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{ $image.repository }}:{{ default (index . 2) $image.tag }}
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end }}

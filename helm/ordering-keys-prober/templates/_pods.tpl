@@ -76,11 +76,8 @@ topologySpreadConstraints:
 {{- $root := index . 0 -}}
 {{ include "prober.selector" . }}
 app.kubernetes.io/part-of: {{ $root.Chart.Name }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- with (index . 2).podLabels }}
-{{ toYaml . }}
+{{- with include "prober.ownLabels" (list $root (index . 2).podLabels) }}
+{{ . }}
 {{- end }}
 {{- end }}
 

@@ -19,6 +19,9 @@
 {{- $wrong = append $wrong "api.enabled needs status.existingSecret.name: the API in pods of its own reads the prober's PostgreSQL database" -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq (toString (.Values.config.api | default dict).reads) "token") (not .Values.api.existingSecret.name) -}}
+{{- $wrong = append $wrong "config.api.reads is token, so api.existingSecret.name must name a Secret with the token, or nobody could read" -}}
+{{- end -}}
 {{- if and (eq (include "prober.hasDrills" .) "true") (gt (int .Values.prober.replicas) 1) -}}
 {{- $wrong = append $wrong "config.drills.cron needs prober.replicas 1: several probers would drill at once and get each other's pages; install a release of its own for drills" -}}
 {{- end -}}
@@ -43,6 +46,9 @@
 {{- if and (eq .Values.jobs.mode "sparkOperator") $volume -}}
 {{- $wrong = append $wrong "jobs.mode sparkOperator needs history.location: executors do not mount history.volume" -}}
 {{- end -}}
+{{- if and (eq .Values.jobs.mode "sparkOperator") .Values.jobs.spark.rbac.create (eq (include "prober.serviceAccount" (list . "jobs")) "default") -}}
+{{- $wrong = append $wrong "jobs.mode sparkOperator would let every pod of the namespace make pods, since serviceAccounts.jobs is the account `default`: name another one, or set jobs.spark.rbac.create: false" -}}
+{{- end -}}
 {{- with .Values.api.autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
 {{- $wrong = append $wrong "api.autoscaling.minReplicas is more than maxReplicas" -}}
@@ -50,6 +56,9 @@
 {{- end -}}
 {{- if and .Values.api.autoscaling.enabled (not .Values.api.enabled) -}}
 {{- $wrong = append $wrong "api.autoscaling.enabled does nothing without api.enabled" -}}
+{{- end -}}
+{{- if and .Values.api.autoscaling.enabled (not .Values.api.resources.requests.cpu) -}}
+{{- $wrong = append $wrong "api.autoscaling.enabled needs api.resources.requests.cpu: utilization is a share of what is requested" -}}
 {{- end -}}
 {{- $wrong = concat $wrong (include "prober.deploymentRefusals" . | fromJsonArray) -}}
 {{- $wrong = concat $wrong (include "prober.refuseShipped" . | fromYamlArray) -}}
