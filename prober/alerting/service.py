@@ -331,8 +331,8 @@ def _found_late(severity: Severity) -> AlertingRule:
         severity,
         Owner.SERVICE,
         "Judging the recorded runs again found a broken promise that was not known.",
-        f"{{{{ $labels.kind }}}} on {ON_TARGET}: the newest nightly report proves it {{{{ $value }}}} times where the prober did not find it "
-        "at the time, or where nobody knows whether it did. The report has the events that prove it.",
+        f"{{{{ $labels.kind }}}} on {ON_TARGET}: the newest nightly report proves it {{{{ $value }}}} times where the prober did not find "
+        "it at the time, or where nobody knows whether it did. The report has the events that prove it.",
         Dashboard.JOBS,
         FOUND_LATE,
         labels={"evidence": str(AlertBasis.PROOF)},
