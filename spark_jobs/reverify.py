@@ -12,6 +12,9 @@ A finding that was counted online, and whose row alone is not in the history, is
 not compared. Neither are runs that cannot be judged as they were online: those of several processes, and those of which events are
 not in the history.
 
+The summary says by target what became known of its promises (`by_target`): the broken ones that were found online, too, those that were
+found only now, and those of which nobody knows whether they were, since their runs are not compared or were cut short.
+
 Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a promise was broken or the judgements
 differ, 3 if there was no run to judge, or the checker failed on one.
 """
@@ -40,6 +43,8 @@ SHARD_EVENTS: Final = 1_000_000
 RUN_DAYS_MAX: Final = 2
 """How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
+COMPARED: Final = ("whole", "prefix")
+"""The scopes of runs of which it is certain what was found online."""
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
@@ -213,6 +218,43 @@ def verdicts(found: DataFrame, runs: DataFrame) -> DataFrame:
     )
 
 
+def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> dict[str, dict[str, Any]]:
+    """What became known of each target: how many runs were judged, on how many the checker failed, and `broken`, by kind and status.
+
+    also_online     broken promises that were found online, too.
+    only_now        those that were not, or not as certain.
+    online_unknown  those of runs of which it is not known what was found online.
+    """
+    targets: dict[str, dict[str, Any]] = {}
+    judged_runs = sf.count_if(sf.col("crash").isNull() & (sf.coalesce("judged", sf.lit(0)) > 0)).alias("judged")
+    crashes = sf.count_if(sf.col("crash").isNotNull()).alias("crashes")
+    for row in collected(judgements.groupBy("target").agg(judged_runs, crashes).orderBy("target")):
+        targets[row["target"]] = {"judged": row["judged"], "crashes": row["crashes"], "broken": []}
+    for row in collected(_broken(found, different, judgements)):
+        targets[row.pop("target")]["broken"].append(row)
+    return targets
+
+
+def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> DataFrame:
+    """The broken promises by target, kind and status, counted as `by_target` says."""
+    each = ("run_id", "kind", "status")
+    broken, counted_online = sf.col("status").isin(*BROKEN), sf.coalesce(sf.col("online_status").isin(*BROKEN), sf.lit(False))
+    unheard = different.where(broken & (sf.col("difference") != "unlisted") & ~counted_online)
+    now = found.where(broken).groupBy(*each).agg(sf.count("*").alias("now"))
+    counts = now.join(unheard.groupBy(*each).agg(sf.count("*").alias("unheard")), list(each), "left").fillna({"unheard": 0})
+    compared = sf.col("scope").isin(*COMPARED)
+    return (
+        counts.join(judgements.select("run_id", "target", "scope"), "run_id")
+        .groupBy("target", "kind", "status")
+        .agg(
+            sf.sum(sf.when(compared, sf.col("now") - sf.col("unheard")).otherwise(0)).alias("also_online"),
+            sf.sum(sf.when(compared, sf.col("unheard")).otherwise(0)).alias("only_now"),
+            sf.sum(sf.when(compared, 0).otherwise(sf.col("now"))).alias("online_unknown"),
+        )
+        .orderBy("target", "kind", "status")
+    )
+
+
 def _report(work: Work, runs: DataFrame, found: DataFrame) -> JobOutcome:
     draft = work.reports.draft(JOB, work.day)
     findings = found.where(sf.col("kind").isNotNull())
@@ -230,6 +272,7 @@ def _report(work: Work, runs: DataFrame, found: DataFrame) -> JobOutcome:
         "findings": _counts(written, "status"),
         "kinds": _counts(written.where(sf.col("status").isin(*BROKEN)), "kind"),
         "differences": _counts(different, "difference"),
+        "by_target": by_target(written, different, judgements),
         "crashes": judgements.where(sf.col("crash").isNotNull()).count(),
     }
     return work.publish(draft, _outcome(work, counts), counts)

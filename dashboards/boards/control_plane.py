@@ -1,6 +1,8 @@
-"""Control plane: how long do administration calls take?"""
+"""Control plane: how long do administration calls take, and which calls of any kind fail?"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import CONTROL_PLANE, duration_panels
@@ -10,15 +12,19 @@ from dashboards.thresholds import Thresholds
 from prober.sinks.metrics import families
 from prober.slo.indicators import Indicator
 
+REFUSED: Final = ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded")
+FAILED: Final = "Calls of any kind to a target that ended with an error, repetitions of the client library included"
+
 
 def board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-control-plane",
         "Ordering keys / Control plane",
-        "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
+        "How long administration calls take: topics and subscriptions created, listed, deleted, seeks. And which calls of any kind fail.",
         (
             PanelRow("Calls", (_calls(), _by_operation(thresholds))),
+            PanelRow("Errors", (_errors(), _errors_by_code())),
             PanelRow("Durations", duration_panels(CONTROL_PLANE, thresholds)),
             PanelRow("By operation", (_operations(thresholds),)),
         ),
@@ -39,6 +45,26 @@ def _by_operation(thresholds: Thresholds) -> Panel:
     words = Words("99 % latency by operation", "99 % of the calls took at most this long, by operation.")
     look = Look(SECONDS, thresholds.duration(Indicator.CONTROL_PLANE_LATENCY))
     return graph_panel(words, look, Query(quantile(0.99, families.CONTROL_PLANE_LATENCY, "operation")))
+
+
+def _errors() -> Panel:
+    words = Words(
+        "Errors of calls, by what they are for",
+        f"{FAILED}, by what they are for. Calls that the prober ends itself do not count.",
+        REFUSED,
+    )
+    return graph_panel(words, Look(COUNT, bars=True), Query(_failed("operation"), "{{operation}}"))
+
+
+def _errors_by_code() -> Panel:
+    words = Words(
+        "Errors of calls, by code", f"{FAILED}, by gRPC status code. Empty: none did, if the panel on the left says 0.", REFUSED
+    )
+    return graph_panel(words, Look(COUNT, bars=True), Query(f"{_failed('code')} > 0", "{{code}}"))
+
+
+def _failed(by: str) -> str:
+    return total(increase(select(families.TARGET_ERRORS)), by)
 
 
 def _operations(thresholds: Thresholds) -> Panel:

@@ -7,11 +7,12 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, Query, select, total
-from dashboards.thresholds import NO_JUDGEMENT, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.prober import JOB_LATE_S
 from prober.sinks.metrics import families
 
 AGE: Final = red_above(JOB_LATE_S)
+SITE: Final = "environment, region, target"
 
 
 def board(thresholds: Thresholds) -> Board:
@@ -23,6 +24,7 @@ def board(thresholds: Thresholds) -> Board:
         "Did the nightly jobs run, and what did they find? The reports themselves are on the status page.",
         (
             PanelRow("Did they run?", (_expected(), _oldest(), _reports(), _jobs(), _ages())),
+            PanelRow("Judged again", (_found_late(), _found_late_by())),
             PanelRow("Hot keys", (hot_keys_by_class(), _hot_keys_by())),
         ),
         by=("target", "region", "environment"),
@@ -102,3 +104,30 @@ def hot_keys_by_class() -> Panel:
 def _hot_keys_by() -> Panel:
     words = Words("Hot keys, broken down", "Hot keys in the newest report, broken down by what is chosen above.")
     return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))
+
+
+def _found_late() -> Panel:
+    words = Words(
+        "Broken promises found only by judging again",
+        "By target: findings of the newest report that were not found at the time, or of which nobody knows whether they were. Not known: "
+        "of this target nothing was judged, or not everything.",
+        ("PubsubBrokenPromiseFoundLate",),
+    )
+    found = _reverified(f"{SITE}, kind")
+    expr = f"{total(f'{found} > 0', SITE)} or {total(found, SITE, 'max')}"  # what is not known about one kind does not hide another
+    headings = {"target": "Target", "environment": "Environment", "region": "Region"}
+    return table_panel(words, Look(COUNT), headings, [TableColumn("Found", expr, COUNT, ANY_IS_BAD)])
+
+
+def _found_late_by() -> Panel:
+    words = Words(
+        "Found only by judging again, by kind",
+        "The same by kind. Empty: none was found, or it is not known; the table on the left tells which.",
+        ("PubsubBrokenPromiseFoundLate",),
+    )
+    return graph_panel(words, Look(COUNT), Query(f"{_reverified('target, kind')} > 0", "{{target}} {{kind}}"))
+
+
+def _reverified(by: str) -> str:
+    """Several probers may read one report."""
+    return total(select(families.REVERIFIED_FINDINGS), by, "max")

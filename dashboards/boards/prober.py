@@ -54,7 +54,8 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("At a glance", (_up(), _running_since(), completed_panel(4), _errors_now(), _dropped_now(), _lag_now())),
             PanelRow("Runs", (_ended(), _skipped(), _probes())),
             PanelRow("Internal errors and dropped events", (_errors(), _dropped(), _writes(), _oddities())),
-            PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _scrape_duration(), _scrape_size())),
+            PanelRow("What is left behind", (_leftovers_now(), _leftovers())),
+            PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _undecided(), _scrape_duration(), _scrape_size())),
             PanelRow("Fire drills", (_drills(), _drill_steps(), _drill_findings())),
         ),
     )
@@ -202,6 +203,42 @@ def _oddities() -> Panel:
         Query(total(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
+
+
+def _leftovers_now() -> Panel:
+    words = Words(
+        "Topics and subscriptions left behind",
+        "Topics and subscriptions of probers that are long gone and could not be deleted, in all projects. Grey: nobody has looked, or the "
+        "last look failed in some project, and nothing was left in the others.",
+        ("PubsubProberLeftovers",),
+    )
+    known, found = _left(), total(f"{_left()} > 0")  # what is not known of one project does not hide what is left in another
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=8, height=6), Query(f"{found} or {total(known)}", instant=True))
+
+
+def _leftovers() -> Panel:
+    words = Words(
+        "Left behind, by project",
+        "Topics and subscriptions of probers that are long gone and could not be deleted, by project. No value: the look failed.",
+        ("PubsubProberLeftovers",),
+    )
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, width=16, height=6), Query(_left(), "{{project}}"))
+
+
+def _left() -> str:
+    """Every prober looks at its projects: what one cannot see, another may."""
+    return total(select(families.LEFTOVERS), "project", "max")
+
+
+def _undecided() -> Panel:
+    words = Words(
+        "Undecided durations",
+        "Durations that are late, perhaps only because the event loop lagged: neither good nor bad, and in no latency panel.",
+        ("PubsubProberLatenciesUndecided", "PubsubProberLagging"),
+    )
+    return graph_panel(
+        words, Look(COUNT, bars=True, width=24, height=6), Query(total(increase(select(families.UNDECIDED_DURATIONS)), "duration"))
+    )
 
 
 def _lag() -> Panel:

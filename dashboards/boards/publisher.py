@@ -20,7 +20,9 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total
-from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds
+from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
+from prober.alerting.service import UNREACHABLE_RUNS_MIN
+from prober.brokers.base import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PublishOutcome
@@ -38,7 +40,7 @@ def board(thresholds: Thresholds) -> Board:
                 "At a glance",
                 (_confirmed(thresholds), _published(), _rejected(thresholds), _unsent(thresholds), _unknown(), _duplicates()),
             ),
-            PanelRow("Availability", (_outcomes(), _not_confirmed(thresholds))),
+            PanelRow("Availability", (_outcomes(), _not_confirmed(thresholds), _unreachable(), _errors())),
             PanelRow("Latency", duration_panels(PUBLISH, thresholds)),
             PanelRow("By topic", (_topics(thresholds),)),
         ),
@@ -117,6 +119,28 @@ def _not_confirmed(thresholds: Thresholds) -> Panel:
     lost = total(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
     return graph_panel(words, look, Query(ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY))))
+
+
+def _unreachable() -> Panel:
+    words = Words(
+        "Runs in a row that could not reach the target",
+        "Up to the last run, the most on any subscription, by target. From the dashed line on, and if no publish is confirmed meanwhile, "
+        "somebody is paged.",
+        ("PubsubTargetUnreachable",),
+    )
+    runs = total(select(families.UNREACHABLE_RUNS), "target", "max")
+    return graph_panel(words, Look(COUNT, red_above(UNREACHABLE_RUNS_MIN)), Query(runs))
+
+
+def _errors() -> Panel:
+    words = Words(
+        "Errors of calls to publish, by code",
+        "Calls that ended with an error, repetitions of the client library included, by gRPC status code. Empty: none did, if the panels "
+        "above show publishes.",
+        ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded"),
+    )
+    failed = total(increase(select(families.TARGET_ERRORS, operation=Operation.PUBLISH)), "code")
+    return graph_panel(words, Look(COUNT, bars=True), Query(f"{failed} > 0", "{{code}}"))
 
 
 def _topics(thresholds: Thresholds) -> Panel:

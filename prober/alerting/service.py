@@ -37,8 +37,8 @@ from prober.alerting.rules import (
     Severity,
     value_of,
 )
-from prober.core.findings import Status
-from prober.core.kinds import Promise, breaking
+from prober.core.findings import Kind, Status
+from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
 from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, PublishOutcome
@@ -52,6 +52,7 @@ FOUND: Final = (*SUBSCRIPTION, "kind")
 PUBLISHED: Final = (*TARGET, "topic")
 HOT: Final = (*TARGET, "class")
 URGENT: Final = (HotKeyClass.STALLED, HotKeyClass.THROUGHPUT_BOUND)
+FOUND_LATE: Final = (*TARGET, "kind")
 LESS_URGENT: Final = (HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED)
 
 UNREACHABLE_RUNS_MIN: Final = 2
@@ -110,7 +111,8 @@ def service_groups(options: Options) -> tuple[RuleGroup, ...]:
         _overdue(options),
     )
     hot = (_hot(URGENT, Severity.WARNING), _hot(LESS_URGENT, Severity.INFO))
-    levels = (_held(), _unreachable(), _stalled(), _unanswered(), *hot)
+    late = (_found_late(Severity.WARNING), _found_late(Severity.INFO))
+    levels = (_held(), _unreachable(), _stalled(), _unanswered(), *hot, *late)
     return (
         RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, findings),
         RuleGroup("pubsub-prober-service", INTERVAL_S, levels),
@@ -318,3 +320,27 @@ def _hot(classes: tuple[HotKeyClass, ...], severity: Severity) -> AlertingRule:
         0.0,
     )
     return replace(alert, page=f"hot-keys?target={value_of('target')}")
+
+
+def _found_late(severity: Severity) -> AlertingRule:
+    """What judging again has found is up to a day old: it wakes nobody, and what is usual, although documented, is a remark."""
+    kinds = tuple(kind for kind in CAN_FAIL if (_severity_of(kind) is Severity.INFO) == (severity is Severity.INFO))
+    return AlertingRule(
+        "PubsubBrokenPromiseFoundLate",
+        f"{max_by(FOUND_LATE, series(families.REVERIFIED_FINDINGS, kind=kinds))} > 0",
+        severity,
+        Owner.SERVICE,
+        "Judging the recorded runs again found a broken promise that was not known.",
+        f"{{{{ $labels.kind }}}} on {ON_TARGET}: the newest nightly report proves it {{{{ $value }}}} times where the prober did not find "
+        "it at the time, or where nobody knows whether it did. The report has the events that prove it.",
+        Dashboard.JOBS,
+        FOUND_LATE,
+        labels={"evidence": str(AlertBasis.PROOF)},
+        page=f"findings?target={value_of('target')}&kind={value_of('kind')}",
+    )
+
+
+def _severity_of(kind: Kind) -> Severity:
+    """How severe its alert is when it is found at once."""
+    promise = KINDS[kind].promise
+    return VIOLATED[promise][1] if promise in VIOLATED else Severity.CRITICAL

@@ -239,3 +239,7 @@ def breaking(promise: Promise, *statuses: Status) -> tuple[Kind, ...]:
     """The kinds about a promise that can have one of these statuses; without any, those that can fail a run."""
     wanted = FAILING.intersection(statuses) if statuses else FAILING
     return tuple(kind for kind, one in KINDS.items() if one.promise is promise and not wanted.isdisjoint(one.statuses))
+
+
+CAN_FAIL: Final = tuple(kind for kind, one in KINDS.items() if not FAILING.isdisjoint(one.statuses))
+"""The kinds that can fail a run."""

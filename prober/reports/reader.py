@@ -8,6 +8,7 @@ is half written, and no report yet. Nothing is kept in memory between two questi
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.reports.values import (
     REPORT_VERSION,
@@ -30,6 +32,7 @@ from prober.reports.values import (
     HotKeysReport,
     JobSummary,
     ReportedKey,
+    ReverifiedTarget,
     Spender,
     Spread,
 )
@@ -126,6 +129,14 @@ class ReportReader:
 
         return self._report(Job.SLO_BURN, day, read)
 
+    def reverified(self, day: date) -> Mapping[str, ReverifiedTarget] | None:
+        """What `reverify` found about a day, by target; None without a report, or with one that does not tell targets apart."""
+        summary = self.summary(Job.REVERIFY, day)
+        try:
+            return None if summary is None else {name: _target_of(row) for name, row in summary.numbers["by_target"].items()}
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
+
     # --- files ---------------------------------------------------------------------------------------------------------------
 
     def _report(self, job: str, day: date, read: Callable[[JobSummary], _Report]) -> _Report | None:
@@ -206,6 +217,13 @@ def _key_of(row: Mapping[str, Any]) -> ReportedKey:
     evidence = {name: value for name, value in row.items() if name not in known and value is not None}
     named = {name: row[name] for name in _NAMED}
     return ReportedKey(**named, heat=row["class"], reasons=tuple(row["reasons"]), evidence=MappingProxyType(evidence))
+
+
+def _target_of(row: Mapping[str, Any]) -> ReverifiedTarget:
+    news: Counter[str] = Counter()
+    for one in row["broken"]:
+        news[Kind(one["kind"])] += int(one["only_now"]) + int(one["online_unknown"])
+    return ReverifiedTarget(row["judged"] > 0 and not row["crashes"], MappingProxyType(news))
 
 
 def _alert_order(row: Mapping[str, Any]) -> tuple[str, str, float]:

@@ -75,6 +75,18 @@ class ReportedKey:
 
 
 @dataclass(frozen=True, slots=True)
+class ReverifiedTarget:
+    """What judging the runs of a day again has found on a target.
+
+    complete  whether runs were judged, and the checker failed on none: only then what was not found is not there.
+    news      broken promises that were not found at the time, or of which nobody knows whether they were, by kind.
+    """
+
+    complete: bool
+    news: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How the messages of a subscription's topic are spread over keys; what cannot be said is None.
 

@@ -42,6 +42,13 @@ OUTSIDE = (
         {named("up", **API): "1x40 stale", named("up", **OTHER_API): "_x40 1x60"},
         {"16m": 0, "24m": 0},
     ),
+    Story(
+        "PubsubProberApiDown",
+        "fires for a placeholder in the scrape configuration that nobody answers",
+        {named("up", **{**API, "instance": "api.example.com:8080"}): "0x60"},
+        {"4m": 0, "6m": 1, "15m": 1},
+    ),
+    Story("PubsubProberApiDown", "not where no API is scraped", {named("up", **PROCESS): "1x60"}, {"6m": 0, "15m": 0}),
     Story("PubsubProberApiDown", "not for a prober", {named("up", **PROCESS): "0x80"}, {"16m": 0}),
     Story(
         "PubsubProberStatusStoreDown",

@@ -340,4 +340,47 @@ LEVELS = (
     ),
 )
 
-STORIES = (*_about_violations(), *COUNTERS, *OVERDUE, *LEVELS)
+LATE = of(families.REVERIFIED_FINDINGS, kind=Kind.ORDER_GAP)
+FOUND_LATE = (
+    Story(
+        "PubsubBrokenPromiseFoundLate",
+        "fires with the report that has it and ends with the next",
+        {LATE: "_x4 0x4 2x40 0x20", of(families.REVERIFIED_FINDINGS, kind=Kind.STUCK): "_x4 0x64"},
+        {"1m": 0, "2m": 0, "10m": 1, "14m": 0},
+        among={"severity": "warning"},
+        reads=(
+            "10m",
+            {**HERE, "kind": "ORDER_GAP"},
+            "ORDER_GAP on t (e, r): the newest nightly report proves it 2 times where the prober did not find it at the time, or where "
+            "nobody knows whether it did. The report has the events that prove it.",
+        ),
+    ),
+    Story(
+        "PubsubBrokenPromiseFoundLate",
+        "says nothing where the report cannot tell",
+        {LATE: " ".join(["NaN"] * 40)},
+        {"4m": 0, "9m": 0},
+    ),
+    Story(
+        "PubsubBrokenPromiseFoundLate",
+        "is told once by several probers that read one report",
+        {LATE: "1x40", of(families.REVERIFIED_FINDINGS, kind=Kind.ORDER_GAP, instance="j"): "1x40"},
+        {"4m": 1},
+    ),
+    Story(
+        "PubsubBrokenPromiseFoundLate",
+        "is a remark for what is usual",
+        {of(families.REVERIFIED_FINDINGS, kind=Kind.AFFINITY_SPLIT): "1x20"},
+        {"4m": 1},
+        among={"severity": "info"},
+    ),
+    Story(
+        "PubsubBrokenPromiseFoundLate",
+        "is no more than a remark for what is usual",
+        {of(families.REVERIFIED_FINDINGS, kind=Kind.AFFINITY_SPLIT): "1x20"},
+        {"4m": 0},
+        among={"severity": "warning"},
+    ),
+)
+
+STORIES = (*_about_violations(), *COUNTERS, *OVERDUE, *LEVELS, *FOUND_LATE)

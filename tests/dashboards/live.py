@@ -39,7 +39,7 @@ probes:
   redelivery: {schedule: {interval: 15s}, jitter: 0}
   affinity: {schedule: {interval: 15s}, jitter: 0}
 maintenance:
-  - {target: paused, cron: "* * * * *", duration: 1m, reason: shown on dashboards}
+  - {target: paused, cron: "0 0 * * *", duration: 1439m, reason: shown on dashboards}
 embedded:
   faults:
     - swap_in_batch:p=0.0002

@@ -13,6 +13,8 @@ from tests.dashboards.committed import NAMES, Json, dashboard, panels, rules
 
 OBJECTIVES: tuple[Objective, ...] = load(None, {}).objectives
 EXPRESSIONS = [(rule["alert"], rule["expr"]) for rule in rules() if "alert" in rule]
+HELD = {rule["record"]: rule["expr"] for rule in rules() if rule.get("record", "").endswith(":held")}
+"""Series that decide for an alert, which then only says how long."""
 
 # Panels without a runbook that have thresholds, and why: what they count is bad by definition, or unknown.
 WITHOUT_ALERT = {
@@ -40,8 +42,9 @@ def thresholds(panel: Json) -> Iterator[float]:
 
 
 def limits(alerts: set[str]) -> set[float]:
-    """What the expressions of alerts compare with."""
+    """What the expressions of alerts compare with, and those of the series that decide for them."""
     texts = [expression for name, expression in EXPRESSIONS if name in alerts]
+    texts += [expression for name, expression in HELD.items() if any(name in text for text in texts)]
     return {float(number) for text in texts for number in re.findall(r"(?:[<>]=?|==) ([0-9.]+)", text)}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from prober.core.events import (
     Acked,
@@ -24,6 +25,8 @@ from prober.core.events import (
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.reports.reader import ReportReader
+from prober.reports.values import ReverifiedTarget
 from prober.sinks.history.schema import EVENTS, RUNS
 from prober.traces.trace import read_trace
 from spark_jobs import reverify
@@ -301,8 +304,37 @@ def test_every_difference_is_named(spark: SparkSession, tmp_path: Path) -> None:
         ("status", "status", "violation", "indeterminate"),
         ("unlisted", "unlisted", "violation", None),
     }
-    scopes = work.reports.summary("reverify", DAY)["scopes"]
-    assert scopes == {"cut_short": 1, "holed": 1, "whole": 4}
+    summary = work.reports.summary("reverify", DAY)
+    assert summary["scopes"] == {"cut_short": 1, "holed": 1, "whole": 4}
+    skips = {"kind": "REDELIVERY_SKIP", "status": "violation", "also_online": 2, "only_now": 2, "online_unknown": 2}
+    assert summary["by_target"] == {"prod": {"judged": 6, "crashes": 0, "broken": [skips]}}
+
+
+def test_by_target_what_was_found_at_the_time_is_no_news_and_a_target_without_findings_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = online(Taped(R, {S: RULES}), drained())
+    good = [Opened(0.0, S, "A", "A"), *published(1, 2, run="other"), *received(1, 2, run="other"), Ended(100.0, drained=True)]
+    other = Taped("other", {S: RULES}, target="another").add(*good)
+    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts), other.ended(0.0, 100.0, "PASS"))
+    reverify.run(work)
+    by_target = ReportReader(str(tmp_path / "r")).reverified(DAY)
+    assert by_target == {
+        "another": ReverifiedTarget(complete=True, news={}),
+        "prod": ReverifiedTarget(complete=True, news={"REDELIVERY_SKIP": 0}),
+    }
+
+
+def test_where_the_checker_fails_it_is_not_known_that_nothing_was_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Taped(R, {S: RULES}).add(*drained()).ended(0.0, 100.0, "FAIL")
+    work = work_on(spark, tmp_path, run)
+    real = reverify.judged
+    monkeypatch.setattr(reverify, "judged", lambda *given: real(*given).withColumn("crash", sf.lit("wrong")))
+    assert reverify.run(work).exit is Exit.UNKNOWN
+    by_target = work.reports.summary("reverify", DAY)["by_target"]
+    assert {name: (one["judged"], one["crashes"]) for name, one in by_target.items()} == {"prod": (0, 1)}
 
 
 def test_a_run_belongs_to_the_day_on_which_it_ended(spark: SparkSession, tmp_path: Path) -> None:

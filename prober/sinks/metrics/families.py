@@ -231,6 +231,13 @@ HOT_KEYS: Final = Family(
     (*TARGET, "class"),
     "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
 )
+REVERIFIED_FINDINGS: Final = Family(
+    "reverified_findings",
+    MetricType.GAUGE,
+    (*TARGET, "kind"),
+    "Broken promises in the newest nightly report that were found only when runs were judged again, or of which nobody knows whether they "
+    "were found before. NaN if the report cannot tell; absent without one.",
+)
 REPORTS_EXPECTED: Final = Family(
     "reports_expected",
     MetricType.GAUGE,

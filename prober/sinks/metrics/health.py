@@ -7,6 +7,7 @@ from functools import partial
 from math import nan
 
 from prober.config import TargetSettings
+from prober.core.kinds import CAN_FAIL
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Component, Job
 from prober.sinks.metrics.store import MetricStore
@@ -24,6 +25,7 @@ class ProberHealth:
         self._status_failures = store.counter(families.STATUS_FAILURES)
         self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
+        self._reverified = partial(store.gauge, families.REVERIFIED_FINDINGS)
         self._leftovers = partial(store.gauge, families.LEFTOVERS)
         self._lag = store.histogram(families.LOOP_LAG)
         wheres = tuple(environments)
@@ -67,6 +69,13 @@ class ProberHealth:
         """The newest report has so many hot keys of each class on a target."""
         for heat, count in counts.items():
             self._hot_keys(target.name, target.environment, target.region, heat).set(count)
+
+    def reverified(self, target: TargetSettings, counts: Mapping[str, int], *, complete: bool) -> None:
+        """The newest report found so much on a target that was not found before, by kind; only if it is `complete`, no count is 0."""
+        for kind in CAN_FAIL:
+            count = counts.get(kind, 0)
+            known = count or complete
+            self._reverified(target.name, target.environment, target.region, kind).set(count if known else nan)
 
     def job_succeeded(self, job: Job, at: float) -> None:
         """A nightly job succeeded at a time, seconds since 1970."""
