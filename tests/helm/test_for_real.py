@@ -66,12 +66,11 @@ def test_helm_test_fails_where_nobody_answers(tmp_path: Path) -> None:
     assert asked.returncode == 1
 
 
-def test_helm_test_fails_without_the_token_that_is_asked_for(tmp_path: Path) -> None:
-    without = merged(WITH_API, {"api": {"existingSecret": {"name": ""}}})
+def test_helm_test_fails_with_another_token_than_the_one_that_is_asked_for(tmp_path: Path) -> None:
     secrets = {"store/url": f"sqlite:///{tmp_path}/shared.db", "api/token": "planted"}
     with started(WITH_API, "api", tmp_path, secrets) as (_, place):
         probed(container_named(WITH_API, "api"), place)
-        asked = helm_test(without, place, {})
+        asked = helm_test(WITH_API, place, {"api/token": "another"})
         assert asked.returncode == 1
         assert "401" in asked.stderr
 
