@@ -266,7 +266,7 @@ def test_a_store_that_refuses_costs_nothing_if_it_passes(recorder: Recorder, mon
 
 
 def test_a_spool_that_is_full_takes_up_again_when_the_store_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(tmp_path, settings=HistorySettings(location=str(tmp_path), size_max=100_000))
+    recorder = Recorder(tmp_path, settings=HistorySettings(location=str(tmp_path)).model_copy(update={"size_max": 100_000}))
     log = recorder.begin()
     monkeypatch.setattr(HistoryStore, "write", refuse)
     filled = 0
