@@ -231,8 +231,7 @@ def _pause(group: Element, plan: Plan, pause: Pause, y: float) -> None:
     for x in plan.at:
         _rect(group, "cut", x - 6.0, y - 5.0, 12.0, 10.0)
         SubElement(group, "path", {"class": "break", "d": f"M{x - 7.0:g} {y - 2.0:g}l14-5M{x - 7.0:g} {y + 7.0:g}l14-5"})
-    lasted = f"waited {duration(pause.seconds)}" if pause.in_vain else f"+ {duration(pause.seconds)}"
-    _text(group, "pause", MARGIN + GUTTER - 12.0, y + 4.5, lasted, anchor="end")
+    _text(group, "pause", MARGIN + GUTTER - 12.0, y + 4.5, f"+ {duration(pause.seconds)}", anchor="end")
 
 
 def _across(group: Element, plan: Plan, name: str, words: str, y: float) -> None:

@@ -53,8 +53,12 @@ def run(scenario: Callable[[Metrics], Awaitable[None]]) -> Metrics:
 
 
 def about_services(metrics: Metrics) -> list[str]:
-    """Every line of a scrape that is not about drills."""
-    return [line for line in page(metrics)[1].decode().splitlines() if "pubsub_prober_drill_" not in line]
+    """Every line of a scrape that is about neither drills nor the process."""
+    return [
+        line
+        for line in page(metrics)[1].decode().splitlines()
+        if "pubsub_prober_drill_" not in line and "process_" not in line and "python_" not in line
+    ]
 
 
 def test_drills_change_nothing_that_is_said_about_services(caplog: pytest.LogCaptureFixture) -> None:

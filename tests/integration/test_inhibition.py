@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -176,7 +176,8 @@ def test_one_trouble_is_one_page_and_one_message_that_it_is_over(tmp_path: Path)
         }
         eventually(lambda: all(messages(receiver, *place)[-1][0] == "resolved" for place in pages))
         got = {place: messages(receiver, *place) for place in pages}
-        assert {place: [status for status, _ in told] for place, told in got.items()} == {
+        # Alertmanager sends a message again whose receiver was too slow to answer: that is the same one.
+        assert {place: [status for (status, _), _ in groupby(told)] for place, told in got.items()} == {
             place: ["firing", "resolved"] for place in pages
         }
         assert {place: told[0][1] for place, told in got.items()} == pages
