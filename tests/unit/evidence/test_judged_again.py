@@ -90,7 +90,7 @@ def test_the_wait_and_its_deadline_are_drawn() -> None:
     assert decides.endswith("X <-- in vain")
     drawn = swim_lanes(record)
     assert "the deadline passed, 120 s after the wait began" in drawn
-    assert "waited 3 min" in drawn
+    assert "+ 3 min" in drawn
 
 
 @pytest.mark.parametrize(
