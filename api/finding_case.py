@@ -63,7 +63,7 @@ class FindingCase:
             return "There is no drawing"
         if not evidence.proven:
             return "What happened around it"
-        return "The smallest history that shows it" if evidence.complete else "A smaller history that shows it"
+        return "The smallest history that shows it" if evidence.complete else "A history that shows it, not reduced to the smallest"
 
     @property
     def proof(self) -> str:

@@ -141,7 +141,8 @@ def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
 
 def _heading(minimal: Minimal, among: int) -> str:
     size = f"{len(minimal.events):,} of {among:,} events"
-    return f"the smallest history that shows it ({size})" if minimal.complete else f"a smaller history that shows it ({size})"
+    what = "the smallest history that shows it" if minimal.complete else "a history that shows it, not reduced to the smallest"
+    return f"{what} ({size})"
 
 
 def _drawn(events: Sequence[Numbered], finding: Finding, header: TraceHeader, excerpt: Excerpt) -> str:

@@ -11,12 +11,14 @@ innocent explanations by himself. So what a sceptic asks for (`Asked`) is put ba
 the publishes, the acknowledgements and refusals of what was skipped, the leases of what was held, the beginnings and ends of the sessions.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
-alone; then these with the publishes and sessions that they belong to. Usually one of these holds, and ddmin has little left to do.
+alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about
+ever more of the messages that were seen last. Usually one of these holds, and ddmin has little left to do, however long the history is. It
+leaves out whole messages before it leaves out single events, since half a message looks like one that is still owed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -41,10 +43,13 @@ from prober.evidence.redelivered import redelivery_of
 RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000
 """How often the checker may run to reduce one history, and over how many events in all."""
+LATEST: Final = 50
+"""How many of the latest events are tried first; four times as many each time that they do not show it."""
 EVIDENCE_MAX: Final = 40
 """Events that are kept for a sceptic, the latest ones: a history that is read has to stay small."""
 
 Numbered: TypeAlias = tuple[int, Event]
+Unit: TypeAlias = Sequence[Numbered]
 OfMessage: TypeAlias = PublishEvent | Delivered
 OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
@@ -68,6 +73,10 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
 _REDELIVERED: Final = (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL)
 """Those that say how a redelivery went."""
 """Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +185,7 @@ class _Trial:
     subscriptions: tuple[str, ...]
     runs_left: int
     events_left: int
+    late: Callable[[], bool] = _never
     allowed: frozenset[Identity] = frozenset()
     spent: bool = False
     runs: int = 0
@@ -198,7 +208,7 @@ class _Trial:
 
     def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
         """The findings of a history that count (all but information); none once the budget is used up."""
-        if self.runs_left < 1 or self.events_left < len(events):
+        if self.runs_left < 1 or self.events_left < len(events) or self.late():
             self.spent = True
             return []
         self.runs_left -= 1
@@ -235,20 +245,22 @@ def minimise(
     subscriptions: Iterable[str],
     runs_max: int = RUNS_MAX,
     events_max: int = EVENTS_JUDGED_MAX,
+    late: Callable[[], bool] = _never,
 ) -> Minimal | None:
     """Reduce a history to a smallest one that still proves the finding; None if these events do not prove it.
 
     `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
     it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
-    `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far
-    is returned and `complete` is False.
+    `runs_max` runs of the checker over `events_max` events together are made, and none once it is `late`; when they are used up, the
+    smallest history so far is returned and `complete` is False. Whether these events prove the finding is found out also when it is late.
     """
     trial = _Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
     start = _first_cut(list(events), trial)
     if start is None:
         return None
-    best = _ddmin(_witnesses_first(start, trial), trial)
-    complete = not trial.spent
+    trial.late = late
+    best = _ddmin(_likely_first(start, trial), trial)
+    complete, trial.late = not trial.spent, _never
     shown = _with_evidence(start, best, trial, one_by_one=complete)
     trial.runs_left, trial.events_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
     proof = trial.proof(shown)
@@ -301,39 +313,76 @@ def _first_cut(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered] 
     return None
 
 
-def _witnesses_first(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
-    decides = events[-1][0]  # when a deadline has passed, that is not a witness
-    witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
-    for candidate in (witnesses, _with_origins(events, witnesses)):
+def _likely_first(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
+    for candidate in _likely(events, trial):
         if len(candidate) < len(events) and trial.proof(candidate):
             return candidate
     return events
 
 
-def _with_origins(events: Sequence[Numbered], witnesses: Sequence[Numbered]) -> Sequence[Numbered]:
-    """The witnesses with every publish of their messages and the beginnings of their sessions."""
-    origins = Origins(event for _, event in witnesses)
-    kept = {n for n, _ in witnesses}
+def _likely(events: Sequence[Numbered], trial: _Trial) -> Iterator[Sequence[Numbered]]:
+    """Parts of the history that may prove it, ever larger ones."""
+    decides = events[-1][0]  # when a deadline has passed, that is not a witness
+    witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
+    yield witnesses
+    yield _with_origins(events, witnesses)
+    messages = _by_message(events)
+    named = {n for n, event in events if n == decides or trial.is_about(n, event)}
+    latest = 0
+    while latest < len(events):
+        begin = events[-latest][0] if latest else decides
+        yield _with_origins(events, _joined(one for one in messages if any(n in named or n >= begin for n, _ in one)))
+        latest = 4 * latest or LATEST
+
+
+def _by_message(events: Sequence[Numbered]) -> list[list[Numbered]]:
+    """All events, those of one message together. What is of no message, such as the beginning of a session, stands alone."""
+    of_id = {event.message_id: (event.key, event.epoch, event.seq) for _, event in events if isinstance(event, Delivered)}
+    units: dict[object, list[Numbered]] = {}
+    for number, event in events:
+        if isinstance(event, OfMessage):
+            message: object = (event.key, event.epoch, event.seq)
+        else:
+            message = of_id.get(getattr(event, "message_id", ""), number)
+        units.setdefault(message, []).append((number, event))
+    return list(units.values())
+
+
+def _joined(units: Iterable[Unit]) -> list[Numbered]:
+    return sorted((one for unit in units for one in unit), key=_number)
+
+
+def _with_origins(events: Sequence[Numbered], wanted: Sequence[Numbered]) -> Sequence[Numbered]:
+    """Some events with every publish of their messages and the beginnings of their sessions."""
+    origins = Origins(event for _, event in wanted)
+    kept = {n for n, _ in wanted}
     return [(n, event) for n, event in events if n in kept or event in origins]
 
 
 def _ddmin(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
-    """Leave out ever smaller chunks, then single events until none can go."""
-    size = max(1, len(events) // 2)
+    """Leave out ever smaller chunks of messages, then of events, then single events until none can go."""
+    messages = _by_message(events)
+    if len(messages) < len(events):
+        events = _joined(_smallest(messages, trial))
+    return _joined(_smallest([[event] for event in events], trial))
+
+
+def _smallest(units: Sequence[Unit], trial: _Trial) -> Sequence[Unit]:
+    size = max(1, len(units) // 2)
     while not trial.spent:
-        smaller = _without_chunks(events, size, trial)
-        if size == 1 and len(smaller) == len(events):
+        smaller = _without_chunks(units, size, trial)
+        if size == 1 and len(smaller) == len(units):
             break
-        events, size = smaller, max(1, size // 2)
-    return events
+        units, size = smaller, max(1, size // 2)
+    return units
 
 
-def _without_chunks(events: Sequence[Numbered], size: int, trial: _Trial) -> Sequence[Numbered]:
+def _without_chunks(units: Sequence[Unit], size: int, trial: _Trial) -> Sequence[Unit]:
     start = 0
-    while start < len(events) and not trial.spent:
-        rest = [*events[:start], *events[start + size :]]
-        if trial.proof(rest):
-            events = rest
+    while start < len(units) and not trial.spent:
+        rest = [*units[:start], *units[start + size :]]
+        if trial.proof(_joined(rest)):
+            units = rest
         else:
             start += size
-    return events
+    return units

@@ -2,7 +2,9 @@
 
 The evidence is the smallest history that still shows the finding, as a trace file (`prober.evidence.minimise`). To find it takes the
 checker some seconds at worst, so it is done by the writer's thread, for the most serious findings first and for as long as
-`REDUCING_MAX_S`; a finding that comes too late is kept with its explanation alone, and says so.
+`REDUCING_MAX_S`, of which each finding gets an equal share and what those before it left. Within that it is the history that `verify
+--explain` shows. One that could not be reduced to the smallest says so, and so does a finding that comes too late and is kept with its
+explanation alone.
 
 Whatever cannot be proven again from what was kept is shown as it happened and never called proven.
 """
@@ -33,8 +35,6 @@ KEPT_PER_RUN_MAX: Final = 100
 PROVEN_PER_SORT_MAX: Final = 5
 """Findings of one kind and status in one run mostly have one cause; so many of them get evidence."""
 REDUCING_MAX_S: Final = 5.0
-EVENTS_JUDGED_MAX: Final = 50_000
-"""Events that the checker may look at to reduce the history of one finding."""
 TRACE_EVENTS_MAX: Final = 200
 OPENED_MAX: Final = 100
 
@@ -119,10 +119,12 @@ def _evidence(
         return {number: "the events of its run were not kept" for number, _ in chosen}
     deadline_t = clock() + REDUCING_MAX_S
     excerpts = collect(lambda: recorded.events, [made for _, made in chosen])
-    for (number, _), excerpt in zip(chosen, excerpts, strict=True):
+    for left, ((number, _), excerpt) in zip(range(len(chosen), 0, -1), zip(chosen, excerpts, strict=True), strict=True):
+        now = clock()
+        share_ends_t = now + (deadline_t - now) / left
         found[number] = (
-            _reduced(ended.result, recorded, excerpt)
-            if clock() < deadline_t
+            _reduced(ended.result, recorded, excerpt, lambda share_ends_t=share_ends_t: clock() >= share_ends_t)
+            if now < deadline_t
             else f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"
         )
     return found
@@ -137,7 +139,7 @@ def _chosen(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, Reco
     return chosen
 
 
-def _reduced(result: RunResult, recorded: KeptHistory, excerpt: Excerpt) -> Evidence | str:
+def _reduced(result: RunResult, recorded: KeptHistory, excerpt: Excerpt, late: Callable[[], bool]) -> Evidence | str:
     finding = excerpt.made.finding
     rules = recorded.rules.get(finding.subscription) or next(iter(recorded.rules.values()))
     header = TraceHeader(
@@ -145,7 +147,7 @@ def _reduced(result: RunResult, recorded: KeptHistory, excerpt: Excerpt) -> Evid
     )
     try:
         for events in excerpt.candidates():
-            minimal = minimise(events, finding, rules, subscriptions=(finding.subscription,), events_max=EVENTS_JUDGED_MAX)
+            minimal = minimise(events, finding, rules, subscriptions=(finding.subscription,), late=late)
             if minimal is not None and len(minimal.events) <= TRACE_EVENTS_MAX:
                 return _written(header, minimal.events, minimal.finding, excerpt, len(events), complete=minimal.complete)
         events = excerpt.events()

@@ -1,0 +1,136 @@
+"""What a run keeps as the evidence for a finding is the smallest history that `verify --explain` shows, if there is time to find it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from prober.core.events import Event
+from prober.core.findings import Kind
+from prober.core.judge import Judge, RecordedFinding, Sort
+from prober.core.rules import Mode, Rules
+from prober.core.verdict import Verdict
+from prober.evidence.evidence import LINES_BEFORE, Proof, collect, proof_of
+from prober.runs.sink import KeptHistory
+from prober.sinks.status.entries import REDUCING_MAX_S, EndedRun, entry_of
+from prober.sinks.status.records import FindingRecord
+from prober.traces.header import TraceHeader
+from prober.traces.trace import read_trace
+from tests.notation import history
+from tests.simulation.faults import Fault
+from tests.simulation.service import simulate_run
+from tests.unit.sinks.status.examples import PROBER, SITE, START, result
+
+VECTORS = sorted((Path(__file__).parents[3] / "vectors").glob("*.jsonl"))
+SEEDS = range(2)
+BROKEN = (
+    Fault.SKIP_FIRST,
+    Fault.BATCH_SWAP,
+    Fault.LOST_WRITE,
+    Fault.REDELIVER_UNACKED_ONLY,
+    Fault.REORDER_RUN,
+    Fault.RESUME_PAST,
+    Fault.STALL_RUN,
+    Fault.SPLIT,
+    Fault.WRONG_KEY,
+)
+COMPARED_PER_SORT = 2
+
+
+class Judged:
+    """A history with the first findings of each sort."""
+
+    def __init__(self, events: Sequence[Event], rules: Mapping[str, Rules]) -> None:
+        self.events, self.rules = events, rules
+        self.findings: list[RecordedFinding] = []
+        judge = Judge(rules)
+        for number, event in enumerate(events, 1):
+            judge.observe(event, number)
+        judge.finish(len(events))
+        seen = Counter[Sort]()
+        for made in judge.findings.kept:
+            seen[made.sort] += 1
+            if seen[made.sort] <= COMPARED_PER_SORT:
+                self.findings.append(made)
+
+    def kept(self, passing_s: float = 0.0) -> list[FindingRecord]:
+        """What is kept of it if it was a run, when each look at the clock takes a while."""
+        outcome = result(verdict=Verdict.FAIL, findings=tuple(self.findings), counts=Counter(one.sort for one in self.findings))
+        times = (passing_s * looks for looks in count())
+        ended = EndedRun(SITE, outcome, START, 0.0, KeptHistory(self.events, self.rules, len(self.events)))
+        return list(entry_of(ended, PROBER, lambda: next(times)).findings)
+
+    def explained(self) -> Iterator[tuple[RecordedFinding, Proof]]:
+        """What `verify --explain` shows of it."""
+        for excerpt in collect(lambda: self.events, self.findings):
+            finding = excerpt.made.finding
+            yield excerpt.made, proof_of(excerpt, TraceHeader(finding.subscription, finding.key, self.rules[finding.subscription]))
+
+
+def check_alike(judged: Judged) -> None:
+    """Of those that were reduced here and there."""
+    shown = {id(made.finding): proof for made, proof in judged.explained()}
+    for record in judged.kept():
+        if record.evidence is None or not shown[id(record.finding)].lines:
+            continue
+        kept = list(read_trace(BytesIO(record.evidence.trace.encode()), "kept"))
+        lines = shown[id(record.finding)].lines
+        assert [type(event) for event in kept] == [type(judged.events[line - LINES_BEFORE - 1]) for line in lines]
+        assert record.evidence.complete
+        assert "not reduced" not in shown[id(record.finding)].heading
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_of_a_trace(path: Path) -> None:
+    with read_trace(path) as trace:
+        events = list(trace)
+    check_alike(Judged(events, {trace.header.subscription: trace.header.rules}))
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_of_a_run_with_a_fault(fault: Fault) -> None:
+    for seed in SEEDS:
+        run = simulate_run(seed, Mode.STREAMING, fault)
+        check_alike(Judged(run.events, run.rules_by_subscription))
+
+
+def long(messages: int, then: str) -> Judged:
+    """A key with many messages that were delivered and acknowledged, and what came then."""
+    publishes = ",".join(map(str, range(1, messages + 5)))
+    calm = " ".join(f"A<{seq}@{seq} A ack {seq}@{seq}.5" for seq in range(1, messages + 1))
+    return Judged(history(f"P{publishes} {calm} {then}"), {"s": Rules()})
+
+
+def stalled() -> Judged:
+    """Message 201 was refused and came again, and nothing came after it. Of 800 events ten show that."""
+    return long(200, "A<201@200.6 A<202@200.61 A<203@200.62 A nack 201@200.7 A<201@200.8 end @1200")
+
+
+def test_of_a_key_with_a_long_history() -> None:
+    judged = stalled()
+    check_alike(judged)
+    (record,) = (record for record in judged.kept() if record.finding.kind is Kind.REDELIVERY_STALL)
+    assert record.evidence is not None
+    assert record.evidence.among > 800
+    assert record.evidence.trace.count("\n") - 1 == 10
+
+
+def test_a_history_that_there_was_no_time_to_reduce_proves_the_finding_all_the_same_and_says_so() -> None:
+    judged = long(20, "A<22@20.6 A<21@20.7")
+    (record,) = (record for record in judged.kept(REDUCING_MAX_S / 4) if record.finding.kind is Kind.ORDER_GAP)
+    assert record.evidence is not None
+    assert record.evidence.proven
+    assert not record.evidence.complete
+
+
+def test_every_finding_gets_its_share_of_the_time() -> None:
+    """What takes too long costs the findings after it nothing but time that is left over."""
+    judged = stalled()
+    records = judged.kept(REDUCING_MAX_S / 200)
+    assert len(records) >= 3
+    assert all(record.evidence is not None for record in records)
