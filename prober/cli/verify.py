@@ -23,7 +23,7 @@ from prober.cli.bars import while_reading
 from prober.cli.process import ExitCode, Format
 from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.times import Since, Until
-from prober.cli.verify_report import judgement_as_json, judgement_as_text, worst_code
+from prober.cli.verify_report import EXAMPLES_MAX, Examples, judgement_as_json, judgement_as_text, worst_code
 from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
@@ -35,7 +35,6 @@ from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 STDIN: Final = "-"
-EXPLAINED_PER_KIND_MAX: Final = 3
 
 
 def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
@@ -46,6 +45,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     explain: Annotated[
         bool, typer.Option("--explain", help="Of trace files: draw the smallest history behind each finding.")
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print every finding, not only three of each kind.")] = False,
     key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
     subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
     since: Since = None,
@@ -62,7 +62,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
-    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None)
+    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None, everything)
     try:
         if len(files) == 1 and is_history(files[0]):
             for option, given in (("--reorder", reorder), ("--explain", explain)):
@@ -70,9 +70,11 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            from prober.cli.verify_history import verify_history  # takes longer to load than most trace files to judge
+            from prober.cli.history import span_of
+            from prober.cli.verify_history import Asked, verify_history  # takes longer to load than most trace files to judge
 
-            code = int(verify_history(files[0], output, key=key, subscription=subscription, since=since, until=until))
+            asked = Asked(key, subscription, span_of(since, until))
+            code = int(verify_history(files[0], output, asked, everything=everything))
         else:
             code = int(verify_files(files, output, extras))
     except BrokenPipeError:
@@ -99,14 +101,16 @@ def _timeouts(wait: str, idle: str) -> Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What is printed besides the verdict and its findings.
+    """What is printed besides the verdict and a few findings of each kind.
 
-    explain   the smallest history that shows a finding, for the first few findings of each kind.
-    reorder   how the deliveries came by their numbers, with these timeouts; None: not asked for.
+    explain      the smallest history that shows a finding, for the first few findings of each kind.
+    reorder      how the deliveries came by their numbers, with these timeouts; None: not asked for.
+    everything   all other findings too; in JSON they always are.
     """
 
     explain: bool = False
     reorder: Timeouts | None = None
+    everything: bool = False
 
 
 def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
@@ -126,7 +130,7 @@ def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
     if output is Format.JSON:
         print(judgement_as_json(judgement, proofs, order=order), flush=True)
     else:
-        print(judgement_as_text(judgement, proofs, order=order), flush=True)
+        print(judgement_as_text(judgement, proofs, order=order, examples=Examples(everything=extras.everything)), flush=True)
     for trouble in filter(None, (judgement.malformed or judgement.crash, measuring and measuring.fault)):
         print(trouble, file=sys.stderr, flush=True)
     return judgement
@@ -182,5 +186,5 @@ def _explained(findings: Iterable[RecordedFinding]) -> Iterator[RecordedFinding]
     seen: Counter[Sort] = Counter()
     for made in findings:
         seen[made.sort] += 1
-        if made.finding.status is not Status.INFO and seen[made.sort] <= EXPLAINED_PER_KIND_MAX:
+        if made.finding.status is not Status.INFO and seen[made.sort] <= EXAMPLES_MAX:
             yield made

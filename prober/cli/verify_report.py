@@ -1,8 +1,9 @@
-"""What `verify` prints about one file: text for people, one JSON object for programs."""
+"""What `verify` prints about one file: text for people, with examples of each kind of finding; one JSON object for programs, with all."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import fill, indent
@@ -11,7 +12,8 @@ from typing import Final
 from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
-from prober.core.judge import RecordedFinding
+from prober.core.judge import RecordedFinding, Sort
+from prober.core.kinds import KINDS
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain
@@ -20,6 +22,8 @@ from prober.traces.trace import FIRST_EVENT_LINE
 
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
+EXAMPLES_MAX: Final = 3
+"""So many findings of a kind and status are printed in full, and drawn: they mostly have one cause."""
 
 # In the order in which a reader wants them. Information is only counted.
 LISTED: Final[Mapping[Status, str]] = {
@@ -29,6 +33,22 @@ LISTED: Final[Mapping[Status, str]] = {
 }
 
 _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
+
+
+class Examples:
+    """Which findings are printed in full: the first of each sort, or all."""
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self._everything = everything
+        self._seen = Counter[Sort]()
+
+    def take(self, made: Sequence[RecordedFinding]) -> Sequence[RecordedFinding]:
+        """Those that are still wanted of some findings of one sort."""
+        if self._everything or not made:
+            return made
+        left = EXAMPLES_MAX - self._seen[made[0].sort]
+        self._seen[made[0].sort] += len(made)
+        return made[: max(0, left)]
 
 
 def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
@@ -94,21 +114,44 @@ def judgement_as_text(
     first: int = FIRST_EVENT_LINE,
     wall: float | None = None,
     order: MeasuredOrder | None = None,
+    examples: Examples | None = None,
 ) -> str:
-    """The verdict line, then every kept finding that is more than information, with its proof; then the measured order, if any."""
+    """The verdict line, then by kind the findings that are more than information, with their proofs; then the measured order, if any.
+
+    `examples` chooses those that are printed in full; the others are counted. Without it the first of each sort are.
+    """
     measured = () if order is None else order_lines(order)
-    return _printable("\n".join([*_lines(judgement, proofs, first, wall), *measured]))
+    return _printable("\n".join([*_lines(judgement, proofs, first, wall, examples or Examples()), *measured]))
 
 
-def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], first: int, wall: float | None) -> Iterator[str]:
+def _lines(
+    judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], first: int, wall: float | None, examples: Examples
+) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
-    for status in LISTED:
-        for made in judgement.findings:
-            if made.finding.status is status:
-                yield from _finding_lines(judgement.path, made, proofs.get(made), first, wall)
-        for (kind, omitted_status), count in judgement.omitted.items():
-            if omitted_status is status:
-                yield f"  and {count:,} more {kind} ({status})"
+    for sort in sorted({made.sort: None for made in judgement.findings}, key=_rank):
+        if sort[1] not in LISTED:
+            continue
+        of_sort = [made for made in judgement.findings if made.sort == sort]
+        shown = examples.take(of_sort)
+        for made in shown:
+            yield from _finding_lines(judgement.path, made, proofs.get(made), first, wall)
+        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), wall, with_promise=bool(shown))
+
+
+def _rank(sort: Sort) -> int:
+    """Of two alike the one that was found first comes first: sorting is stable."""
+    return list(LISTED).index(sort[1]) if sort[1] in LISTED else len(LISTED)
+
+
+def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None, *, with_promise: bool) -> Iterator[str]:
+    """How many more there are of one sort, where, until when, and what all of them break."""
+    if unshown:
+        (kind, status), keys = unshown[0].sort, len({made.finding.key for made in unshown})
+        yield f"  and {len(unshown):,} more {kind} ({status}), on {_number(keys, 'key')}, the last at {_when(unshown[-1].finding.t, wall)}"
+        if with_promise:
+            yield f"    all about the promise that {KINDS[kind].promise.sentence}; --all prints each"
+    if omitted:
+        yield f"  and {omitted:,} more of that kind, which are only counted"
 
 
 def _counted(judgement: Judgement) -> str:

@@ -119,15 +119,17 @@ def _evidence(
         return {number: "the events of its run were not kept" for number, _ in chosen}
     deadline_t = clock() + REDUCING_MAX_S
     excerpts = collect(lambda: recorded.events, [made for _, made in chosen])
-    for left, ((number, _), excerpt) in zip(range(len(chosen), 0, -1), zip(chosen, excerpts, strict=True), strict=True):
+    for left, (number, _), excerpt in zip(range(len(chosen), 0, -1), chosen, excerpts, strict=True):
         now = clock()
-        share_ends_t = now + (deadline_t - now) / left
-        found[number] = (
-            _reduced(ended.result, recorded, excerpt, lambda share_ends_t=share_ends_t: clock() >= share_ends_t)
-            if now < deadline_t
-            else f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"
-        )
+        if now >= deadline_t:
+            found[number] = f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"
+        else:
+            found[number] = _reduced(ended.result, recorded, excerpt, _after(now + (deadline_t - now) / left, clock))
     return found
+
+
+def _after(share_ends_t: float, clock: Callable[[], float]) -> Callable[[], bool]:
+    return lambda: clock() >= share_ends_t
 
 
 def _chosen(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:

@@ -76,17 +76,31 @@ def test_indeterminate_findings_are_listed(capsys: Output) -> None:
     assert out.startswith(f"{DOUBTFUL}: PASS (13 events; 1 indeterminate finding)\n  AFFINITY_SPLIT (indeterminate) at 1.6 s")
 
 
-def test_many_findings_are_counted_and_not_all_listed(tmp_path: Path, capsys: Output) -> None:
-    phantoms = saved(tmp_path / "f.jsonl", "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@2" for seq in range(7, 157)))
+def test_of_many_findings_of_a_kind_three_are_printed_and_the_others_counted(tmp_path: Path, capsys: Output) -> None:
+    gap = "A<3@1 A<2@1.1"
+    phantoms = saved(tmp_path / "f.jsonl", f"P1,2,3 A<1@0.9 {gap} " + " ".join(f"A<q{seq}({seq})@{seq}" for seq in range(7, 157)))
     assert main(["verify", phantoms]) == 1
+    listed = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")]
+    assert [line.split()[0] for line in listed[1:-2]] == ["ORDER_GAP", "REALTIME_INVERSION", "ORDER_INVERSION", *["PHANTOM"] * 3]
+    assert listed[-2:] == [
+        "  and 97 more PHANTOM (violation), on 1 key, the last at 106 s",
+        "  and 50 more of that kind, which are only counted",
+    ]
+    assert main(["verify", "--all", phantoms]) == 1
     out = capsys.readouterr().out
     assert out.count("  PHANTOM (violation)") == 100
-    assert out.splitlines()[-1] == "  and 50 more PHANTOM (violation)"
+    assert out.splitlines()[-1] == "  and 50 more of that kind, which are only counted"
     main(["verify", "--format", "json", phantoms])
     (row,) = rows(capsys)
-    assert len(row["findings"]) == 100
+    assert len(row["findings"]) == 103
     assert row["counters"]["findings_omitted"] == 50
     assert row["omitted"] == [{"kind": "PHANTOM", "status": "violation", "count": 50}]
+
+
+def test_each_file_has_its_own_examples(tmp_path: Path, capsys: Output) -> None:
+    phantoms = "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@2" for seq in range(7, 17))
+    main(["verify", saved(tmp_path / "a.jsonl", phantoms), saved(tmp_path / "b.jsonl", phantoms)])
+    assert capsys.readouterr().out.count("  PHANTOM (violation) at") == 6
 
 
 def test_a_key_cannot_steer_the_terminal(tmp_path: Path, capsys: Output) -> None:
@@ -147,7 +161,7 @@ def test_explain_takes_the_first_few_of_each_kind(tmp_path: Path, capsys: Output
     phantoms = "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@2" for seq in range(7, 17))
     main(["verify", "--explain", saved(tmp_path / "f.jsonl", phantoms)])
     out = capsys.readouterr().out
-    assert out.count("PHANTOM (violation)") == 10
+    assert out.count("  PHANTOM (violation) at") == 3
     assert out.count("the smallest history that shows it") == 3
 
 
