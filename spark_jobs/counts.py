@@ -9,8 +9,8 @@ ended, as it does online. Rows have the columns
     key                 of bad things their ordering key, where that is known; otherwise null.
     objective, good, bad, undecided
 
-More than online is undecided where nobody was left to say so: the checks of a run that was cut short, and everything that was measured
-in a run of which events are missing.
+More than online is undecided where nobody was left to say so: the checks of a run that was cut short, but for what its findings prove,
+and everything that was measured in a run of which events are missing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from prober.slo.counts import BREACHES
+from prober.core.findings import FAILING
+from prober.slo.counts import BREACHES, OVERDUE
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import Objective
-from spark_jobs.history import MINUTE_US
+from spark_jobs.history import MINUTE_US, run_hash
 from spark_jobs.messages import FINISHED, Question, messages
 
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
@@ -36,6 +37,7 @@ CHECKED: Final = BY_RUN | {Indicator.PUBLISH_AVAILABILITY}
 """What the checks of runs count for. Of availability they say only what was never sent; the rest is what messages say."""
 
 _PUBLISHED: Final = ""  # stands where an objective's name does, and counts the messages of a run
+_OVERDUE: Final = " overdue"  # as well, and counts those that passed their deadline and were not received
 
 
 class OutcomeColumns(NamedTuple):
@@ -47,23 +49,52 @@ class OutcomeColumns(NamedTuple):
 
 
 def message_counts(
-    parts: DataFrame, runs: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int, *, several: bool
+    parts: DataFrame,
+    runs: DataFrame,
+    findings: DataFrame,
+    objectives: Sequence[Objective],
+    since_us: int,
+    until_us: int,
+    *,
+    several: bool,
 ) -> DataFrame:
     """What messages that were to be sent in that time count for objectives about publishes and first receipts.
 
-    Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks.
+    Checks that were never made count too: of runs that were cut short every message is undecided for each objective about checks, and
+    what is overdue is bad for completeness.
 
-    parts   rows of `spark_jobs.messages`, made with the `questions_of` these objectives.
+    parts      rows of `spark_jobs.messages`, made with the `questions_of` these objectives.
+    findings   rows of the table, of the time around.
     """
     listed = by_message(objectives)
-    rows = messages(parts, runs, several=several)
+    rows = _with_overdue(messages(parts, runs, several=several), runs, findings, several=several)
     totals = _finished(parts, runs, len(listed), since_us, until_us).unionByName(
         _unfinished(rows, runs, listed, since_us, until_us)
     )
-    counted = _unpivoted(totals, [*(one.name for one in listed), _PUBLISHED])
-    decided = counted.where(sf.col("objective") != _PUBLISHED)
+    counted = _unpivoted(totals, [*(one.name for one in listed), _PUBLISHED, _OVERDUE])
+    decided = counted.where(~sf.col("objective").isin(_PUBLISHED, _OVERDUE))
     decided = _undisturbed(decided, runs, listed)
-    return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives))
+    return decided.unionByName(_unchecked(counted.where(sf.col("objective") == _PUBLISHED), runs, objectives)).unionByName(
+        _missing(counted.where(sf.col("objective") == _OVERDUE), runs, objectives)
+    )
+
+
+def _with_overdue(rows: DataFrame, runs: DataFrame, findings: DataFrame, *, several: bool) -> DataFrame:
+    """With `overdue`: whether what is missing on the key of the message passed its deadline, and the run counts that."""
+    bad = sf.exists("checks", lambda one: (one["indicator"] == Indicator.COMPLETENESS.value) & (one["bad"] > 0))
+    counting = runs.where(sf.col("ended_us").isNull() | sf.coalesce(bad, sf.lit(False))).select("run")
+    kinds, statuses = (kind.value for kind in OVERDUE), (status.value for status in FAILING)
+    keys = (
+        findings.where(sf.col("kind").isin(*kinds) & sf.col("status").isin(*statuses))
+        .select(run_hash().alias("run"), "key", (sf.col("subscription") if several else sf.lit(None).cast("string")).alias("of"))
+        .distinct()
+        .join(sf.broadcast(counting), "run", "left_semi")
+        .select(sf.col("run").alias("of_run"), sf.col("key").alias("of_key"), "of")
+    )
+    same = (sf.col("run") == sf.col("of_run")) & (sf.col("key") == sf.col("of_key"))
+    found = rows.join(sf.broadcast(keys), same & sf.col("subscription").eqNullSafe(sf.col("of")), "left")
+    missing = sf.col("confirmed_us").isNotNull() & sf.col("received_us").isNull()
+    return found.withColumn("overdue", sf.col("of_key").isNotNull() & missing).drop("of_run", "of_key", "of")
 
 
 def _undisturbed(counts: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
@@ -95,6 +126,7 @@ def _finished(parts: DataFrame, runs: DataFrame, questions: int, since_us: int, 
         _recorded(OutcomeColumns(*(sf.col(f"{field}_{number}") for field in OutcomeColumns._fields))) for number in range(questions)
     ]
     outcomes.append(OutcomeColumns(sf.col("messages"), sf.lit(0), sf.lit(0)))
+    outcomes.append(OutcomeColumns(sf.lit(0), sf.lit(0), sf.lit(0)))  # they were all received
     key = sf.when(sf.coalesce("complete", sf.lit(False)), sf.col("key"))
     return rows.select("run", sf.lit(None).cast("string").alias("subscription"), "minute", key.alias("key"), *_numbered(outcomes))
 
@@ -105,6 +137,7 @@ def _unfinished(messages: DataFrame, runs: DataFrame, listed: Sequence[Objective
     outcomes = [_recorded(_OUTCOMES[one.indicator](one, listed)) for one in listed]
     first = _number(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
     outcomes.append(OutcomeColumns(first, sf.lit(0), sf.lit(0)))
+    outcomes.append(OutcomeColumns(sf.lit(0), _number(sf.col("overdue")), sf.lit(0)))
     any_bad = sf.greatest(*(outcome.bad for outcome in outcomes), sf.lit(0)) > 0
     grouped = rows.groupBy(
         "run",
@@ -122,6 +155,36 @@ def _numbered(outcomes: Sequence[OutcomeColumns]) -> list[Column]:
 
 def _fields(outcomes: int) -> list[str]:
     return [f"{field}_{number}" for number in range(outcomes) for field in OutcomeColumns._fields]
+
+
+def proven_counts(runs: DataFrame, findings: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
+    """What the findings of runs that were cut short prove to be bad, in the minute of the finding; but for completeness."""
+    pairs = [
+        (kind.value, one.name)
+        for one in objectives
+        for kind in BREACHES.get(one.indicator, ())
+        if one.indicator is not Indicator.COMPLETENESS
+    ]
+    about = findings.sparkSession.createDataFrame(pairs, "kind string, objective string")
+    cut_short = runs.where(sf.col("ended_us").isNull()).select("run")
+    time_us = sf.unix_micros("time")
+    zero = sf.lit(0).cast("long")
+    return (
+        findings.where(sf.col("status").isin(*(status.value for status in FAILING)) & time_us.between(since_us, until_us - 1))
+        .withColumn("run", run_hash())
+        .join(sf.broadcast(cut_short), "run", "left_semi")
+        .join(sf.broadcast(about), "kind")
+        .select(
+            "run",
+            sf.lit(None).cast("string").alias("subscription"),
+            sf.floor(time_us / MINUTE_US).alias("minute"),
+            "key",
+            "objective",
+            zero.alias("good"),
+            sf.lit(1).cast("long").alias("bad"),
+            zero.alias("undecided"),
+        )
+    )
 
 
 def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
@@ -187,7 +250,8 @@ def _end_to_end_latency(objective: Objective, listed: Iterable[Objective]) -> Ou
     took_us = sf.col("received_us") - sf.col("intended_us")
     doubt = sf.coalesce(doubtful(objective, listed, took_us, sf.col("received_lagged_us")), sf.lit(False))
     unreceived = sf.col("confirmed_us").isNotNull()
-    return decided(~doubt & (took_us <= objective.threshold_us), ~doubt & took_us.isNotNull(), doubt | unreceived)
+    late = ~doubt & took_us.isNotNull() | sf.col("overdue")
+    return decided(~doubt & (took_us <= objective.threshold_us), late, doubt | unreceived)
 
 
 _OUTCOMES: Final = {
@@ -223,6 +287,15 @@ def _unchecked(published: DataFrame, runs: DataFrame, objectives: Iterable[Objec
     return rows.select("run", "subscription", "minute", "key", each.alias("objective"), sf.col("good").alias("undecided")).select(
         "run", "subscription", "minute", "key", "objective", zero.alias("good"), zero.alias("bad"), "undecided"
     )
+
+
+def _missing(overdue: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
+    """What is overdue in runs that were cut short is bad for completeness; of the others their checks say so."""
+    names = _by_indicator(objectives, {Indicator.COMPLETENESS}).get(Indicator.COMPLETENESS.value, [])
+    cut_short = runs.where(sf.col("ended_us").isNull()).select("run")
+    rows = overdue.drop("objective").join(sf.broadcast(cut_short), "run", "left_semi").where(sf.lit(bool(names)))
+    each = sf.explode(sf.array(*map(sf.lit, names)) if names else sf.lit(None).cast("array<string>"))
+    return rows.select("run", "subscription", "minute", "key", each.alias("objective"), "good", "bad", "undecided")
 
 
 def _by_indicator(objectives: Iterable[Objective], indicators: Collection[Indicator]) -> Mapping[str, list[str]]:

@@ -23,7 +23,7 @@ from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
-from spark_jobs.counts import check_counts, message_counts, questions_of, tallies
+from spark_jobs.counts import check_counts, message_counts, proven_counts, questions_of, tallies
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
 from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
 from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
@@ -70,7 +70,8 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     events = work.history.events(folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
     with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1)))) as runs:
         draft = work.reports.draft(MINUTES_JOB, day)
-        with day_counts(events, runs, objectives, day) as counts:
+        around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
+        with day_counts(events, runs, around, objectives, day) as counts:
             minutes = draft.write("tallies", tallies(counts, runs))
             findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
             draft.write("spenders", spenders(counts, breaches_of(findings, objectives), runs))
@@ -79,7 +80,9 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
 
 
 @contextmanager
-def day_counts(events: Events, runs: DataFrame, objectives: Sequence[Objective], day: date) -> Iterator[DataFrame]:
+def day_counts(
+    events: Events, runs: DataFrame, findings: DataFrame, objectives: Sequence[Objective], day: date
+) -> Iterator[DataFrame]:
     """Everything that counts for the objectives on a day, with columns as in `counts`; computed once, and held until the block ends."""
     since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
     several = several_subscriptions(runs)
@@ -90,8 +93,9 @@ def day_counts(events: Events, runs: DataFrame, objectives: Sequence[Objective],
         kept(stalled_minutes(events.rows, waits, runs)) as stalled,
     ):
         parts = [
-            message_counts(of_messages, runs, objectives, since_us, until_us, several=several),
+            message_counts(of_messages, runs, findings, objectives, since_us, until_us, several=several),
             check_counts(runs, objectives, since_us, until_us),
+            proven_counts(runs, findings, objectives, since_us, until_us),
             *redelivery_counts(events.rows, runs, objectives, since_us, until_us),
         ]
         for one in objectives:
@@ -117,7 +121,7 @@ def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
     own = [*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]
     if not work.history.files(own):
         return Inputs()
-    return work.history.inputs([*around, *folders_of(FINDINGS, day, day)], written(objectives))
+    return work.history.inputs([*around, *folders_of(FINDINGS, day, day, hours_around=1)], written(objectives))
 
 
 def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:

@@ -273,11 +273,18 @@ def _publishes(window: str) -> SliQueries:
 
 
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
-    """The threshold is a bound of a bucket (`metrics.families.bounds_of`), written `1.0` or, by some, `1`."""
+    """The threshold is a bound of a bucket (`metrics.families.bounds_of`), written `1.0` or, by some, `1`.
+
+    What never came is in no bucket and counted in a family of its own, which probers of an older version do not have.
+    """
     bound = {repr(float(threshold_s)), prom_number(threshold_s)}
     good = increase_by(TARGET, series(family, "_bucket", le=bound), window)
     decided = increase_by(TARGET, series(family, "_count"), window)
-    return SliQueries(f"clamp_min({decided} - {good}, 0)", decided)
+    late = f"clamp_min({decided} - {good}, 0)"
+    if family is not families.END_TO_END_LATENCY:
+        return SliQueries(late, decided)
+    overdue = increase_by(TARGET, series(families.OVERDUE), window)
+    return SliQueries(*(binary("or", f"{one} + {overdue}", one) for one in (late, decided)))
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:

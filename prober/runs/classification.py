@@ -7,7 +7,7 @@ redeliveries from the refusal, or the end of the lease, that caused them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -88,12 +88,19 @@ class Classifier:
         handler = self._handlers.get(type(event))
         return handler(event) if handler is not None else (None, None)
 
-    def undecided(self) -> dict[Indicator, int]:
-        """What is under way, of which nobody knows what will become: attempts without an answer, messages that did not come."""
+    def overdue(self, keys: Container[str]) -> int:
+        """Confirmed messages that did not come, on keys of which the checker says that what is missing there passed its deadline."""
+        return sum(1 for key, _ in self._undelivered.keys() - self._unconfirmed.keys() if key in keys)
+
+    def undecided(self, overdue_keys: Container[str] = frozenset()) -> dict[Indicator, int]:
+        """What is under way, of which nobody knows what will become: attempts without an answer, messages that did not come.
+
+        Without those on `overdue_keys`, which are too late whatever will become of them.
+        """
         return {
             Indicator.PUBLISH_AVAILABILITY: self._unanswered.total(),
             Indicator.PUBLISH_LATENCY: len(self._unanswered.keys() & self._unconfirmed.keys()),
-            Indicator.END_TO_END_LATENCY: len(self._undelivered.keys() - self._unconfirmed.keys()),
+            Indicator.END_TO_END_LATENCY: len(self._undelivered.keys() - self._unconfirmed.keys()) - self.overdue(overdue_keys),
         }
 
     def _invoked(self, event: PublishInvoked) -> tuple[None, None]:

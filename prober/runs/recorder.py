@@ -29,6 +29,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.lag import BEAT_S, LoopLag
 from prober.runs.result import Durations
+from prober.slo.counts import is_overdue
 from prober.slo.indicators import DISTURBED, Indicator
 
 DURATIONS_KEPT_MAX: Final = 100_000
@@ -89,6 +90,8 @@ class Recording:
         """What only the end decided."""
         self.stood_still = False
         """Whether the process stood still for too long, which makes everybody else look silent."""
+        self.overdue_keys: set[str] = set()
+        """Keys of which the checker has found that what is missing there was not delivered by its deadline."""
         self._classifier = Classifier(epoch)
         self._listeners = list(listeners)
         self._silence_ends_t = inf
@@ -130,6 +133,8 @@ class Recording:
         self.events_seen += 1
         self._notice_silence(event.t, self.events_seen - 1)
         findings = self.judge.observe(event, self.events_seen)
+        if findings:
+            self._notice_overdue(findings)
         if self.events_seen <= EVENTS_KEPT_MAX:
             self.events.append(event)
         kind, latency = self._classifier.classify(event)
@@ -155,6 +160,7 @@ class Recording:
         if not self._finished:
             self._finished = True
             self.late = self.judge.finish(self.events_seen)
+            self._notice_overdue(self.late)
         return self.judge.findings.kept
 
     @property
@@ -180,7 +186,12 @@ class Recording:
     @property
     def undecided(self) -> Mapping[Indicator, int]:
         """What is under way, of which nobody knows what will become, by what it would count for."""
-        return self._classifier.undecided()
+        return self._classifier.undecided(self.overdue_keys)
+
+    @property
+    def overdue(self) -> int:
+        """Confirmed messages that were not received and passed their deadline; none after a fault of the checker."""
+        return self._classifier.overdue(self.overdue_keys)
 
     @property
     def counters(self) -> Counter[str]:
@@ -193,6 +204,9 @@ class Recording:
     def count(self, name: str) -> None:
         """Counts something that is no event, under a name of its own among the counters."""
         self._counted[name] += 1
+
+    def _notice_overdue(self, findings: Iterable[Finding]) -> None:
+        self.overdue_keys.update(finding.key for finding in findings if is_overdue(finding))
 
     def _notice_silence(self, now: float, judged: int) -> None:
         """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""

@@ -34,7 +34,7 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
 from prober.runs.site import Site, Target
-from prober.slo.counts import OVERDUE, checks_of, completeness_of, unsent_of
+from prober.slo.counts import checks_of, completeness_of, unsent_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -115,7 +115,7 @@ class Run:
             self._unreachable |= isinstance(error, BrokerUnavailable)
         except asyncio.CancelledError:
             self.recording.finish()
-            self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True)
+            self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True, excused=not counts())
             raise
         except Exception as error:
             fault = error
@@ -128,13 +128,16 @@ class Run:
         self._end(result, counts=counts())
         return result
 
-    def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False) -> None:
+    def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False, excused: bool = False) -> None:
+        """`excused`: what was found until it was cut short does not count, since the target is under maintenance."""
         recording = self.recording
         rules = {self._resources.subscription: self._target.rules}
         judge = recording.judge
         recorded = KeptHistory(recording.events, rules, recording.events_seen, judge.judged, judge.stopped_because)
         unfollowed = self._provisioner.backlog_tracker.take_dropped()
-        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided)
+        overdue = recording.overdue if judge.fault is None and not excused else 0
+        result = replace(result, checks={}) if excused else result
+        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided, overdue)
         for listener in self._listeners:
             try:
                 listener.ended(end)
@@ -217,13 +220,13 @@ class Run:
         verdict = recording.judge.verdict(incomplete=bool(reason))
         silent_s = monotonic_s() - self._heard_t
         self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
-        overdue = frozenset(made.finding.key for made in findings if made.finding.kind in OVERDUE)
         missing = self._provisioner.backlog_tracker.missing(self.run_id)
         age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
         recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
         trusted = fault is None and not recording.judge.stopped_because
-        completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
-        checks = checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted)
+        completeness = completeness_of(counters["publishes_confirmed"], missing, recording.overdue_keys)
+        proven = recording.judge.fault is None
+        checks = checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted, proven=proven)
         return RunResult(
             run_id=self.run_id,
             probe=self._probe.name,

@@ -17,7 +17,9 @@ from prober.core.rules import Rules
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.site import Site
+from prober.slo.counts import proven_of
 from prober.slo.indicators import Indicator
+from prober.slo.objectives import SliCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,10 @@ class RunEnded:
     findings    those that only the end decided; those before came with their events.
     recorded    what the recorder kept.
     ended_at    seconds since 1970.
-    counts      whether it counts; it does not if it was cut short or ended under maintenance.
-    cut_short   it was cancelled: `result` says what was found until then.
+    counts      whether it counts as a run; it does not if it was cut short or ended under maintenance.
+    cut_short   it was cancelled: `result` says what was found until then. What was proven counts, unless under maintenance.
     undecided   what was under way, of which nobody knows what became of it, by what it would count for.
+    overdue     confirmed messages that were not received and passed their deadline.
     unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
     """
 
@@ -73,6 +76,14 @@ class RunEnded:
     cut_short: bool = False
     unfollowed: int = 0
     undecided: Mapping[Indicator, int] = field(default_factory=dict)
+    overdue: int = 0
+
+    @property
+    def checks(self) -> Mapping[Indicator, SliCounts]:
+        """What the run's checks count: all, or what was proven before it was cut short."""
+        if self.counts:
+            return self.result.checks
+        return proven_of(self.result.checks) if self.cut_short else {}
 
 
 class RunListener(Protocol):

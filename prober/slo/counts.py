@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from prober.core.findings import FAILING, Kind, Status
+from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.kinds import kinds_about
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
@@ -49,21 +49,35 @@ _UNDECIDED: Final = MappingProxyType(
 _FindingCounts = Mapping[tuple[Kind, Status], int]
 
 
+def is_overdue(finding: Finding) -> bool:
+    """Whether it says for certain that what is missing on its key was not delivered by its deadline."""
+    return finding.kind in OVERDUE and finding.status in FAILING
+
+
 def checks_of(
-    counters: Mapping[str, int], findings: _FindingCounts, completeness: SliCounts, *, trusted: bool
+    counters: Mapping[str, int], findings: _FindingCounts, completeness: SliCounts, *, trusted: bool, proven: bool = True
 ) -> dict[Indicator, SliCounts]:
     """How the things that one run judged ended, by indicator.
 
     counters, findings  what the checker counted, and how many findings it made of each kind and status.
     completeness        confirmed messages, by whether they were delivered.
-    trusted             False after a fault of ours: then nothing that was seen is decided.
+    trusted             False if judging stopped before the end, or after a fault of ours: then nothing that was seen is good.
+    proven              False after a fault of the checker: then what it found is not bad either.
     """
     counts = {indicator: _counts_of(indicator, counters, findings) for indicator in _SEEN}
     counts[Indicator.COMPLETENESS] = completeness
-    return counts if trusted else {indicator: _doubted(one) for indicator, one in counts.items()}
+    return counts if trusted and proven else {indicator: _doubted(one, proven=proven) for indicator, one in counts.items()}
 
 
-def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: frozenset[str]) -> SliCounts:
+def proven_of(checks: Mapping[Indicator, SliCounts]) -> dict[Indicator, SliCounts]:
+    """What counts of the checks of a run that was cut short: what was proven to be bad stays so, of the rest nothing is known.
+
+    What was not sent before it was cut short says nothing.
+    """
+    return {indicator: SliCounts(bad=one.bad) for indicator, one in checks.items() if indicator in BREACHES and one.bad}
+
+
+def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: AbstractSet[str]) -> SliCounts:
     """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way."""
     bad = sum(count for key, count in missing.items() if key in overdue_keys)
     undecided = sum(missing.values()) - bad
@@ -99,8 +113,9 @@ def _count(findings: _FindingCounts, indicator: Indicator, statuses: AbstractSet
     return sum(findings.get((kind, status), 0) for kind in BREACHES[indicator] for status in statuses)
 
 
-def _doubted(one: SliCounts) -> SliCounts:
-    return SliCounts(undecided=one.decided + one.undecided)
+def _doubted(one: SliCounts, *, proven: bool) -> SliCounts:
+    bad = one.bad if proven else 0
+    return SliCounts(bad=bad, undecided=one.decided + one.undecided - bad)
 
 
 @dataclass(slots=True)

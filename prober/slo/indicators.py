@@ -7,9 +7,11 @@ This is the one definition. The metrics, the recorded rules, the status store an
 
 * What a run *judges* (`counts.BREACHES`) is counted when the run has ended, by `counts.checks_of` and nowhere else. Each thing is decided
   by itself: a run whose verdict is UNKNOWN may have good ones.
-* What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. What never comes has no
-  latency: that it is missing is for completeness, or a finding, to say. When the run ends, a publish that nobody answered and a
-  confirmed message that was not received are undecided.
+* What was *proven* to be bad stays so if the run is cut short, or judging stops: its violations count, and nothing of it is good. Only a
+  fault of the checker, or maintenance, takes them back.
+* What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. A confirmed message that was
+  not received when the run ends is late for every threshold if the checker has found that what is missing on its key passed its deadline
+  (`counts.is_overdue`), and else undecided, as is a publish that nobody answered. Other things that never come have no latency.
 * What the schedule wanted and *could not be done* because the target was unreachable is bad for availability: two hours without the
   target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
   send them.

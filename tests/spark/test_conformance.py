@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -38,7 +38,10 @@ from prober.core.events import (
     PublishInvoked,
     PublishUnknown,
 )
+from prober.core.findings import Finding, Kind, Status
+from prober.core.verdict import Verdict
 from prober.runs.classification import Classifier, Observation
+from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
 from prober.sinks.history.reader import HistoryReader, Recorded
@@ -46,7 +49,7 @@ from prober.sinks.history.records import StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history
-from prober.sinks.live.state import LiveState
+from prober.sinks.live.state import LiveRun, LiveState
 from prober.sinks.metrics import Metrics, TargetMetrics
 from prober.sinks.metrics.measurements import Measurements
 from prober.sinks.status.database import Database
@@ -54,7 +57,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
-from prober.slo.counts import BREACHES, SloCounters
+from prober.slo.counts import BREACHES, SloCounters, is_overdue
 from prober.slo.defaults import DEFAULTS, PERIOD_S
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
@@ -73,8 +76,12 @@ OBJECTIVES_OF_DAY: Final = (
     Objective("redelivery_latency", Indicator.REDELIVERY_LATENCY, 0.99, PERIOD_S, 0.25),
     Objective("quick_receipts", Indicator.END_TO_END_LATENCY, 0.9, PERIOD_S, 0.1),
 )
-SYNTHETIC, TAPED = "target-0", "prod"
-TARGETS: Final = {SYNTHETIC: ("production", "europe-west1"), TAPED: ("production", "europe-west1")}
+SYNTHETIC, TAPED, CUT = "target-0", "prod", "cut"
+TARGETS: Final = {
+    SYNTHETIC: ("production", "europe-west1"),
+    TAPED: ("production", "europe-west1"),
+    CUT: ("production", "europe-west1"),
+}
 
 Counts = dict[tuple[str, str], SliCounts]
 """By target and objective; what nothing was counted for is missing."""
@@ -104,9 +111,13 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     reader = HistoryReader(str(history))
     rows = pq.read_table(history / EVENTS.name, columns=["run_id", "number", LAGGED]).to_pylist()
     lagged_s = {(row["run_id"], row["number"]): row[LAGGED] or 0.0 for row in rows}
+    overdue: dict[str, set[str]] = {}
+    for found in reader.findings():
+        if is_overdue(found.made.finding):
+            overdue.setdefault(found.run_id, set()).add(found.made.finding.key)
     for run in reader.runs():
         target = targets[run.context.target]
-        target.tell(run, reader.events(None, run_ids=(run.run_id,)), lagged_s)
+        target.tell(run, reader.events(None, run_ids=(run.run_id,)), lagged_s, overdue.get(run.run_id, set()))
         for series, total in target.totals(run.at):
             slices.told(series, total, run.at)
     database = Database(f"sqlite:///{location}")
@@ -143,7 +154,28 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
 
 
 def test_spark_counts_what_the_status_store_holds(stored: Counts, burnt: Counts) -> None:
-    assert burnt == stored
+    def ended(counts: Counts) -> Counts:
+        return {name: tally for name, tally in counts.items() if name[0] != CUT}
+
+    assert ended(burnt) == ended(stored)
+
+
+def test_what_a_run_proved_before_it_was_cut_short_is_bad_and_nothing_of_its_checks_is_good(stored: Counts, burnt: Counts) -> None:
+    """What is undecided in it nobody counts online: nobody was left to."""
+    expected = {"order": (0, 1), "completeness": (0, 1), "quick_receipts": (0, 5)}
+    for counts in (stored, burnt):
+        found = {name: (tally.good, tally.bad) for (target, name), tally in counts.items() if target == CUT}
+        assert {name: found[name] for name in expected} == expected
+    decided = [
+        {name: (one.good, one.bad) for name, one in counts.items() if one.decided and name[0] == CUT} for counts in (stored, burnt)
+    ]
+    assert decided[0] == decided[1]
+
+
+def test_what_passed_its_deadline_is_late_for_every_threshold(stored: Counts) -> None:
+    late = [name for name, one in ((one.name, one) for one in OBJECTIVES_OF_DAY) if one.indicator is Indicator.END_TO_END_LATENCY]
+    assert len(late) > 1
+    assert all(stored[CUT, name].bad >= 1 for name in late)
 
 
 def test_the_metrics_hold_the_same_checks(told: Told, stored: Counts) -> None:
@@ -218,9 +250,10 @@ class _Target:
         self._name = name
         self._live = LiveState((), OBJECTIVES_OF_DAY, version="1", instance="p", started_at=MIDNIGHT)
 
-    def tell(self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float]) -> None:
-        """The events of a run, as its recorder told them, and its end."""
-        assert run.result is not None
+    def tell(
+        self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue_keys: set[str]
+    ) -> None:
+        """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
         listener = Measurements(topic, subscription, self._tallies, {}, run.context.probe)
         classifier = Classifier(run.run_id)
@@ -229,10 +262,21 @@ class _Target:
             if latency is not None:
                 latency = latency._replace(lagged_s=lagged_s[recorded.run_id, recorded.number])
             listener.event(Observation(recorded.event, kind, latency, ()))
-        listener.ended(RunEnded(run.result, (), KeptHistory((), {}, 0), run.at, undecided=classifier.undecided()))
+        result = run.result or replace(CUT_SHORT, run_id=run.run_id)
+        end = RunEnded(
+            result,
+            (),
+            KeptHistory((), {}, 0),
+            run.at,
+            counts=run.result is not None,
+            cut_short=run.result is None,
+            undecided=classifier.undecided(overdue_keys),
+            overdue=classifier.overdue(overdue_keys),
+        )
+        listener.ended(end)
         site = Site(self._name, run.context.probe, "wire", interval_s=60.0)
         self._live.watched(site, run.at)
-        self._live.ended(site, run.result, run.at)
+        LiveRun(self._live, site).ended(end)
 
     def totals(self, at: float) -> Iterator[tuple[Series, SliCounts]]:
         """What was counted so far, as it is told to the status store."""
@@ -263,6 +307,7 @@ def _cases() -> list[Taped]:
         _refused_and_republished(),
         _redelivered(),
         _disturbed(),
+        _cut_short(),
         _at_the_threshold(),
         _unreachable(),
         _kept_from_publishing(),
@@ -311,10 +356,43 @@ def _stood_still() -> Taped:
 
 
 def _lost() -> Taped:
-    """A confirmed message never comes: it is missing, which completeness says, and has no latency."""
+    """A confirmed message never comes: it is missing, which completeness says, and later than any threshold."""
     run = Taped("ordering-lost").add(Opened(300.0, S, "A", "A"))
     run.add(*_message(run, 301.0, 1), *_message(run, 302.0, 2, received=None))
+    run.found(_stuck(490.0), 4)
     return run.ended(300.0, 500.0, "FAIL", checks=[_check(Indicator.ORDER, 1, 0, 0), _check(Indicator.COMPLETENESS, 1, 1, 0)])
+
+
+def _stuck(at: float) -> Finding:
+    return Finding(Kind.STUCK, Status.LIVENESS, S, "k", at, (2,), {})
+
+
+CUT_SHORT = RunResult(
+    "",
+    "ordering",
+    CUT,
+    "wire",
+    Verdict.FAIL,
+    "ORDER_INVERSION, STUCK",
+    0.0,
+    1.0,
+    checks={
+        Indicator.ORDER: SliCounts(3, 1, 0),
+        Indicator.COMPLETENESS: SliCounts(4, 1, 0),
+        Indicator.PUBLISH_AVAILABILITY: SliCounts(undecided=100),
+    },
+)
+"""As its recorder would have it."""
+
+
+def _cut_short() -> Taped:
+    """The prober was stopped; a violation had been found, and a message had passed its deadline."""
+    run = Taped("ordering-cut", target=CUT).add(Opened(1300.0, S, "A", "A"))
+    for seq in range(1, 5):
+        run.add(*_message(run, 1300.0 + seq, seq))
+    run.add(*_message(run, 1306.0, 5, received=None))
+    inversion = Finding(Kind.ORDER_INVERSION, Status.VIOLATION, S, "k", 1304.5, (9, 10), {})
+    return run.found(inversion, 10).found(_stuck(1430.0), 14).began(1300.0)
 
 
 def _failed_inside() -> Taped:

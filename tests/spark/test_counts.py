@@ -50,7 +50,10 @@ Counts = dict[str, tuple[int, int, int]]
 
 def counts_of(spark: SparkSession, objectives: Sequence[Objective], *taped: Taped) -> list[dict[str, Any]]:
     runs = runs_of(frame(spark, RUNS, *taped))
-    with TemporaryDirectory() as folder, day_counts(events_of(spark, Path(folder), *taped), runs, objectives, DAY) as counts:
+    with (
+        TemporaryDirectory() as folder,
+        day_counts(events_of(spark, Path(folder), *taped), runs, frame(spark, FINDINGS, *taped), objectives, DAY) as counts,
+    ):
         return [row.asDict() for row in counts.collect()]
 
 
@@ -226,7 +229,7 @@ def test_who_spent_the_budget(spark: SparkSession, tmp_path: Path) -> None:
     first.found(found("b", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("b", Kind.ORDER_GAP, Status.INDETERMINATE), 1)
     second = Taped("ordering-2", region="us", probe="other").ended(0.0, 60.0, "FAIL", checks=checks)
     runs = runs_of(frame(spark, RUNS, first, second))
-    with day_counts(events_of(spark, tmp_path, first, second), runs, [ORDER], DAY) as counts:
+    with day_counts(events_of(spark, tmp_path, first, second), runs, frame(spark, FINDINGS, first, second), [ORDER], DAY) as counts:
         rows = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs))
         few = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs, shown=1))
     assert rows["key"] == {("a", 2, 0), ("b", 1, 0), (None, 5, 0)}

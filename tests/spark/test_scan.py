@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Published, PublishFailed, PublishInvoked, PublishUnknown
 from prober.sinks.history.arrow import schema_of, to_parquet
-from prober.sinks.history.schema import EVENTS, RUNS
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.history import Events, runs_of
@@ -84,7 +84,7 @@ def test_files_together_say_what_one_file_says(spark: SparkSession, tmp_path: Pa
 
     def told(several: int) -> tuple[list[Any], list[Any]]:
         scan = Scan(spark, files(tmp_path, rows, several, chance))
-        with day_counts(Events(events, scan), runs, OBJECTIVES, DAY) as counts:
+        with day_counts(Events(events, scan), runs, frame(spark, FINDINGS, run), OBJECTIVES, DAY) as counts:
             sums: Counter[tuple[str, int, str, str | None]] = Counter()
             for row in counts.collect():
                 for outcome in ("good", "bad", "undecided"):

@@ -112,8 +112,10 @@ class RunLog:
         self._rows.append(ending_row(self.run, self._origin, self._clock(), result, counts))
         self.release()
 
-    def release(self) -> None:
-        """Nothing more will be recorded. Without `ended` before, the run counts as cut short."""
+    def release(self, late: Sequence[Finding] = ()) -> None:
+        """Nothing more will be recorded. Without `ended` before, the run counts as cut short; `late` is what only that decided."""
+        if late and not self._over:
+            self._keep(late)
         self._over = True
 
     def _keep(self, findings: Sequence[Finding]) -> None:

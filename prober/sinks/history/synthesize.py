@@ -32,7 +32,7 @@ from prober.sinks.history.synthesis.experiments import Breach
 from prober.sinks.history.synthesis.output import RunOutcome, TargetFiles, Truth
 from prober.sinks.history.synthesis.plan import PlantedHeat, Recipe, SyntheticTarget, Trouble
 from prober.sinks.history.synthesis.traffic import Traffic
-from prober.slo.counts import OVERDUE, checks_of, completeness_of
+from prober.slo.counts import checks_of, completeness_of, is_overdue
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
 
@@ -212,7 +212,7 @@ def _judged(events: Sequence[Event], subscription: str, *, trusted: bool) -> Run
 def _checks(
     counters: Mapping[str, int], findings: KeptFindings, missing: Mapping[str, int], *, trusted: bool
 ) -> dict[Indicator, SliCounts]:
-    overdue = frozenset(made.finding.key for made in findings.kept if made.finding.kind in OVERDUE)
+    overdue = frozenset(made.finding.key for made in findings.kept if is_overdue(made.finding))
     completeness = completeness_of(counters["publishes_confirmed"], missing, overdue)
     return checks_of(counters, findings.counts, completeness, trusted=trusted)
 

@@ -312,7 +312,7 @@ class HistoryRun:
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
         if end.cut_short:
-            self._log.release()
+            self._log.release(end.findings)
         else:
             # What does not count must not count wherever the record of it is counted later.
             result = end.result if end.counts else replace(end.result, checks={})

@@ -11,7 +11,7 @@ takes them best from a clock that does not step.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -49,6 +49,8 @@ class LiveRun:
         self._state.over(self._site)
         if end.counts:
             self._state.ended(self._site, end.result, end.ended_at)
+        else:
+            self._state.checked(self._site.target, end.checks)
 
 
 class LiveState:
@@ -117,10 +119,14 @@ class LiveState:
         """A run ended. Its checks count for the objectives of its target."""
         self._records[site.key].end(result, at)
         self.changes += 1
-        for indicator, tally in result.checks.items():
-            key = site.target, indicator
-            self._checks[key] = self._checks.get(key, SliCounts()) + tally
+        self.checked(site.target, result.checks)
         self._overall(at)
+
+    def checked(self, target: str, checks: Mapping[Indicator, SliCounts]) -> None:
+        """The checks of a run, or what was proven before it was cut short, count for the objectives of its target."""
+        for indicator, tally in checks.items():
+            key = target, indicator
+            self._checks[key] = self._checks.get(key, SliCounts()) + tally
 
     def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
         """Maintenance began, or goes on, for this reason; None: there is none, or no more."""

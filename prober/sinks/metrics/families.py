@@ -195,6 +195,12 @@ END_TO_END_LATENCY: Final = Family(
     SUBSCRIPTION,
     "From the intended send time of a message to its first delivery.",
 )
+OVERDUE: Final = Family(
+    "deliveries_overdue",
+    MetricType.COUNTER,
+    SUBSCRIPTION,
+    "Confirmed messages that passed their deadline and were not received: too late for every threshold, and in no histogram.",
+)
 REDELIVERY_LATENCY: Final = Family(
     "redelivery_latency_seconds", MetricType.HISTOGRAM, SUBSCRIPTION, "From a nack or the end of a lease to the next delivery."
 )

@@ -100,7 +100,10 @@ class Measurements:
             self._health.dropped(Component.RECORDER, end.unfollowed)
             if result.internal_error:
                 self._health.internal_error(Component.PROBE)
+        self._count_overdue(end.overdue)
         if not end.counts:
+            for indicator, tally in end.checks.items():
+                self._subscription.checked(indicator, tally)
             return
         if self._target is not None:
             self._target.run(ProbeName(self._probe), result.verdict, end.ended_at)
@@ -108,6 +111,11 @@ class Measurements:
             if indicator not in self._disturbed:
                 self._tallies.ended(indicator, undecided=count)
         self._count(result)
+
+    def _count_overdue(self, count: int) -> None:
+        if count and Indicator.END_TO_END_LATENCY not in self._disturbed:
+            self._tallies.ended(Indicator.END_TO_END_LATENCY, bad=count)
+            self._subscription.overdue(count)
 
     def _count(self, result: RunResult) -> None:
         self._subscription.reached(not result.unreachable)

@@ -87,6 +87,7 @@ class SubscriptionMetrics:
         self._keys = store.gauge(families.PROBED_KEYS, *labels)
         self._unreachable = store.gauge(families.UNREACHABLE_RUNS, *labels)
         self._unreachable_runs = 0
+        self._overdue = store.counter(families.OVERDUE, *labels)
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
@@ -114,6 +115,10 @@ class SubscriptionMetrics:
     def undecided(self, kind: DeliveryKind) -> None:
         """The latency of such a delivery is late, perhaps only because the event loop lagged; it is not told as one."""
         self._undecided[kind].inc()
+
+    def overdue(self, count: int) -> None:
+        """So many messages passed their deadline and never came: no histogram can hold how long they took."""
+        self._overdue.inc(count)
 
     def finding(self, kind: Kind, status: Status) -> None:
         """The checker found something."""
