@@ -298,6 +298,18 @@ INDICATORS = (
         every="1m",
         among={"slo": "publish_availability", "severity": "critical"},
     ),
+    Story(
+        BURN,
+        "what passed its deadline and never came is as bad as what came late",
+        {
+            of(families.END_TO_END_LATENCY, "_bucket", subscription="s", le="1.0"): "0+1200x60 72000x540",
+            of(families.END_TO_END_LATENCY, "_count", subscription="s"): "0+1200x60 72000x540",
+            of(families.OVERDUE, subscription="s"): "0x60 0+1200x540",
+        },
+        {"55m": 0, "1h5m": 1, "2h": 1, "4h": 1, "10h": 1},
+        every="1m",
+        among={"slo": "end_to_end_latency", "severity": "critical"},
+    ),
     _latency(families.PUBLISH_LATENCY, "0.5", topic="p"),
     _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
     _latency(families.REDELIVERY_LATENCY, "2.5", LATE_AGAIN, subscription="s"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +16,15 @@ from prober.core.verdict import Verdict
 from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
 from prober.probes.context import GENERATIONS_MAX, Experiment, ProbeContext, Workload
 from prober.runs import runner
+from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
+from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site, Target
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
+from tests.notation import history
 
 WORKLOAD = Workload(keys=2, bursts=1, burst_messages=5)
 WANTED = 10
@@ -275,3 +279,55 @@ class TestNotTheTarget:
 
         result = run_of(publishes_all, create=hangs)
         assert (result.unreachable, unsent(result)) == (True, SliCounts(undecided=WANTED))
+
+
+class Ends:
+    """A sink that keeps how runs ended."""
+
+    def __init__(self) -> None:
+        self.ends: list[RunEnded] = []
+
+    def begin(self, _run: RunBegun) -> Ends:
+        return self
+
+    def event(self, _seen: Observation) -> None:
+        pass
+
+    def ended(self, end: RunEnded) -> None:
+        self.ends.append(end)
+
+
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintenance(*, maintenance: bool) -> None:
+    """Message 2 was passed over; then the prober is stopped."""
+    begun = asyncio.Event()
+
+    async def act(_context: ProbeContext, _workload: Workload) -> None:
+        begun.set()
+        await asyncio.sleep(60.0)
+
+    async def calm(*_: object) -> None:
+        pass
+
+    async def scenario() -> RunEnded:
+        calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), calm)
+        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher())
+        target = replace(TARGET, act_timeout_s=60.0)
+        run = Run(
+            Experiment("ordering", "order", act, WORKLOAD), broker, target, Provisioner(target, "test", lasting=True), WORKLOAD
+        )
+        sink = Ends()
+        run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])
+        carried_out = asyncio.create_task(run.carry_out(counts=lambda: not maintenance))
+        await asyncio.wait_for(begun.wait(), 10.0)
+        for event in history("P1,2,3 A<1@1 A<3@1.1"):
+            run.recording.record(event)
+        carried_out.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await carried_out
+        (end,) = sink.ends
+        return end
+
+    end = asyncio.run(scenario())
+    assert (end.counts, end.cut_short, end.result.verdict) == (False, True, Verdict.FAIL)
+    assert end.checks == ({} if maintenance else {Indicator.ORDER: SliCounts(bad=1)})

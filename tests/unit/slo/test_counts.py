@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core.findings import Kind, Status
-from prober.slo.counts import SloCounters, checks_of, completeness_of
+from prober.core.findings import Finding, Kind, Status
+from prober.slo.counts import SloCounters, checks_of, completeness_of, is_overdue, proven_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 
@@ -46,11 +46,32 @@ def test_nothing_seen_is_nothing_good() -> None:
     )
 
 
-def test_after_a_fault_of_ours_nothing_is_decided() -> None:
+def test_after_judging_stopped_nothing_is_good_and_what_was_proven_is_bad() -> None:
     found = {(Kind.ORDER_GAP, Status.VIOLATION): 2}
     checks = checks_of(COUNTERS, found, SliCounts(5, 1, 1), trusted=False)
+    assert checks[Indicator.ORDER] == SliCounts(0, 2, 98)
+    assert checks[Indicator.COMPLETENESS] == SliCounts(0, 1, 6)
+
+
+def test_after_a_fault_of_the_checker_nothing_is_decided() -> None:
+    found = {(Kind.ORDER_GAP, Status.VIOLATION): 2}
+    checks = checks_of(COUNTERS, found, SliCounts(5, 1, 1), trusted=False, proven=False)
     assert checks[Indicator.ORDER] == SliCounts(0, 0, 100)
     assert checks[Indicator.COMPLETENESS] == SliCounts(0, 0, 7)
+
+
+def test_of_a_run_that_was_cut_short_only_what_was_proven_counts() -> None:
+    checks = {
+        Indicator.ORDER: SliCounts(90, 2, 8),
+        Indicator.REDELIVERY: SliCounts(4, 0, 1),
+        Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=50),
+    }
+    assert proven_of(checks) == {Indicator.ORDER: SliCounts(bad=2)}
+
+
+@pytest.mark.parametrize(("status", "overdue"), [(Status.LIVENESS, True), (Status.INDETERMINATE, False)])
+def test_a_doubtful_wait_makes_nothing_overdue(status: Status, *, overdue: bool) -> None:
+    assert is_overdue(Finding(Kind.STUCK, status, "s", "k", 1.0, (1,), {})) is overdue
 
 
 def test_completeness_is_bad_only_where_the_deadline_has_passed() -> None:

@@ -39,6 +39,7 @@ PROMISED: dict[
     "delivery_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
     "affinity_moves_total": {"subscription": None, "outstanding": {"yes", "no", "unknown"}},
     "early_redeliveries_total": {"subscription": None},
+    "deliveries_overdue_total": {"subscription": None},
     "publish_latency_seconds_bucket": {"topic": None, "le": None},
     "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
     "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},

@@ -137,6 +137,26 @@ def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
     assert "end_to_end_latency" not in disturbed
 
 
+@pytest.mark.parametrize("probe", ["ordering", "affinity"])
+@pytest.mark.parametrize("cut_short", [False, True])
+def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut_short: bool) -> None:
+    metrics, tallies = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
+    target = metrics.watch(CONFIG.targets[0])
+    measurements = Measurements(target.topic("t"), target.subscription("s"), tallies, {"run_id": "e1"}, probe)
+    result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
+    measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, not cut_short, cut_short, overdue=3))
+    lines = page(metrics)[1].decode().splitlines()
+    value = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+    late = 0 if probe == "affinity" else 3
+    assert sum(number for series, number in value.items() if "deliveries_overdue_total" in series) == late
+    assert sum(number for series, number in value.items() if "end_to_end_latency_seconds_count" in series) == 0
+    assert tallies.totals.get("end_to_end_latency", SliCounts()) == SliCounts(bad=late)
+    checks = {
+        result: sum(v for s, v in value.items() if "order_checks_total" in s and f'"{result}"' in s) for result in ("good", "bad")
+    }
+    assert checks == {"good": 0 if cut_short else 5, "bad": 2}
+
+
 @pytest.mark.parametrize("keys", [10, 100_000])
 def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -> None:
     metrics = Metrics(CONFIG.objectives)
