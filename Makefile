@@ -18,7 +18,7 @@ run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, u
 
 # The tests start the program hundreds of times: if none may write bytecode, each compiles all of it again.
 test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n 0" for one process)
-	@sh .ci/get-tools $(BIN)
+	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
@@ -86,19 +86,20 @@ help:  ## List every target
 # --- set-up: a stamp that is older than a file it was made from means that something has to be installed again ---
 
 $(VENV)/runtime.stamp: $(VENV)/pyvenv.cfg pyproject.toml constraints/runtime.txt constraints/build.txt
-	@echo "==> Installing what the service needs"
+	@echo "==> Installing what the service needs; the log is $(VENV)/setup.log"
 	@$(INSTALL_LOCKED) -r constraints/runtime.txt -r constraints/build.txt
 	@$(INSTALL_PROJECT)
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml constraints/dev.txt
-	@echo "==> Installing what the service and its tests need"
+	@echo "==> Installing what the service and its tests need, which takes a minute or two; the log is $(VENV)/setup.log"
 	@$(INSTALL_LOCKED) -r constraints/dev.txt
 	@$(INSTALL_PROJECT)
 	@touch $(VENV)/runtime.stamp $@
 
-INSTALL_LOCKED = $(BIN)/python -m pip install --require-hashes
-INSTALL_PROJECT = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+LOGGED = sh .ci/logged $(VENV)/setup.log
+INSTALL_LOCKED = $(LOGGED) $(BIN)/python -m pip install --require-hashes
+INSTALL_PROJECT = $(LOGGED) $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 
 $(VENV)/pyvenv.cfg $(VENV)-lock/pyvenv.cfg:
 	@sh .ci/make-venv $(@D)

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,6 +20,10 @@ from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
 from prober.service import Service
 
+PROGRAM: Final = "ordering-prober"
+FAULTS_VARIABLE: Final = "ORDERING_PROBER_EMBEDDED__FAULTS"
+A_FAULT: Final = "swap_in_batch:p=0.1"
+
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +35,29 @@ def run(
     set_up_logs(settings.telemetry, sys.stderr)
     for warning in warnings:
         _log.warning("%s", warning)
-    asyncio.run(_serve(settings, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
+    hints = next_steps(_called()) if config is None and _is_calm(settings) else ""
+    asyncio.run(_serve(settings, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
+
+
+def _called() -> str:
+    """The program as it was called, so that a command which is shown can be copied."""
+    return sys.argv[0] if os.path.basename(sys.argv[0]) == PROGRAM else PROGRAM
+
+
+def _is_calm(config: Config) -> bool:
+    """Whether it probes the embedded server alone, without a fault."""
+    return not config.embedded.faults and all(target.is_embedded for target in config.targets)
+
+
+def next_steps(program: str) -> str:
+    """What to try next on the embedded server, which keeps every promise."""
+    return f"""
+
+Every probe has its first verdict after some seconds. What to try next, after Ctrl-C:
+  see a broken promise:  {FAULTS_VARIABLE}='["{A_FAULT}"]' {program} run
+  see all the faults:    {program} faults
+  probe an emulator:     PUBSUB_EMULATOR_HOST=127.0.0.1:8085 {program} check
+"""
 
 
 async def _serve(config: Config, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
