@@ -9,16 +9,15 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import ceil
 from typing import Final
 
 from fastapi import FastAPI
 from uvicorn import Config, Server
 
+from api.connections import WAIT_MAX_S, Connection
 from prober.errors import ConfigError
 
-REQUESTS_MAX: Final = 256
-"""Requests and connections at a time; more are answered with 503."""
-KEEP_ALIVE_S: Final = 15  # longer than the status page waits between two looks
 GRACE_S: Final = 2
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -94,8 +93,8 @@ def _config(app: FastAPI) -> Config:
         access_log=chatty,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=REQUESTS_MAX,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        http=Connection,
+        timeout_keep_alive=ceil(WAIT_MAX_S),
         timeout_graceful_shutdown=GRACE_S,
     )
 
