@@ -12,6 +12,7 @@ from api.access import Access
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads
 from api.limits import RATE, Rate, RequestLimits
+from api.methods import Methods
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache
@@ -54,6 +55,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
+    app.add_middleware(Methods)
     app.add_middleware(RequestLimits, rate=rate)
     app.add_middleware(Heads)
     problems.install(app, view)

@@ -5,6 +5,7 @@ FastAPI's own documentation pages load their program from a host on the internet
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -42,6 +43,16 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentedBody:
+    """What a request may have in it: media type, schema by name, whether it may be left out, and examples as JSON, by what they are for."""
+
+    media_type: str
+    schema: str
+    optional: bool
+    examples: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentedOperation:
     """One method of one path."""
 
@@ -50,6 +61,7 @@ class DocumentedOperation:
     description: str
     answers: tuple[DocumentedAnswer, ...]
     parameters: tuple[Parameter, ...] = ()
+    body: DocumentedBody | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,8 @@ def operations(document: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
         for method, operation in methods.items():
             answers = tuple(_answer(status, response) for status, response in sorted(operation["responses"].items()))
             parameters = tuple(map(_parameter, operation.get("parameters", ())))
-            yield DocumentedOperation(method.upper(), path, operation.get("description", ""), answers, parameters)
+            body = _body(operation.get("requestBody"))
+            yield DocumentedOperation(method.upper(), path, operation.get("description", ""), answers, parameters, body)
 
 
 def shapes(document: Mapping[str, Any]) -> Iterator[DocumentedSchema]:
@@ -99,6 +112,15 @@ def _answer(status: str, response: Schema) -> DocumentedAnswer:
         schema = content.get("schema", {})
         return DocumentedAnswer(phrase, response["description"], media_type, type_in_words(schema) if "$ref" in schema else "")
     return DocumentedAnswer(phrase, response["description"], "", "")
+
+
+def _body(asked: Schema | None) -> DocumentedBody | None:
+    for media_type, content in () if asked is None else asked["content"].items():
+        options = content["schema"].get("anyOf", (content["schema"],))
+        schema = " or ".join(type_in_words(option) for option in options if option.get("type") != "null")
+        examples = tuple((name, json.dumps(example["value"])) for name, example in content.get("examples", {}).items())
+        return DocumentedBody(media_type, schema, not asked.get("required", False), examples)
+    return None
 
 
 def _parameter(parameter: Schema) -> Parameter:

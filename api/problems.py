@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +25,7 @@ from prober.sinks.status.database import NotStorable, StatusError
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
 WRONG_SHOWN_MAX: Final = 10
+_IN_PATHS: Final = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path beside letters, digits and -._~
 NAME_SHOWN_MAX: Final = 100
 
 
@@ -38,7 +40,7 @@ class ProblemDetails(BaseModel):
     detail: str = Field(
         default="", description="What was wrong with this request.", examples=["there is nothing at /api/v1/nonsense"]
     )
-    instance: str = Field(default="", description="The path of the request.", examples=["/api/v1/nonsense"])
+    instance: str = Field(default="", description="The path of the request, percent-encoded.", examples=["/api/v1/nonsense"])
 
 
 def documented(description: str) -> dict[str, Any]:
@@ -51,14 +53,14 @@ DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {"default": documented("An 
 
 
 def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The response for a status code."""
-    body = ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path)
+    """The response for a status code. `path` as it was understood: it may hold anything, an instance is a URI reference."""
+    body = ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=detail, instance=quote(path, _IN_PATHS))
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    path = request.url.path
+    path = request.scope["path"]
     detail = error.detail
     if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
         said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
@@ -68,7 +70,7 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 async def _malformed(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return problem(400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])), request.url.path)
+    return problem(400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])), request.scope["path"])
 
 
 def _wrong(found: Mapping[str, Any]) -> str:
@@ -83,11 +85,11 @@ def _wrong(found: Mapping[str, Any]) -> str:
 async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
     """The store, or the place of the reports. What they say may name hosts and folders, which are nobody's business."""
     if isinstance(error, BadCursor):
-        return problem(400, str(error), request.url.path)
+        return problem(400, str(error), request.scope["path"])
     if isinstance(error, NotStorable):
-        return problem(400, "this contains something that cannot be stored, so there is nothing like it", request.url.path)
+        return problem(400, "this contains something that cannot be stored, so there is nothing like it", request.scope["path"])
     what = "the place of the reports" if isinstance(error, HistoryError) else "the status store"
-    return problem(503, f"{what} cannot be reached at the moment", request.url.path, {"Retry-After": str(RETRY_AFTER_S)})
+    return problem(503, f"{what} cannot be reached at the moment", request.scope["path"], {"Retry-After": str(RETRY_AFTER_S)})
 
 
 class Failures:

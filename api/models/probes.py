@@ -47,6 +47,8 @@ class RunOrder(Answer):
     """Only on this target."""
     vantage: Annotated[Vantage | None, Field(max_length=200)] = None
     """Only from this vantage."""
+    part: Annotated[Part | None, Field(max_length=200)] = None
+    """Only this part of the keys."""
 
 
 class Begun(Answer):

@@ -105,7 +105,8 @@ def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:
 
 
 def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
-    return order.target in (None, site.site.target) and order.vantage in (None, site.site.vantage)
+    asked = (order.target, site.site.target), (order.vantage, site.site.vantage), (order.part, site.site.part)
+    return all(wanted in (None, there) for wanted, there in asked)
 
 
 def _names(snapshot: StatusSnapshot) -> str:
@@ -135,5 +136,5 @@ def _nobody_runs(name: str, order: RunOrder, snapshot: StatusSnapshot) -> HTTPEx
     if any(_is_meant(site, order) for site in _sites_of(snapshot.sites, name)):
         others = ", ".join(prober.instance for prober in snapshot.probers if not prober.silent) or "none reports"
         return HTTPException(409, f"this process does not probe there; ask a prober that does (those that report: {others})")
-    where = "".join(f", {part}" for part in (order.target, order.vantage) if part)
+    where = "".join(f", {part}" for part in (order.target, order.vantage, order.part) if part)
     return HTTPException(404, f"no probe runs as {name}{where}; there are {_names(snapshot)}")

@@ -252,6 +252,11 @@ class TestReference:
         assert "limit in the query integer How many items at most. Example: 20" in said
         assert "run_id in the path string" in said
 
+    def test_the_body_of_a_request_is_explained(self) -> None:
+        said = page(view(EUROPE), "/docs").said()
+        assert 'Body: RunOrder application/json ; may be left out. Everywhere: {} At one target: {"target": "europe"}' in said
+        assert "RunOrder Where a probe is to run now" in said
+
     def test_types_are_in_words(self) -> None:
         said = page(view(EUROPE), "/docs").said()
         assert "since time or null Since when verdict is what it is. Example: 2026-03-01T12:00:00Z" in said

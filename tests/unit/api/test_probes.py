@@ -114,6 +114,7 @@ class TestRunNow:
         [
             ("nonsense", None, 404, "no probe runs as nonsense; there are ordering"),
             ("ordering", {"target": "mars"}, 404, "no probe runs as ordering, mars; there are ordering"),
+            ("ordering", {"part": "1/2"}, 404, "no probe runs as ordering, 1/2; there are ordering"),
             ("ordering", {"taget": "europe"}, 400, "taget: there is no such field; /docs lists them"),
             ("ordering", {"target": 3}, 400, "target: Input should be a valid string"),
             ("ordering", ["europe"], 400, "the body: Input should be a valid dictionary"),
@@ -124,6 +125,34 @@ class TestRunNow:
         answered, problem = begin(asked, probe, order)
         assert (answered, problem["detail"][: len(said)]) == (status, said)
         assert asked.begun == []
+
+    def test_only_a_part_of_the_keys(self) -> None:
+        sites = [replace(EUROPE, part=f"{number}/2") for number in (1, 2)]
+        asked = guarded(*sites)
+        assert begin(asked, order={"part": "2/2"})[0] == 202
+        assert asked.begun == [sites[1].key]
+
+    @pytest.mark.parametrize(
+        ("said", "accepted"),
+        [
+            ({"Content-Type": "text/plain"}, {"accept": "application/json"}),
+            ({"Content-Type": "application/x-www-form-urlencoded"}, {"accept": "application/json"}),
+            ({}, {"accept": "application/json"}),
+            ({"Content-Type": "application/json", "Content-Encoding": "gzip"}, {"accept-encoding": "identity"}),
+        ],
+    )
+    def test_a_body_that_is_not_json_is_not_read(self, said: dict[str, str], accepted: dict[str, str]) -> None:
+        asked = guarded(EUROPE)
+        response = ask(asked, "/api/v1/probes/ordering/runs", "POST", TOKEN | said, body=b"{}")
+        assert (response.status_code, response.headers["content-type"]) == (415, "application/problem+json")
+        assert accepted.items() <= response.headers.items()
+        assert asked.begun == []
+
+    @pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+    def test_json_is_read(self, kind: str) -> None:
+        asked = guarded(EUROPE)
+        said = TOKEN | {"Content-Type": kind, "Content-Encoding": "identity"}
+        assert ask(asked, "/api/v1/probes/ordering/runs", "POST", said, body=b"{}").status_code == 202
 
     def test_where_none_can_begin_it_says_why(self) -> None:
         asked = guarded(EUROPE, LIBRARY)

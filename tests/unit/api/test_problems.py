@@ -53,7 +53,41 @@ def test_nothing_there() -> None:
 
 def test_a_method_that_is_not_possible() -> None:
     assert problem(view(EUROPE), "/healthz", "DELETE")["title"] == "Method Not Allowed"
-    assert "GET" in ask(view(EUROPE), "/healthz", "DELETE").headers["allow"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/healthz", "GET, HEAD"),
+        ("/api/v1/status", "GET, HEAD"),
+        ("/api/v1/keys/a/b", "GET, HEAD"),
+        ("/", "GET, HEAD"),
+        ("/static/page.css", "GET, HEAD"),
+        ("/openapi.json", "GET, HEAD"),
+        ("/api/v1/probes/ordering/runs", "POST"),
+        ("/both", "GET, HEAD, POST"),
+    ],
+)
+@pytest.mark.parametrize("method", ["DELETE", "OPTIONS", "TRACE", "BREW", "GET", "HEAD"])
+def test_a_path_says_which_methods_it_has(path: str, allowed: str, method: str) -> None:
+    """Also to somebody without the token, whom a token would not help."""
+
+    def two(app: FastAPI) -> None:
+        app.add_api_route("/both", lambda: "read")
+        app.add_api_route("/both", lambda: "changed", methods=["POST"])
+
+    response = ask(view(EUROPE), path, method, change=two)
+    if method not in allowed:
+        assert (response.status_code, response.headers["allow"]) == (405, allowed)
+    else:
+        assert response.status_code != 405
+
+
+def test_an_instance_is_a_uri_reference() -> None:
+    """Whatever the path was."""
+    assert problem(view(EUROPE), "/a%0D%0Ab%00%1B%22%20%C3%A9%F0%9F%94%91:@!$&'()*+,;=-._~")["instance"] == (
+        "/a%0D%0Ab%00%1B%22%20%C3%A9%F0%9F%94%91:@!$&'()*+,;=-._~"
+    )
 
 
 def test_a_parameter_of_the_wrong_kind() -> None:
