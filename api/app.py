@@ -9,6 +9,7 @@ from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
+from api.compression import Compression
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads
 from api.limits import RATE, Rate, RequestLimits
@@ -57,6 +58,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)
     app.add_middleware(RequestLimits, rate=rate)
+    app.add_middleware(Compression)
     app.add_middleware(Heads)
     problems.install(app, view)
     app.add_middleware(Headers)

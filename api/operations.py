@@ -115,7 +115,9 @@ def _answer(status: str, response: Schema) -> DocumentedAnswer:
 
 
 def _body(asked: Schema | None) -> DocumentedBody | None:
-    for media_type, content in () if asked is None else asked["content"].items():
+    if asked is None:
+        return None
+    for media_type, content in asked["content"].items():
         options = content["schema"].get("anyOf", (content["schema"],))
         schema = " or ".join(type_in_words(option) for option in options if option.get("type") != "null")
         examples = tuple((name, json.dumps(example["value"])) for name, example in content.get("examples", {}).items())

@@ -40,6 +40,8 @@ def _written_as_date(value: object) -> object:
 
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+Printable: TypeAlias = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+"""Without control characters."""
 Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_written_as_time), Field(examples=["2026-03-01T12:00:00Z"])]
 Date: TypeAlias = Annotated[datetime.date, BeforeValidator(_written_as_date), Field(examples=["2026-02-28"])]
 
@@ -70,6 +72,10 @@ class RunParameters(Paged):
     """On this target."""
     vantage: Annotated[Name | None, Field(examples=["wire"])] = None
     """Seen from here."""
+    part: Annotated[Name | None, Field(examples=["2/4"])] = None
+    """Of this part of the probe's keys."""
+    instance: Annotated[Printable | None, Field(examples=["prober-0"])] = None
+    """That the prober of this name made."""
     since: Moment | None = None
     """That began then or later."""
     until: Moment | None = None
@@ -78,7 +84,16 @@ class RunParameters(Paged):
     @property
     def wanted(self) -> RunFilter:
         """The same for the store."""
-        return RunFilter(self.probe, self.verdict, self.target, self.vantage, seconds(self.since), seconds(self.until))
+        return RunFilter(
+            probe=self.probe,
+            verdict=self.verdict,
+            target=self.target,
+            vantage=self.vantage,
+            since=seconds(self.since),
+            until=seconds(self.until),
+            part=self.part,
+            instance=self.instance,
+        )
 
 
 class FindingParameters(Paged):
@@ -94,6 +109,14 @@ class FindingParameters(Paged):
     """On the subscription of this full name."""
     target: Annotated[Name | None, Field(examples=["europe"])] = None
     """On this target."""
+    probe: Annotated[Name | None, Field(examples=["ordering"])] = None
+    """That runs of this probe made."""
+    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
+    """Seen from here."""
+    part: Annotated[Name | None, Field(examples=["2/4"])] = None
+    """That runs of this part of the probe's keys made."""
+    instance: Annotated[Printable | None, Field(examples=["prober-0"])] = None
+    """That the prober of this name made."""
     run: Annotated[Name | None, Field(examples=["ordering-1f3a9c02"])] = None
     """That this run made."""
     open: bool | None = None
@@ -116,6 +139,10 @@ class FindingParameters(Paged):
             since=seconds(self.since),
             until=seconds(self.until),
             open=self.open,
+            probe=self.probe,
+            vantage=self.vantage,
+            part=self.part,
+            instance=self.instance,
         )
 
 

@@ -102,10 +102,11 @@ class EncodedAnswer(NamedTuple):
     next_cursor: str | None
 
 
-def encode_answer(answer: Answer, *, unlike: frozenset[str] = frozenset()) -> EncodedAnswer:
-    """An answer as JSON. Two that differ in nothing but the fields `unlike` have the same tag."""
+def encode_answer(answer: Answer) -> EncodedAnswer:
+    """An answer as JSON. Two that say the same but for the time have the same tag."""
     body = answer.model_dump_json().encode()
-    said = answer.model_dump_json(exclude=set(unlike)).encode() if unlike else body
+    timeless = answer.timeless()
+    said = body if timeless is answer else timeless.model_dump_json().encode()
     tag = f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
     return EncodedAnswer(body, tag, answer.next_cursor if isinstance(answer, Listed) else None)
 

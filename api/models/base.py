@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -34,6 +34,10 @@ class Answer(BaseModel):
     model_config = ConfigDict(
         frozen=True, from_attributes=True, use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
     )
+
+    def timeless(self) -> Self:
+        """The same without what becomes another only because time passes: what the ETag is made of."""
+        return self
 
 
 class Listed(Answer):

@@ -138,6 +138,8 @@ class Run(Answer):
     """Full name of its subscription."""
     internal_error: bool
     """It ended by a mistake of the prober, which says nothing about the target."""
+    instance: Instance
+    """The prober that made it."""
 
 
 class RunDetail(Run):

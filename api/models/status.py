@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -57,6 +57,17 @@ class StatusAnswer(Answer):
     """What is wrong with probers or the store; says nothing about a target."""
     probers: tuple[Prober, ...]
     """Who probes."""
+
+    def timeless(self) -> Self:
+        """Without the time of the answer and of heartbeats, how long a run is overdue, and where a period begins that moves on."""
+        return self.model_copy(
+            update={
+                "at": self.started_at,
+                "sites": tuple(site.model_copy(update={"overdue_s": site.overdue_s and 0.0}) for site in self.sites),
+                "slos": tuple(slo.model_copy(update={"counted_since": self.started_at}) for slo in self.slos),
+                "probers": tuple(one.model_copy(update={"last_heartbeat_at": one.started_at}) for one in self.probers),
+            }
+        )
 
 
 class Readiness(Answer):

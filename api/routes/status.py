@@ -13,8 +13,6 @@ from api.query_parameters import QueryParameters
 from api.response_cache import EncodedAnswer, ResponseCache, encode_answer, response_of
 from prober.sinks.live.snapshot import StatusSnapshot
 
-UNLIKE = frozenset({"at"})
-
 
 def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
     """`GET /status` and `GET /probers`."""
@@ -25,8 +23,9 @@ def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
     async def status(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """How everything stands: overall, per probe on each target, per objective.
 
-        The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. Two answers that differ
-        only in `at` have the same ETag.
+        The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. The ETag changes when
+        something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since` and how long `overdue_s` is do not
+        change it.
         """
         nonlocal latest
         snapshot = await current.snapshot()
@@ -44,7 +43,7 @@ def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
 
 
 def _encoded(snapshot: StatusSnapshot) -> EncodedAnswer:
-    return encode_answer(StatusAnswer.model_validate(snapshot), unlike=UNLIKE)
+    return encode_answer(StatusAnswer.model_validate(snapshot))
 
 
 def _failed(task: asyncio.Task[EncodedAnswer]) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
 from prober.config.rates import is_fed
-from prober.config.values import write_duration
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
@@ -188,8 +187,10 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
     """What other probers say of themselves, and which of all say nothing any more."""
     for told in probers:
         if _is_silent(told, live.at):
-            silent_s = timedelta(seconds=int(live.at - told.last_heartbeat_at))
-            yield f"{told.instance} has sent no heartbeat for {write_duration(silent_s)}"
+            since = datetime.fromtimestamp(
+                told.last_heartbeat_at, UTC
+            )  # and not for how long: that would be another text each time
+            yield f"{told.instance} has sent no heartbeat since {since:%Y-%m-%d %H:%M:%S} UTC"
         elif told.instance != live.instance:
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 

@@ -181,6 +181,7 @@ class StatusQueries:
                 target=wanted.target,
                 vantage=wanted.vantage,
                 part=wanted.part,
+                instance=wanted.instance,
             ),
             *_between(runs.started_at, wanted.since, wanted.until),
         ]
@@ -198,6 +199,10 @@ class StatusQueries:
                 subscription=wanted.subscription,
                 target=wanted.target,
                 run_id=wanted.run_id,
+                probe=wanted.probe,
+                vantage=wanted.vantage,
+                part=wanted.part,
+                instance=wanted.instance,
             ),
             *_between(findings.found_at, wanted.since, wanted.until),
         ]

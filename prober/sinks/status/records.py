@@ -51,6 +51,11 @@ class RunRecord:
     prober: ProberState
     findings_omitted: int = 0
 
+    @property
+    def instance(self) -> str:
+        """The prober that made it."""
+        return self.prober.instance
+
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -208,6 +213,7 @@ class RunFilter:
     since: float | None = None
     until: float | None = None
     part: str | None = None
+    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +229,10 @@ class FindingFilter:
     since: float | None = None
     until: float | None = None
     open: bool | None = None
+    probe: str | None = None
+    vantage: str | None = None
+    part: str | None = None
+    instance: str | None = None
 
 
 class ListedRun(NamedTuple):
@@ -244,6 +254,7 @@ class ListedRun(NamedTuple):
     topic: str
     subscription: str
     internal_error: bool
+    instance: str
 
 
 class ListedFinding(NamedTuple):

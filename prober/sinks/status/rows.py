@@ -55,6 +55,7 @@ def run_values(record: RunRecord) -> Values:
         "checks": {name.value: astuple(tally) for name, tally in result.checks.items()},
         "durations": {name.value: asdict(durations) for name, durations in result.durations.items()},
         "prober": asdict(record.prober),
+        "instance": text_of(record.instance),
     }
 
 

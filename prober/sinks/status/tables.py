@@ -95,11 +95,15 @@ runs: Final = Table(
     _needed("internal_error", Boolean),
     _needed("findings_omitted", BigInteger),
     _needed("prober", JSON),
+    _needed("instance", Text),
     Index(None, "started_at", "run_id"),
     Index(None, "probe", "started_at", "run_id"),
     Index(None, "verdict", "started_at", "run_id"),
     Index(None, "probe", "verdict", "started_at", "run_id"),
     Index(None, "target", "started_at", "run_id"),
+    Index(None, "vantage", "started_at", "run_id"),
+    Index(None, "part", "started_at", "run_id"),
+    Index(None, "instance", "started_at", "run_id"),
     Index(None, "target", "probe", "verdict", "started_at", "run_id"),
     Index(None, "target", "probe", "vantage", "part", "started_at", "run_id"),
 )
@@ -135,6 +139,10 @@ findings: Final = Table(
     Index(None, "key", "found_at", "finding_id"),
     Index(None, "subscription", "found_at", "finding_id"),
     Index(None, "target", "found_at", "finding_id"),
+    Index(None, "probe", "found_at", "finding_id"),
+    Index(None, "vantage", "found_at", "finding_id"),
+    Index(None, "part", "found_at", "finding_id"),
+    Index(None, "instance", "found_at", "finding_id"),
     Index(None, "run_id", "found_at", "finding_id"),
 )
 

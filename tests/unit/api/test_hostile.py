@@ -37,8 +37,8 @@ TEXTS = {
     "emoji": "\U0001f511" * 20,
     "long": "x" * 1_024,
 }
-FILTERS = ("probe", "target", "vantage")
-FINDING_FILTERS = ("key", "subscription", "target", "run")
+FILTERS = ("probe", "target", "vantage", "part")
+FINDING_FILTERS = ("key", "subscription", "target", "run", "probe", "vantage", "part")
 NUMBERS = ("-1", "0", "501", "9" * 400, "1e9", "1.5", "0x10", "NaN", "", "\u0661", "true", "1;2")
 TIMES = (
     "9999-12-31T23:59:59Z",
@@ -111,6 +111,24 @@ def test_text_in_filters_finds_only_itself(app: FastAPI, text: str) -> None:
     for name in FINDING_FILTERS:
         assert items(get(app, "/api/v1/findings", **{name: text})) == []
     assert get(app, "/api/v1/keys", key=text).json()["findings"] == []
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_an_instance_has_no_control_characters(app: FastAPI, text: str) -> None:
+    for path in ("/api/v1/runs", "/api/v1/findings"):
+        response = get(app, path, instance=text)
+        if any(ord(letter) < 0x20 for letter in text):
+            assert response.status_code == 400
+            assert response.json()["detail"].startswith("instance: ")
+        else:
+            assert items(response) == []
+
+
+@pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0)])
+def test_no_control_character_at_all(app: FastAPI, code: int) -> None:
+    for text in (chr(code), f"prober-0{chr(code)}"):
+        assert get(app, "/api/v1/runs", instance=text).status_code == 400
+        assert get(app, "/runs", instance=text).status_code == 400
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -60,6 +60,7 @@ class TestRuns:
             "topic": "topic",
             "subscription": "s",
             "internal_error": False,
+            "instance": "prober-0",
         }
 
     @pytest.mark.parametrize(
@@ -76,6 +77,9 @@ class TestRuns:
             (f"since={at(60)}&until={at(180)}", [3, 2]),
             ("since=2026-01-02T04:04:05%2B01:00&until=2026-01-02t03:04:06z", [1]),
             ("probe=nonsense", []),
+            ("instance=prober-0&limit=2", [7, 6]),
+            ("instance=prober-1", []),
+            ("part=1/2", []),
         ],
     )
     def test_filters(self, query: str, found: list[int]) -> None:
@@ -126,6 +130,12 @@ class TestFindings:
             ({"since": at(180)}, ["run-7-1", "run-4-2", "run-4-1"]),
             ({"until": at(180)}, ["run-3-1", "run-2-1"]),
             ({"key": ""}, []),
+            ({"probe": "affinity"}, ["run-3-1"]),
+            ({"vantage": "library"}, ["run-4-2", "run-4-1"]),
+            ({"vantage": "wire", "probe": "ordering"}, ["run-7-1", "run-2-1"]),
+            ({"part": "1/2"}, []),
+            ({"instance": "prober-0", "limit": "1"}, ["run-7-1"]),
+            ({"instance": "prober-1"}, []),
         ],
     )
     def test_filters(self, params: dict[str, str], found: list[str]) -> None:

@@ -16,7 +16,7 @@ from api.models.base import Answer
 from api.response_cache import Busy, EncodedAnswer, ResponseCache, encode_answer
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
-from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, client_of, end, view
+from tests.unit.api.asking import EUROPE, US, StubView, archive_at, ask, client_of, end, view
 from tests.unit.api.kept import full_view
 
 POLLED = ("/api/v1/status", "/api/v1/probes", "/api/v1/slos", "/api/v1/findings", "/api/v1/runs", "/api/v1/runs/run-1")
@@ -53,6 +53,30 @@ class TestETags:
         before = ask(asked, "/api/v1/status").headers["etag"]
         asked.live.skipped(EUROPE, "overlap", asked.now)
         assert ask(asked, "/api/v1/status").headers["etag"] != before
+
+    def test_of_the_status_it_stays_while_nothing_happens(self) -> None:
+        asked = view(EUROPE, US)
+        end(asked, EUROPE, Verdict.FAIL)
+        asked.now += 200.0
+        first = ask(asked, "/api/v1/status")
+        asked.now += 3.0  # a heartbeat, and runs are overdue for longer
+        again = ask(asked, "/api/v1/status", headers={"If-None-Match": first.headers["etag"]})
+        assert again.status_code == 304
+        later = ask(asked, "/api/v1/status").json()
+        assert later["at"] != first.json()["at"]
+        assert later["probers"][0]["last_heartbeat_at"] != first.json()["probers"][0]["last_heartbeat_at"]
+        assert later["sites"][1]["overdue_s"] != first.json()["sites"][1]["overdue_s"] is not None
+
+    def test_of_the_status_it_changes_when_a_run_becomes_overdue(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.FAIL)
+        before = ask(asked, "/api/v1/status")
+        assert before.json()["sites"][0]["overdue_s"] is None
+        asked.now += 60.0
+        asked.tell()
+        after = ask(asked, "/api/v1/status")
+        assert (after.json()["sites"][0]["status"], after.json()["sites"][0]["overdue_s"] is None) == ("FAIL", False)
+        assert after.headers["etag"] != before.headers["etag"]
 
 
 class TestThreads:
@@ -161,9 +185,9 @@ class TestStoreThatIsNotThere:
 def test_the_status_is_written_once_for_all_who_ask_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Answer] = []
 
-    def counted(answer: Answer, *, unlike: frozenset[str]) -> EncodedAnswer:
+    def counted(answer: Answer) -> EncodedAnswer:
         made.append(answer)
-        return encode_answer(answer, unlike=unlike)
+        return encode_answer(answer)
 
     monkeypatch.setattr("api.routes.status.encode_answer", counted)
     asked = view(EUROPE)

@@ -55,6 +55,10 @@ class TestFindings:
             (FindingFilter(open=False), ["a-2", "a-1"]),
             (FindingFilter(open=True), ["c-1", "b-1"]),
             (FindingFilter(open=True, target="us"), ["c-1"]),
+            (FindingFilter(probe="affinity"), ["c-1"]),
+            (FindingFilter(vantage="library"), ["b-1"]),
+            (FindingFilter(instance="prober-0"), ["c-1", "b-1", "a-2", "a-1"]),
+            (FindingFilter(part="1/2"), []),
         ],
     )
     def test_filters(self, store: StatusStore, queries: StatusQueries, wanted: FindingFilter, names: list[str]) -> None:

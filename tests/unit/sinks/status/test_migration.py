@@ -15,6 +15,7 @@ from sqlalchemy import Connection, inspect
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.migration import VERSION_TABLE, migrate
 from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import RunFilter
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.tables import METADATA
 from tests.unit.sinks.status.examples import entry
@@ -49,6 +50,13 @@ class TestForm:
         migrate(database, "1")
         with database.reading() as connection:
             assert "reports" in inspect(connection).get_table_names()
+
+    def test_runs_of_an_older_form_are_found_by_their_prober(self, database: Database, store: StatusStore) -> None:
+        store.record([entry("one", instance="prober-0"), entry("two", instance="prober-1")])
+        migrate(database, "4")
+        store.prepare()
+        (found,) = StatusQueries(database).listed_runs(RunFilter(instance="prober-1")).items
+        assert (found.run_id, found.instance) == ("two", "prober-1")
 
     def test_replicas_that_start_together_do_it_once(self, url: str) -> None:
         replicas = [Database(url) for _ in range(4)]
