@@ -65,12 +65,22 @@ class Connection(H11Protocol):
         super().resume_writing()
         self._look()
 
+    def shutdown(self) -> None:
+        """The server ends. A request whose body is not there by now is not answered any more."""
+        super().shutdown()
+        if self._is_under_way() and self.cycle.more_body:
+            self._close()
+
+    def _is_under_way(self) -> bool:
+        """Whether a request is being answered, or will be as soon as its body is there."""
+        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
+        return cycle is not None and not cycle.response_complete
+
     def _look(self) -> None:
         """Ends waiting while a request is being answered. Until its body is there it may still be closed for another one."""
-        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
-        if cycle is None or cycle.response_complete or self.flow.write_paused:
+        if not self._is_under_way() or self.flow.write_paused:
             return
-        if cycle.more_body:
+        if self.cycle.more_body:
             self._cancel_timer()
         else:
             self._do_not_wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -207,6 +208,21 @@ def test_who_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> No
         writer.close()
 
     run(test, large=bytes(32 << 20))
+
+
+def test_the_end_does_not_wait_for_bodies(caplog: pytest.LogCaptureFixture) -> None:
+    """Which uvicorn would do, and then log each as an error of the application."""
+    with socket.socket() as client:
+
+        async def test(served: Running) -> None:
+            url = httpx.URL(served.url)
+            client.connect((url.host, url.port))
+            client.sendall(POST + RIGHT + b"{")
+            await served.answers()
+
+        run(test)
+        assert client.recv(1) == b""
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_the_longest_idle_connection_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
