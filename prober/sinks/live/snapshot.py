@@ -13,6 +13,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site
+from prober.sinks.live.incidents import Incident
 from prober.slo.budgets import SloSnapshot
 
 
@@ -96,6 +97,17 @@ class RunOrdered:
     reason: str = ""
 
 
+class Outage(NamedTuple):
+    """A target cannot be reached from a site: none of its newest runs could. `since`: the end of the first of these.
+
+    `unsent`: how many publishes the schedule wanted meanwhile and that were not sent.
+    """
+
+    since: float
+    runs: int
+    unsent: int
+
+
 class SkippedRun(NamedTuple):
     """A run that the schedule asked for and that did not start."""
 
@@ -116,6 +128,7 @@ class SiteSnapshot:
     findings        the last ones that failed a run, newest run first; `findings_dropped`: further ones.
     runs_expected   how many runs the schedule asked for; `runs_skipped` of them did not start.
     maintenance     its reason, which may be empty; None: not under maintenance.
+    outage          None: its newest run reached the target, or there is none.
     """
 
     site: Site
@@ -135,6 +148,7 @@ class SiteSnapshot:
     runs_skipped: int
     last_skip: SkippedRun | None
     maintenance: str | None
+    outage: Outage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +168,7 @@ class StatusSnapshot:
 
     version, instance, started_at   of the process that answers.
     probers    who probes.
+    incidents  all that are open, the newest first.
     troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
     """
 
@@ -167,6 +182,7 @@ class StatusSnapshot:
     slos: tuple[SloSnapshot, ...]
     troubles: tuple[str, ...] = ()
     probers: tuple[ProberSnapshot, ...] = ()
+    incidents: tuple[Incident, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

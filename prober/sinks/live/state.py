@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from prober.config.rates import is_fed
-from prober.core.findings import FAILING
+from prober.core.findings import FAILING, Kind
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
@@ -24,7 +24,17 @@ from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, SkippedRun, StatusSnapshot
+from prober.sinks.live.incidents import Exemplar, Incident, after_run
+from prober.sinks.live.snapshot import (
+    FailingFinding,
+    LastRun,
+    Outage,
+    ProberSnapshot,
+    RunSummary,
+    SiteSnapshot,
+    SkippedRun,
+    StatusSnapshot,
+)
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
@@ -156,7 +166,12 @@ class LiveState:
             tuple(self._slos()),
             troubles,
             (ProberSnapshot(self._instance, self._version, self._started_at, now),),
+            tuple(sorted(self._incidents(), key=lambda one: one.first_at, reverse=True)),
         )
+
+    def _incidents(self) -> Iterator[Incident]:
+        """Those that this process began to see, which may be less than the store knows."""
+        return (incident for record in self._records.values() for incident in record.incidents.values())
 
     def _overall(self, now: float) -> Verdict:
         """The verdict of all sites; notes when it changes."""
@@ -191,6 +206,8 @@ class _Record:
     runs: Counter[Verdict] = field(default_factory=lambda: Counter(dict.fromkeys(Verdict, 0)))
     findings: tuple[FailingFinding, ...] = ()
     findings_count: int = 0
+    incidents: dict[Kind, Incident] = field(default_factory=dict)
+    outage: Outage | None = None
     expected: int = 0
     skipped: int = 0
     last_skip: SkippedRun | None = None
@@ -215,11 +232,25 @@ class _Record:
         self.runs[result.verdict] += 1
         if result.verdict is Verdict.PASS:
             self.last_pass_at = at
-            self.findings = tuple(replace(finding, open=False) for finding in self.findings)
         self.findings_count += sum(count for (_, status), count in result.counts.items() if status in FAILING)
         numbered = enumerate(result.findings, 1)
         failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
-        self.findings = (failing + self.findings)[:FINDINGS_KEPT_MAX]
+        self._follow(result, at, failing)
+        kept = (replace(finding, open=self._is_open(finding)) for finding in self.findings)
+        self.findings = (*failing, *kept)[:FINDINGS_KEPT_MAX]
+
+    def _is_open(self, finding: FailingFinding) -> bool:
+        incident = self.incidents.get(finding.kind)
+        return incident is not None and finding.found_at >= incident.first_at
+
+    def _follow(self, result: RunResult, at: float, failing: Iterable[FailingFinding]) -> None:
+        """Incidents, and whether the target is reached."""
+        shown = {finding.kind: Exemplar(finding.finding_id, None) for finding in failing}
+        told = self.incidents | after_run(self.incidents, self.site.key, result, at, shown)
+        self.incidents = {kind: incident for kind, incident in told.items() if incident.closed_at is None}
+        before = self.outage or Outage(at, 0, 0)
+        unsent = result.checks.get(Indicator.PUBLISH_AVAILABILITY, SliCounts()).bad
+        self.outage = Outage(before.since, before.runs + 1, before.unsent + unsent) if result.unreachable else None
 
     def maintain(self, reason: str | None, at: float) -> bool:
         """True: that is new."""
@@ -257,6 +288,7 @@ class _Record:
             runs_skipped=self.skipped,
             last_skip=self.last_skip,
             maintenance=self.maintenance,
+            outage=self.outage,
         )
 
 

@@ -16,7 +16,7 @@ from prober.config.rates import is_fed
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
 from prober.sinks.status.slices import Series, begin_of, definition_of, length_for
@@ -49,6 +49,7 @@ class Overview:
             verdict=verdict,
             since=_since(verdict, sites, live),
             sites=sites,
+            incidents=self._queries.open_incidents(),
             slos=tuple(self._slos(sites, live.at)),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
@@ -60,6 +61,7 @@ class Overview:
         told = [(key, tuple(said)) for key, said in groupby(self._queries.sites(), key=lambda one: one.site.key)]
         histories = {key: self._queries.history(key, limit=RUNS_SHOWN_MAX) for key, _ in told}
         last_runs = self._queries.runs_named([history[-1].run_id for history in histories.values() if history])
+        outages = self._queries.outages([name for name, run in last_runs.items() if run.result.unreachable])
         since, failing, closed = self._queries.verdicts_since(), self._queries.failing(limit=FINDINGS_SHOWN_MAX), self._closed()
         for key, said in told:
             history = histories[key]
@@ -69,6 +71,7 @@ class Overview:
                 since.get(key, _ended_at(history)),
                 failing.get(key, FailingFindings((), 0)),
                 closed.get(key, ()),
+                outages.get(key),
             )
             yield _site(_Told(said, reporting), kept)
 
@@ -135,6 +138,7 @@ class _Kept:
     since: float | None
     failing: FailingFindings
     closed: Sequence[FindingRecord]
+    outage: Outage | None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -167,6 +171,7 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         runs_skipped=sum(one.runs_skipped for one in told.all),
         last_skip=max((one.last_skip for one in told.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
         maintenance=told.maintenance,
+        outage=kept.outage,
     )
 
 

@@ -14,15 +14,18 @@ from sqlalchemy import CTE, ColumnElement, Select, Table, case, func, select, tu
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
-from prober.sinks.live.snapshot import RunSummary
+from prober.sinks.live.incidents import Incident
+from prober.sinks.live.snapshot import Outage, RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database
+from prober.sinks.status.outages import outages_of
 from prober.sinks.status.records import (
     FailingFindings,
     FindingFilter,
     FindingGroup,
     FindingRecord,
+    IncidentFilter,
     ListedFinding,
     ListedRun,
     Page,
@@ -34,6 +37,7 @@ from prober.sinks.status.records import (
 from prober.sinks.status.rows import (
     evidence_from_row,
     finding_from_row,
+    incident_from_row,
     prober_from_row,
     run_from_row,
     site_from_row,
@@ -50,6 +54,7 @@ GROUPS_MAX: Final = 500
 
 EVERY_RUN: Final = RunFilter()
 EVERY_FINDING: Final = FindingFilter()
+EVERY_INCIDENT: Final = IncidentFilter()
 
 
 class StatusQueries:
@@ -102,6 +107,30 @@ class StatusQueries:
         rows = self._rows(select(tables.evidence.c.trace).where(tables.evidence.c.finding_id == text_of(finding_id)))
         return str(rows[0]["trace"]) if rows else None
 
+    # --- incidents -----------------------------------------------------------------------------------------------------------
+
+    def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
+        """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
+        incidents = tables.incidents.c
+        site = _equal(
+            tables.incidents, target=wanted.target, probe=wanted.probe, vantage=wanted.vantage, part=wanted.part, kind=wanted.kind
+        )
+        conditions = [*site, *_is_open(incidents.closed_at, wanted.open), *_between(incidents.first_at, wanted.since, wanted.until)]
+        query = select(tables.incidents).where(*conditions)
+        rows, following = self._page(query, incidents.first_at, incidents.incident_id, wanted, limit, cursor)
+        return Page(tuple(incident_from_row(row._mapping) for row in rows), following)
+
+    def incident(self, incident_id: str) -> Incident | None:
+        """One incident; None: it is not there (any more)."""
+        rows = self._rows(select(tables.incidents).where(tables.incidents.c.incident_id == text_of(incident_id)))
+        return incident_from_row(rows[0]) if rows else None
+
+    def open_incidents(self) -> tuple[Incident, ...]:
+        """All of them, by when they began, the newest first. There is at most one of a kind at a site."""
+        incidents = tables.incidents.c
+        query = select(tables.incidents).where(incidents.closed_at.is_(None))
+        return tuple(map(incident_from_row, self._rows(_ordered(query, incidents.first_at, incidents.incident_id))))
+
     # --- summaries -----------------------------------------------------------------------------------------------------------
 
     def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
@@ -123,6 +152,11 @@ class StatusQueries:
         """
         rows = self._rows(_verdicts_since())
         return {_site_key(row): row["since"] for row in rows if row["since"] is not None}
+
+    def outages(self, newest: Collection[str]) -> dict[SiteKey, Outage]:
+        """For each site whose newest run is among these, which could not reach their targets: since when that is so."""
+        rows = self._rows(outages_of(newest)) if newest else []
+        return {_site_key(row): Outage(row["since"], row["runs"], int(row["unsent"])) for row in rows}
 
     def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
         """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""
@@ -203,11 +237,11 @@ class StatusQueries:
                 vantage=wanted.vantage,
                 part=wanted.part,
                 instance=wanted.instance,
+                incident_id=wanted.incident_id,
             ),
             *_between(findings.found_at, wanted.since, wanted.until),
+            *_is_open(findings.closed_at, wanted.open),
         ]
-        if wanted.open is not None:
-            conditions.append(findings.closed_at.is_(None) if wanted.open else findings.closed_at.is_not(None))
         query = select(*columns).where(*conditions)
         return self._page(query, findings.found_at, findings.finding_id, wanted, limit, cursor)
 
@@ -270,6 +304,10 @@ def _columns(table: Table, form: type[ListedRun | ListedFinding]) -> Columns:
 def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
     """One condition for each column that is asked for."""
     return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
+
+
+def _is_open(closed_at: ColumnElement[float], wanted: bool | None) -> list[ColumnElement[bool]]:
+    return [] if wanted is None else [closed_at.is_(None) if wanted else closed_at.is_not(None)]
 
 
 def _within(column: ColumnElement[float], first: float, last: float) -> ColumnElement[bool]:

@@ -93,7 +93,7 @@ class FindingRecord:
     finding_id   unique, and the same whenever the same run is recorded again.
     found_at     when its run ended.
     after        the number of the run's events after which it was made.
-    closed_at    when a run of its site passed that began after it was found; None: it is open.
+    closed_at    when its incident was closed; None: that is open. Of a finding that failed no run, and has no incident, `found_at`.
     evidence     None if it was not asked for, or if there is none: `unproven_because` then says why.
     """
 
@@ -108,6 +108,7 @@ class FindingRecord:
     evidence: Evidence | None = None
     unproven_because: str = ""
     closed_at: float | None = None
+    incident_id: str | None = None
 
 
 class FailingFindings(NamedTuple):
@@ -233,6 +234,21 @@ class FindingFilter:
     vantage: str | None = None
     part: str | None = None
     instance: str | None = None
+    incident_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFilter:
+    """Which incidents: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
+
+    target: str | None = None
+    probe: str | None = None
+    vantage: str | None = None
+    part: str | None = None
+    kind: Kind | None = None
+    open: bool | None = None
+    since: float | None = None
+    until: float | None = None
 
 
 class ListedRun(NamedTuple):
@@ -275,6 +291,7 @@ class ListedFinding(NamedTuple):
     t: float
     explanation: str
     closed_at: float | None
+    incident_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

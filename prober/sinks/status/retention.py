@@ -1,5 +1,7 @@
 """How long things stay in the status store, and how many of them: what is old goes, and what is too much for one target.
 
+An incident is as old as the run that had it last, and the finding that stands for it stays as long as it does.
+
 The quota belongs to each target, so one that finds something in every run cannot push out the others. Deletes are small, and a
 pass ends after some of them; what is left over goes in the next one. Several probers may do it at the same time.
 """
@@ -30,6 +32,7 @@ class RetentionPolicy:
     retention_s: float
     runs_per_target_max: int = 1_000_000
     findings_per_target_max: int = 50_000
+    incidents_per_target_max: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,9 @@ class _List:
 
 def tidy(database: Database, keeping: RetentionPolicy, now: float) -> Tidied:
     """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
-    runs, findings = tables.runs, tables.findings
+    runs, findings, incidents = tables.runs, tables.findings, tables.incidents
     lists = (
+        _List(incidents, incidents.c.last_at, incidents.c.incident_id, keeping.incidents_per_target_max),
         _List(runs, runs.c.started_at, runs.c.run_id, keeping.runs_per_target_max),
         _List(findings, findings.c.found_at, findings.c.finding_id, keeping.findings_per_target_max),
     )
@@ -103,6 +107,8 @@ def _delete(database: Database, each: _List, conditions: Sequence[ColumnElement[
 
 
 def _delete_piece(connection: Connection, each: _List, conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
+    if each.table is tables.findings:
+        conditions = [*conditions, each.name.not_in(select(tables.incidents.c.exemplar_id))]
     oldest = select(each.name).where(*conditions).order_by(each.at, each.name).limit(at_most)
     names = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
     if each.table is tables.findings:

@@ -19,6 +19,7 @@ from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
+from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import RunSummary, SkippedRun
 from prober.sinks.status import tables
 from prober.sinks.status.records import (
@@ -110,6 +111,32 @@ def evidence_from_row(row: RowMapping) -> Evidence:
     """The evidence of a row."""
     opened = tuple(Beginning(*begun) for begun in row["opened"])
     return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
+
+
+def incident_values(incident: Incident) -> Values:
+    """The row of an incident, but for what people say of it."""
+    shown = {"exemplar_id": text_of(incident.exemplar.finding_id), "exemplar_events": incident.exemplar.events}
+    return _row(tables.incidents, incident) | _texts(incident.site._asdict()) | shown
+
+
+def incident_from_row(row: RowMapping) -> Incident:
+    """The incident of a row."""
+    return _value(
+        Incident,
+        row,
+        site=SiteKey(row["target"], row["probe"], row["vantage"], row["part"]),
+        kind=Kind(row["kind"]),
+        status=Status(row["status"]),
+        exemplar=Exemplar(row["exemplar_id"], row["exemplar_events"]),
+        acknowledged=None
+        if row["acknowledged_at"] is None
+        else Acknowledgement(row["acknowledged_at"], row["acknowledged_by"], row["acknowledged_note"], row["acknowledged_until"]),
+    )
+
+
+def acknowledgement_values(said: Acknowledgement) -> Values:
+    """What people say of an incident, as columns of its row."""
+    return _texts({f"acknowledged_{name}": value for name, value in said._asdict().items()})
 
 
 def summary_from_row(row: RowMapping) -> RunSummary:

@@ -1,7 +1,7 @@
 """What is written to the status store. Everything may be written again: the same run, finding or slice is there once.
 
-A run and its findings are one transaction. A finding is *open* until a run of its site that began later passes; that is written down
-when the passing run is, or when the finding comes after it, whichever prober it was.
+A run, its findings and what it changes of incidents are one transaction. A finding that failed its run is *open* as long as its incident
+is (`live.incidents`), whichever prober made it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, update
 
-from prober.core.verdict import Verdict
+from prober.core.findings import FAILING
+from prober.sinks.live.incidents import Acknowledgement, Incident
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
+from prober.sinks.status.incident_log import lock_sites, note_run
 from prober.sinks.status.migration import migrate
-from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, RunRecord, SiteStatus, Slice
+from prober.sinks.status.records import Entry, FindingRecord, ProberRecord, SiteStatus, Slice
 from prober.sinks.status.retention import RetentionPolicy, Tidied, tidy
 from prober.sinks.status.rows import (
     Values,
+    acknowledgement_values,
     evidence_values,
     finding_values,
     prober_values,
@@ -48,9 +51,17 @@ class StatusStore:
 
     def record(self, entries: Iterable[Entry]) -> None:
         """Runs with their findings, in the order in which they ended: all of them or none."""
+        written = tuple(entries)
         with self._database.writing() as connection:
-            for entry in entries:
+            lock_sites(self._database, connection, written)
+            for entry in written:
                 self._record(connection, entry)
+
+    def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
+        """Somebody knows of an incident, in place of what was said of it before; False: there is none of this name."""
+        mine = tables.incidents.c.incident_id == text_of(incident_id)
+        with self._database.writing() as connection:
+            return connection.execute(update(tables.incidents).where(mine).values(acknowledgement_values(said))).rowcount > 0
 
     def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
         """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted."""
@@ -78,44 +89,15 @@ class StatusStore:
     # --- in a transaction ----------------------------------------------------------------------------------------------------
 
     def _record(self, connection: Connection, entry: Entry) -> None:
-        self._add(connection, tables.runs, [run_values(entry.run)])
-        if entry.findings:
-            closed_at = self._closed_at(connection, entry.findings[0])
-            rows = [finding_values(record) | {"closed_at": closed_at} for record in entry.findings]
-            proofs = [(record.finding_id, record.evidence) for record in entry.findings]
-            self._add(connection, tables.findings, rows)
-            self._add(connection, tables.evidence, [evidence_values(name, proof) for name, proof in proofs if proof is not None])
-        if entry.run.result.verdict is Verdict.PASS:
-            self._close(connection, entry.run)
-
-    def _close(self, connection: Connection, run: RunRecord) -> None:
-        """A run passed: what was found at its site before it began is over."""
-        findings, result = tables.findings.c, run.result
-        connection.execute(
-            update(tables.findings)
-            .where(
-                findings.target == text_of(result.target),
-                findings.probe == text_of(result.probe),
-                findings.vantage == text_of(result.vantage),
-                findings.part == text_of(result.part),
-                findings.found_at <= result.started_at,
-                findings.closed_at.is_(None),
-            )
-            .values(closed_at=run.ended_at)
-        )
-
-    def _closed_at(self, connection: Connection, finding: FindingRecord) -> float | None:
-        """When a run passed that began after the finding and was recorded before it."""
-        runs, site = tables.runs.c, finding.site
-        passed = select(func.min(runs.ended_at)).where(
-            runs.target == text_of(site.target),
-            runs.probe == text_of(site.probe),
-            runs.vantage == text_of(site.vantage),
-            runs.part == text_of(site.part),
-            runs.started_at >= finding.found_at,
-            runs.verdict == Verdict.PASS.value,
-        )
-        return connection.execute(passed).scalar()
+        """A run that is there already was written with all that belongs to it, and changes nothing any more."""
+        added = self._database.insert(tables.runs).values(run_values(entry.run)).on_conflict_do_nothing()
+        if connection.execute(added.returning(tables.runs.c.run_id)).first() is None:
+            return
+        incidents = note_run(self._database, connection, entry)
+        rows = [finding_values(record) | _incident_of(record, incidents.get(record.finding.kind)) for record in entry.findings]
+        proofs = [(record.finding_id, record.evidence) for record in entry.findings]
+        self._add(connection, tables.findings, rows)
+        self._add(connection, tables.evidence, [evidence_values(name, proof) for name, proof in proofs if proof is not None])
 
     def _add(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Rows that are there already stay as they are."""
@@ -130,3 +112,10 @@ class StatusStore:
         changed = {column.name: insert.excluded[column.name] for column in table.columns if column.name not in keys}
         for first in range(0, len(ordered), _AT_ONCE):
             connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), ordered[first : first + _AT_ONCE])
+
+
+def _incident_of(record: FindingRecord, incident: Incident | None) -> Values:
+    """What a finding has of its incident. What failed no run has none, and is never open."""
+    if record.finding.status not in FAILING or incident is None:
+        return {"incident_id": None, "closed_at": record.found_at}
+    return {"incident_id": text_of(incident.incident_id), "closed_at": incident.closed_at}

@@ -10,7 +10,8 @@ from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.runs.site import Site
-from prober.sinks.live.snapshot import FindingCount, SiteSnapshot, SkippedRun
+from prober.sinks.live.incidents import closes_after
+from prober.sinks.live.snapshot import FindingCount, Outage, SiteSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import Indicator
@@ -228,14 +229,27 @@ class TestMemory:
         end(told, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
         assert only(told, START + 6).findings_dropped == 999
 
-    def test_findings_are_open_until_the_site_passes(self) -> None:
-        told = live()
-        end(told, FAIL, START + 5, made=(finding(1),))
+    def test_findings_are_open_as_long_as_their_incident(self) -> None:
+        told, arrived = live(), {Indicator.COMPLETENESS: SliCounts(100)}
+        end(told, FAIL, START + 5, made=(finding(1),), name="first")
         end(told, UNKNOWN, START + 6)
-        assert [found.open for found in only(told, START + 7).findings] == [True]
         end(told, PASS, START + 8)
-        end(told, FAIL, START + 9, made=(finding(2),))
-        assert [(found.t, found.open) for found in only(told, START + 10).findings] == [(2.0, True), (1.0, False)]
+        assert [found.open for found in only(told, START + 9).findings] == [True]
+        assert [one.incident_id for one in told.snapshot(START + 9).incidents] == ["first-STUCK"]
+        for number in range(closes_after(1, 1)):
+            end(told, PASS, START + 12 + 4 * number, checks=arrived)
+        assert told.snapshot(START + 400).incidents == ()
+        end(told, FAIL, START + 402, made=(finding(2),))
+        assert [(found.t, found.open) for found in only(told, START + 410).findings] == [(2.0, True), (1.0, False)]
+
+    def test_an_outage_lasts_until_a_run_reaches_the_target(self) -> None:
+        told, unsent = live(), {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=70)}
+        assert only(told, START).outage is None
+        for at in (5, 9):
+            end(told, UNKNOWN, START + at, unreachable=True, checks=unsent)
+        assert only(told, START + 10).outage == Outage(START + 5, 2, 140)
+        end(told, PASS, START + 12)
+        assert only(told, START + 13).outage is None
 
     def test_the_schedule_is_followed(self) -> None:
         told = live()

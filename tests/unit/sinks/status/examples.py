@@ -22,6 +22,7 @@ from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Pa
 from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore
+from prober.slo.counts import BREACHES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from prober.traces.header import TraceHeader
@@ -117,9 +118,16 @@ def entry(
         for kind in kinds
     )
     counts: Mapping[tuple[Kind, Status], int] = Counter(one.sort for one in made)
-    outcome = result(run_id, verdict or (Verdict.FAIL if kinds else Verdict.PASS), at, site, counts=dict(counts))
+    said = verdict or (Verdict.FAIL if kinds else Verdict.PASS)
+    checks = {} if said is Verdict.UNKNOWN else {indicator: SliCounts(100 - len(kinds), len(kinds)) for indicator in BREACHES}
+    outcome = result(run_id, said, at, site, counts=dict(counts), checks=checks)
     run = RunRecord(outcome, site.environment, site.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0))
     return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
+
+
+def passes(count: int, at: float, site: Site = SITE) -> list[Entry]:
+    """So many runs in a row that pass, one every four seconds."""
+    return [entry(f"pass-{at:.0f}-{number}", at=at + 4.0 * number, site=site) for number in range(count)]
 
 
 def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> FindingRecord:

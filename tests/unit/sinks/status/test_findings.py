@@ -15,7 +15,7 @@ from prober.sinks.status.records import (
     FindingRecord,
 )
 from prober.sinks.status.store import StatusStore
-from tests.unit.sinks.status.examples import LIBRARY, START, US, entry, walk
+from tests.unit.sinks.status.examples import LIBRARY, START, US, entry, passes, walk
 
 
 def all_findings(queries: StatusQueries, wanted: FindingFilter, limit: int = 50) -> list[FindingRecord]:
@@ -32,7 +32,8 @@ class TestFindings:
         store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding),))])
         found = queries.finding("run-1-1")
         stored = {name: fact for name, fact in facts.items() if name != "rate"}
-        assert found == replace(kept, finding=replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}"))
+        known = replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}")
+        assert found == replace(kept, finding=known, closed_at=kept.found_at)  # it fails no run, so it is never open
         assert found is not None
         assert found.finding.facts == stored
         assert found.finding.assumptions == {"delivery_delay_max_s": inf, "x": 0.5}
@@ -64,31 +65,38 @@ class TestFindings:
     def test_filters(self, store: StatusStore, queries: StatusQueries, wanted: FindingFilter, names: list[str]) -> None:
         other = entry("b", Kind.GHOST, at=START + 1.0, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2")
         store.record([entry("a", Kind.GHOST, Kind.PHANTOM), other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
-        store.record([entry("passed", at=START + 3.0)])
+        store.record(passes(60, START + 3.0))
         assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names
 
-    def test_a_finding_is_open_until_a_later_run_of_its_site_passes(self, store: StatusStore, queries: StatusQueries) -> None:
+    def test_a_finding_is_open_as_long_as_its_incident(self, store: StatusStore, queries: StatusQueries) -> None:
         def opened() -> list[str]:
             return [record.finding_id for record in queries.findings(FindingFilter(open=True)).items]
 
-        store.record([entry("bad", Kind.GHOST), entry("older", at=START + 1.0)])
-        assert opened() == ["bad-1"]
-        store.record([entry("unknown", at=START + 3.0, verdict=Verdict.UNKNOWN), entry("elsewhere", at=START + 3.0, site=LIBRARY)])
-        assert opened() == ["bad-1"]
-        store.record([entry("passed", at=START + 4.0), entry("again", at=START + 8.0)])
+        store.record([entry(f"bad-{number}", Kind.GHOST, at=START + number) for number in range(5)])
+        store.record([entry("unknown", at=START + 30.0, verdict=Verdict.UNKNOWN), *passes(6, START + 30.0, LIBRARY)])
+        assert len(opened()) == 5
+        store.record(passes(6, START + 60.0)[:5])
+        assert len(opened()) == 5
+        store.record(passes(6, START + 60.0)[5:])
         assert opened() == []
-        assert queries.findings().items[0].closed_at == START + 6.0
+        assert {record.closed_at for record in queries.findings().items} == {START + 82.0}
 
-    def test_also_if_the_finding_is_written_after_the_run_that_passed(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("passed", at=START + 4.0), entry("again", at=START + 8.0), entry("bad", Kind.GHOST)])
-        assert queries.findings().items[0].closed_at == START + 6.0
+    def test_the_findings_of_an_incident_are_those_of_its_kind_and_site(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("a", Kind.GHOST, Kind.PHANTOM), entry("b", Kind.GHOST, at=START + 9.0)])
+        store.record([entry("c", Kind.GHOST, site=US), entry("d", Kind.GHOST, status=Status.INDETERMINATE)])
+        found = queries.findings(FindingFilter(incident_id="a-GHOST")).items
+        assert [record.finding_id for record in found] == ["b-1", "a-1"]
+        hint = queries.finding("d-1")
+        assert hint is not None
+        assert (hint.incident_id, hint.closed_at) == (None, hint.found_at)
 
     def test_groups_say_how_many_and_since_when(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a", Kind.GHOST, Kind.GHOST), entry("b", at=START + 3.0), entry("c", Kind.GHOST, at=START + 6.0)])
-        store.record([entry("d", Kind.PHANTOM, key="k2", at=START + 9.0)])
+        store.record([entry("a", Kind.GHOST, Kind.GHOST), *passes(60, START + 3.0)])
+        store.record([entry("c", Kind.GHOST, at=START + 500.0)])
+        store.record([entry("d", Kind.PHANTOM, key="k2", at=START + 509.0)])
         (group,) = queries.findings_of_key("k")
         assert (group.subscription, group.kind, group.status, group.count, group.open) == ("s", Kind.GHOST, Status.VIOLATION, 3, 1)
-        assert (group.first_at, group.last_at) == (START + 2.0, START + 8.0)
+        assert (group.first_at, group.last_at) == (START + 2.0, START + 502.0)
         assert [(one.kind, one.count) for one in queries.findings_by_subscription(START + 3.0)] == [
             (Kind.GHOST, 1),
             (Kind.PHANTOM, 1),

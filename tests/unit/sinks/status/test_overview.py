@@ -9,16 +9,18 @@ from sqlalchemy import event
 
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
+from prober.runs.site import Site
+from prober.sinks.live.snapshot import Outage, SiteSnapshot, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, SILENT_AFTER_S, Overview
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.records import Entry, ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
 from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import AlertState, SliCounts, Urgency
-from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, entry, result, snapshot
+from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, entry, passes, result, snapshot
 
 NOW = START + 50.0
 
@@ -148,10 +150,29 @@ class TestSites:
         assert [one.finding_id for one in shown[LIBRARY.key].findings] == ["other-1"]
 
     def test_open_findings_come_first_and_closed_ones_are_told_apart(self, store: StatusStore, overview: Overview) -> None:
-        store.record([entry("a", Kind.GHOST, at=START), entry("b", at=START + 10.0), entry("c", Kind.PHANTOM, at=START + 20.0)])
+        store.record([entry("a", Kind.GHOST, at=START), *passes(60, START + 10.0), entry("c", Kind.PHANTOM, at=START + 300.0)])
         tell(store, "prober-1", NOW, seen(Verdict.FAIL))
         (site,) = overview.snapshot(onlooker()).sites
         assert [(one.run_id, one.open, one.finding_id) for one in site.findings] == [("c", True, "c-1"), ("a", False, "a-1")]
+
+    def test_all_open_incidents_are_there(self, store: StatusStore, overview: Overview) -> None:
+        store.record(
+            [entry("a", Kind.GHOST, Kind.STUCK), entry("b", Kind.PHANTOM, at=START + 10.0, site=LIBRARY), *passes(9, START + 20.0)]
+        )
+        tell(store, "prober-1", NOW, seen())
+        assert [one.incident_id for one in overview.snapshot(onlooker()).incidents] == ["b-PHANTOM", "a-STUCK", "a-GHOST"]
+
+    def test_an_outage_has_a_begin_and_what_was_not_sent(self, store: StatusStore, overview: Overview) -> None:
+        def unreached(number: int, site: Site = SITE) -> Entry:
+            made = entry(f"{site.vantage}-{number}", at=START + 10.0 * number, verdict=Verdict.UNKNOWN, site=site)
+            checks = {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=100)} if number % 2 else {}
+            return replace(made, run=replace(made.run, result=replace(made.run.result, unreachable=True, checks=checks)))
+
+        store.record([unreached(0), entry("reached", at=START + 10.0), *map(unreached, range(2, 6)), entry("b", site=LIBRARY)])
+        tell(store, "p", NOW, seen(), replace(seen(), site=LIBRARY))
+        assert [site.outage for site in overview.snapshot(onlooker()).sites] == [None, Outage(START + 22.0, 4, 200)]
+        store.record([unreached(7, LIBRARY)])
+        assert overview.snapshot(onlooker()).sites[0].outage == Outage(START + 72.0, 1, 100)
 
     def test_troubles_of_other_probers_are_passed_on(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "prober-1", NOW, seen(), troubles=("the disk is full",))

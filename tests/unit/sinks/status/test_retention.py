@@ -24,13 +24,14 @@ from tests.unit.sinks.status.examples import KEEPING, START, US, entry, snapshot
 
 class TestRetention:
     def test_what_is_old_goes(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("old", Kind.GHOST), entry("new", Kind.GHOST, at=START + 100.0)])
+        store.record([entry("old", Kind.PHANTOM), entry("new", Kind.GHOST, at=START + 100.0)])
         store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().sites)
         now = START + 100.0 + KEEPING.retention_s
         tidied = store.tidy(KEEPING, now)
-        assert (tidied.expired, tidied.evicted, tidied.done) == (2, 0, True)
+        assert (tidied.expired, tidied.evicted, tidied.done) == (3, 0, True)
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
+        assert [one.kind for one in queries.open_incidents()] == [Kind.GHOST]
         assert queries.trace("old-1") is None
         assert (queries.sites(), queries.probers()) == ((), ())
 
@@ -38,11 +39,15 @@ class TestRetention:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
         store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
         tidied = store.tidy(replace(KEEPING, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
-        assert (tidied.expired, tidied.evicted) == (0, 20 + 55)
+        assert (tidied.expired, tidied.evicted) == (0, 20 + 53)
         assert [record.result.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
             f"noisy-{number:03}" for number in reversed(range(20, 30))
         ]
-        assert len(queries.findings(FindingFilter(target="europe")).items) == 5
+        kept = [record.finding_id for record in queries.findings(FindingFilter(target="europe")).items]
+        assert sorted(kept[5:]) == sorted(
+            one.exemplar.finding_id for one in queries.open_incidents() if one.site.target == "europe"
+        )
+        assert len(kept) == 5 + 2
         assert len(queries.runs(RunFilter(target="us")).items) == len(queries.findings(FindingFilter(target="us")).items) == 4
 
     def test_a_pass_is_bounded_and_the_next_one_goes_on(
