@@ -17,7 +17,7 @@ from api.methods import Methods
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache
-from api.routes import findings, health, keys, page, probes, reports, runs, slos, status
+from api.routes import findings, health, incidents, keys, page, probes, reports, runs, slos, status
 from api.templates import STATIC
 from api.view import Archive, View
 from prober.config.models import Api
@@ -46,13 +46,14 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         status.router(answers, current),
         probes.router(answers, current, view),
         runs.router(answers, archive),
+        incidents.router(answers, archive),
         findings.router(answers, archive),
         keys.router(answers, current, archive),
         slos.router(answers, current, archive),
         reports.router(answers, archive),
     ):
         api.include_router(router)
-    for router in (api, health.router(view), page.router(answers, current, archive)):
+    for router in (api, health.router(view), page.router(answers, current, archive, settings.runbooks)):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)

@@ -8,8 +8,10 @@ from math import inf
 from api.models.findings import trace_file_name
 from api.swim_lanes import NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
+from prober.core.findings import Status
+from prober.core.kinds import USUAL
 from prober.core.rules import ASSUMED_IN_WORDS
-from prober.evidence.advice import ADVICE, SURENESS
+from prober.evidence.advice import ADVICE, SURENESS, SURENESS_OF_USUAL
 from prober.evidence.diagram.text import as_text
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -40,7 +42,9 @@ class FindingCase:
     @property
     def sureness(self) -> str:
         """What its status means."""
-        return SURENESS[self.record.finding.status]
+        finding = self.record.finding
+        is_usual = finding.kind in USUAL and finding.status is Status.VIOLATION
+        return SURENESS_OF_USUAL if is_usual else SURENESS[finding.status]
 
     @property
     def advice(self) -> str:

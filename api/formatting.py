@@ -1,4 +1,4 @@
-"""What the status page says beyond the bare snapshot: headline, causes, and findings put together. Words only; nothing is decided here."""
+"""What the status page says beyond the bare snapshot: findings put together, numbers and states. Words only; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -18,23 +18,11 @@ from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import AlertState, Objective, SliCounts
 
-CAUSES_SHOWN_MAX: Final = 3
 FINDINGS_SHOWN_MAX: Final = 20
 
 KEY_LENGTH_MAX: Final = 80
 
 _UNITS: Final = {"_bytes_per_s": "bytes/s", "_messages_per_s": "messages/s", "_per_s": "per second", "_minutes": "min", "_s": ""}
-_TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A promise is broken", Verdict.UNKNOWN: "Not everything is known"}
-_STATUSES: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """The state in one glance: a few words, how many sites stand how, and what is behind it."""
-
-    title: str
-    counts: str
-    causes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +34,6 @@ class AlikeFindings:
     count: int
     runs: int
     oldest_at: float
-
-
-def headline(snapshot: StatusSnapshot) -> Headline:
-    """What is to be read first. Names at most three sites that are behind the verdict."""
-    statuses = Counter(site.status for site in snapshot.sites)
-    counts = ", ".join(f"{statuses[standing]:,} {word}" for standing, word in _STATUSES.items() if statuses[standing])
-    causes = [f"{name(site.site)}: {why(site)}" for site in snapshot.sites if site.status is snapshot.verdict and why(site)]
-    more = len(causes) - CAUSES_SHOWN_MAX
-    shown = (*causes[:CAUSES_SHOWN_MAX], *([f"and {more:,} more"] if more > 0 else []))
-    title = _TITLES[snapshot.verdict]
-    if snapshot.sites and all(site.verdict is None for site in snapshot.sites):
-        title = "Nothing is known yet"
-    return Headline(title, counts or "nothing is probed", shown)
 
 
 def name(site: Site | SiteKey | RunResult) -> str:
@@ -79,14 +54,10 @@ def why(site: SiteSnapshot) -> str:
     return (site.last_run.reason if site.last_run else "") + _overdue(site)
 
 
-def open_findings(snapshot: StatusSnapshot) -> list[AlikeFindings]:
-    """Findings at sites that have not passed since, the newest first."""
-    return _groups(snapshot, is_open=True)
-
-
 def closed_findings(snapshot: StatusSnapshot) -> list[AlikeFindings]:
-    """Findings at sites that have passed since, the newest first."""
-    return _groups(snapshot, is_open=False)
+    """Findings of incidents that are over, the newest first."""
+    groups = [group for site in snapshot.sites for group in _groups_of(site)]
+    return sorted(groups, key=lambda group: group.shown.found_at, reverse=True)
 
 
 def dropped_findings(snapshot: StatusSnapshot) -> int:
@@ -194,15 +165,10 @@ def _overdue(site: SiteSnapshot) -> str:
     return "" if site.overdue_s is None else f"; a run is overdue by {duration(site.overdue_s)}"
 
 
-def _groups(snapshot: StatusSnapshot, *, is_open: bool) -> list[AlikeFindings]:
-    groups = [group for site in snapshot.sites for group in _groups_of(site, is_open=is_open)]
-    return sorted(groups, key=lambda group: group.shown.found_at, reverse=True)
-
-
-def _groups_of(site: SiteSnapshot, *, is_open: bool) -> Iterator[AlikeFindings]:
+def _groups_of(site: SiteSnapshot) -> Iterator[AlikeFindings]:
     alike: dict[tuple[str, str], list[FailingFinding]] = {}
     for finding in site.findings:
-        if finding.open is is_open:
+        if not finding.open:
             alike.setdefault((finding.kind, finding.status), []).append(finding)
     for findings in alike.values():
         runs = len({finding.run_id for finding in findings})

@@ -18,7 +18,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.cursors import LENGTH_MAX
 from prober.sinks.status.queries import PAGE_MAX
-from prober.sinks.status.records import FindingFilter, RunFilter
+from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
 PAGE: Final = 50
 TEXT_LENGTH_MAX: Final = 1024
@@ -119,8 +119,10 @@ class FindingParameters(Paged):
     """That the prober of this name made."""
     run: Annotated[Name | None, Field(examples=["ordering-1f3a9c02"])] = None
     """That this run made."""
+    incident: Annotated[Name | None, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])] = None
+    """That belong to this incident."""
     open: bool | None = None
-    """true: no run of their site has passed since. false: one has."""
+    """true: their incident is open. false: it is over, or they failed no run."""
     since: Moment | None = None
     """That were found then or later."""
     until: Moment | None = None
@@ -143,6 +145,42 @@ class FindingParameters(Paged):
             vantage=self.vantage,
             part=self.part,
             instance=self.instance,
+            incident_id=self.incident,
+        )
+
+
+class IncidentParameters(Paged):
+    """Which incidents: all that agree with what is given."""
+
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    probe: Annotated[Name | None, Field(examples=["ordering"])] = None
+    """Of this probe."""
+    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
+    """Seen from here."""
+    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
+    """On this part of the keys; empty: where they are not divided."""
+    kind: Annotated[Kind | None, Field(examples=["REDELIVERY_SKIP"])] = None
+    """Of this kind."""
+    open: bool | None = None
+    """true: nothing shows yet that they are over. false: they are."""
+    since: Moment | None = None
+    """That began then or later."""
+    until: Moment | None = None
+    """That began earlier."""
+
+    @property
+    def wanted(self) -> IncidentFilter:
+        """The same for the store."""
+        return IncidentFilter(
+            target=self.target,
+            probe=self.probe,
+            vantage=self.vantage,
+            part=self.part,
+            kind=self.kind,
+            open=self.open,
+            since=seconds(self.since),
+            until=seconds(self.until),
         )
 
 

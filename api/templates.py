@@ -9,7 +9,7 @@ from typing import Final
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api import charts, formatting, operations, words
+from api import charts, formatting, headline, operations, words
 
 PAGES: Final = Path(__file__).parent / "pages"
 STATIC: Final = PAGES / "static"
@@ -17,7 +17,7 @@ STATIC: Final = PAGES / "static"
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.globals.update(charts=charts, formatting=formatting, operations=operations, words=words)
+_ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=headline, operations=operations, words=words)
 
 
 def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:

@@ -8,8 +8,10 @@ from typing import Protocol
 from prober.config.models import Config
 from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
+from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import Objective
 
 
@@ -55,6 +57,10 @@ class Archive:
     queries: StatusQueries
     objectives: tuple[Objective, ...]
     reports: ReportReader | None = None
+
+    def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
+        """Somebody knows of an incident; False: there is none of this name. Raises what the store raises."""
+        return StatusStore(self.queries.database).acknowledge(incident_id, said)
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:

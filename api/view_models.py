@@ -8,9 +8,10 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from api.finding_case import case_of
-from api.query_parameters import FindingParameters, HotKeyParameters, Paged, RunParameters
+from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, Paged, RunParameters
 from api.view import Archive
-from prober.core.findings import Kind, Status
+from prober.core.findings import FAILING, Kind, Status
+from prober.core.kinds import KINDS
 from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
@@ -22,6 +23,7 @@ from prober.slo.budgets import SloSnapshot
 from prober.slo.objectives import SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
+INCIDENT_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
 
 Values: TypeAlias = Mapping[str, object]
@@ -44,8 +46,32 @@ class CountedWindow:
 class PageContents:
     """Asks an archive. Raises `Absent` for what is not there, and what the archive raises."""
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, archive: Archive, runbooks: str | None = None) -> None:
+        self._archive, self.runbooks = archive, runbooks
+
+    def incidents(self, asked: IncidentParameters, snapshot: StatusSnapshot) -> Values:
+        """A page of incidents."""
+        found = self._archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+        return {
+            "now": snapshot.at,
+            "asked": asked,
+            "runbooks": self.runbooks,
+            "found": found.items,
+            "older": _older(asked, found.next_cursor),
+            "kinds": tuple(kind for kind, meaning in KINDS.items() if FAILING.intersection(meaning.statuses)),
+            "targets": _targets(snapshot),
+            "probes": tuple(dict.fromkeys(site.site.probe for site in snapshot.sites)),
+            "vantages": tuple(dict.fromkeys(site.site.vantage for site in snapshot.sites)),
+        }
+
+    def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
+        """An incident with its newest findings."""
+        queries = self._archive.queries
+        incident = queries.incident(incident_id)
+        if incident is None:
+            raise PageNotFound("There is no incident of this name. It may have been kept for a while and deleted since.")
+        found = queries.findings(FindingFilter(incident_id=incident_id), limit=INCIDENT_FINDINGS_MAX)
+        return {"now": snapshot.at, "incident": incident, "found": found.items, "runbooks": self.runbooks}
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
@@ -68,7 +94,12 @@ class PageContents:
             raise PageNotFound("There is no finding of this name. It may have been kept for a while and deleted since.")
         groups = queries.findings_of_key(record.finding.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
-        return {"case": case_of(record, queries.run(record.run_id), alike), "record": record, "finding": record.finding}
+        return {
+            "case": case_of(record, queries.run(record.run_id), alike),
+            "record": record,
+            "finding": record.finding,
+            "incident": None if record.incident_id is None else queries.incident(record.incident_id),
+        }
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""

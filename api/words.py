@@ -19,6 +19,12 @@ def clock(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def since(at: float, now: float) -> str:
+    """A time in UTC that has passed: without its date if that is today's."""
+    said = datetime.fromtimestamp(at, UTC)
+    return said.strftime("%H:%M UTC" if said.date() == datetime.fromtimestamp(now, UTC).date() else "%Y-%m-%d %H:%M UTC")
+
+
 def duration(seconds: float) -> str:
     """Up to two units, the largest first: `0.4 ms`, `350 ms`, `2.1 s`, `45 s`, `3 min`, `1 h 5 min`."""
     if 0.0 < seconds < 0.01:

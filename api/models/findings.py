@@ -86,7 +86,9 @@ class Finding(Answer):
     explanation: Explanation
     """The finding in plain words."""
     closed_at: Time | None
-    """When a run of its site passed that began after it was found; null: it is open."""
+    """When its incident was over, or, if it failed no run, when it was found; null: it is open."""
+    incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])]
+    """The incident that it belongs to; null: it failed no run."""
 
 
 class FindingPage(Listed):
@@ -164,6 +166,8 @@ class Links(Answer):
     """All that whoever runs the service asks for, as a zip file."""
     probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
     """How its probe stands."""
+    incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-REDELIVERY_SKIP"])]
+    """Its incident, whose exemplar has a proof; null: there is none."""
     key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
     """What else was found on its key."""
 
@@ -212,6 +216,7 @@ class FindingDetail(Finding):
             t=finding.t,
             explanation=record.explanation,
             closed_at=record.closed_at,  # type: ignore[arg-type]
+            incident_id=record.incident_id,
             doubt=finding.doubt,
             facts=finding.facts,
             assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
@@ -241,5 +246,6 @@ def _links(record: records.FindingRecord) -> Links:
         diagram=f"{here}/diagram.svg" if has_trace else None,
         bundle=f"{here}/bundle",
         probe=f"{API}/probes/{quote(record.site.probe, safe='')}",
+        incident=None if record.incident_id is None else f"{API}/incidents/{quote(record.incident_id, safe='')}",
         key=f"{API}/keys?key={quote(record.finding.key, safe='')}",
     )

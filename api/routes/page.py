@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from api.current_status import CurrentStatus
-from api.query_parameters import FindingParameters, HotKeyParameters, QueryParameters, RunParameters
+from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, QueryParameters, RunParameters
 from api.recent import Recent
 from api.response_cache import ResponseCache
 from api.templates import rendered_page
@@ -29,10 +29,10 @@ Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=QueryParameters)
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
-    """The pages: `/`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, runbooks: str | None = None) -> APIRouter:
+    """The pages: `/`, `/incidents`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-    contents = PageContents(archive)
+    contents = PageContents(archive, runbooks)
     _add_current(routes, answers, current, contents, Recent(archive))
     _add_kept(routes, answers, contents)
     return routes
@@ -47,7 +47,12 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         snapshot = await current.snapshot()
 
         def values() -> Values:
-            return {"snapshot": snapshot, "charts_of": recent.charts(snapshot), "hot": recent.hot_keys()}
+            return {
+                "runbooks": contents.runbooks,
+                "snapshot": snapshot,
+                "charts_of": recent.charts(snapshot),
+                "hot": recent.hot_keys(),
+            }
 
         return await answers.ask(lambda: _made(request, "status.html", values))
 
@@ -58,6 +63,20 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         return await answers.ask(
             lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingParameters), snapshot))
         )
+
+    @routes.get("/incidents")
+    async def incidents_page(request: Request) -> HTMLResponse:
+        """Incidents, newest first."""
+        snapshot = await current.snapshot()
+        return await answers.ask(
+            lambda: _made(request, "incidents.html", lambda: contents.incidents(_asked(request, IncidentParameters), snapshot))
+        )
+
+    @routes.get("/incidents/{incident_id}")
+    async def incident_page(request: Request, incident_id: str) -> HTMLResponse:
+        """One incident."""
+        snapshot = await current.snapshot()
+        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot)))
 
     @routes.get("/runs")
     async def runs_page(request: Request) -> HTMLResponse:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from prober.alerting.service import OVERDUE, VIOLATED
+from prober.alerting.service import alerts_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import KINDS, Promise
 from prober.evidence.advice import ADVICE
@@ -26,13 +26,6 @@ def with_tables(page: str) -> str:
     if not found:
         raise ValueError("the page does not say where the tables belong")
     return before + BEGINNING + "".join(f"\n{line}\n" for line in _sections()) + "\n" + END + after
-
-
-def alerts_of(kind: Kind) -> tuple[str, ...]:
-    """The names of the alerts that findings of a kind can fire."""
-    meaning = KINDS[kind]
-    violated = (VIOLATED[meaning.promise][0],) if Status.VIOLATION in meaning.statuses else ()
-    return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
 
 
 def _sections() -> Iterator[str]:

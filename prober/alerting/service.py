@@ -103,6 +103,13 @@ OVERDUE: Final = "PubsubDeliveryOverdue"
 """What fires when something did not come by its deadline, whatever promise it is about."""
 
 
+def alerts_of(kind: Kind) -> tuple[str, ...]:
+    """The names of the alerts that findings of a kind can fire."""
+    meaning = KINDS[kind]
+    violated = (VIOLATED[meaning.promise][0],) if Status.VIOLATION in meaning.statuses else ()
+    return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
+
+
 def service_groups(options: Options) -> tuple[RuleGroup, ...]:
     """Two groups that need no objective: what was proven, which is looked at often, and the rest."""
     findings: tuple[RecordingRule | AlertingRule, ...] = (

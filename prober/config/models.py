@@ -29,6 +29,7 @@ from prober.config.values import (
     Folder,
     Host,
     Hours,
+    HttpUrl,
     LabelName,
     Milliseconds,
     ObjectiveName,
@@ -269,6 +270,8 @@ class Api(Section):
     """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
     reads: Reads = Reads.OPEN
     """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
+    runbooks: HttpUrl | None = None
+    """Your copy of docs/runbooks, which pages link to; without it they name the file."""
 
 
 class Maintenance(Section):

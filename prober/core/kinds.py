@@ -230,6 +230,46 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
 )
 
 
+_OUT_OF_ORDER: Final = "messages arrive out of order"
+_NOT_ALL_AGAIN: Final = "redeliveries leave messages out"
+_TWO_HOLDERS: Final = "a key is outstanding twice at once"
+_NOT_DELIVERED: Final = "confirmed messages are not delivered"
+_STORED_TWICE: Final = "messages are stored twice"
+
+SYMPTOMS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.ORDER_GAP: _OUT_OF_ORDER,
+        Kind.ORDER_INVERSION: _OUT_OF_ORDER,
+        Kind.REALTIME_INVERSION: _OUT_OF_ORDER,
+        Kind.ORDER_DIVERGENCE: "subscriptions of a topic see different orders",
+        Kind.REDELIVERY_SKIP: _NOT_ALL_AGAIN,
+        Kind.PULL_BATCH_ORDER: _NOT_ALL_AGAIN,
+        Kind.PUSH_ADVANCE_PAST_NACK: _NOT_ALL_AGAIN,
+        Kind.REDELIVERY_STALL: "redeliveries begin and do not go on",
+        Kind.AFFINITY_SPLIT: "keys move between subscribers while messages are outstanding",
+        Kind.PULL_OVERLAP: _TWO_HOLDERS,
+        Kind.PUSH_OVERLAP: _TWO_HOLDERS,
+        Kind.AFFINITY_MOVE: "keys move between subscribers",
+        Kind.STUCK: _NOT_DELIVERED,
+        Kind.LOST_OVERTAKEN: _NOT_DELIVERED,
+        Kind.UNACKED_STALL: "messages that were not acknowledged do not come again",
+        Kind.PHANTOM: "messages arrive that were never published",
+        Kind.GHOST: "messages arrive whose publish had failed",
+        Kind.ID_CONFLICT: "messages arrive changed, or under the id of another",
+        Kind.FILTER_LEAK: "messages arrive that the filter excludes",
+        Kind.EOD_REDELIVERY_AFTER_ACK: "messages come again after a confirmed acknowledgement",
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: "messages come again while a subscriber holds them",
+        Kind.PUBLISHER_DUP: _STORED_TWICE,
+        Kind.LATE_DUP: _STORED_TWICE,
+        Kind.SERVICE_DUP: _STORED_TWICE,
+    }
+)
+"""What somebody would say is going on while findings of a kind are made: kinds with the same symptom are told as one."""
+
+USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
+"""What Google documents as usual and guarantees not: without it something is unusual, but no promise is broken."""
+
+
 def kinds_about(indicator: str) -> frozenset[Kind]:
     """The kinds that make a counted thing bad, by the name of the indicator."""
     return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)

@@ -17,6 +17,9 @@ SURENESS: Final[Mapping[Status, str]] = MappingProxyType(
     }
 )
 
+SURENESS_OF_USUAL: Final = "certainly observed; Google documents the opposite as usual, and does not guarantee it"
+"""What `violation` means for `core.kinds.USUAL`."""
+
 _NOTHING: Final = ""
 _RETRIED: Final = (
     "Retries of a client library make such records, so it is information; a violation only if the trace says that it records every "

@@ -20,6 +20,8 @@ DESKTOP: Final = 1280
 PHONE: Final = 360
 PAGES: Final = {
     "status": "/",
+    "incidents": "/incidents",
+    "incident": "/incidents/redelivery-europe-wire-087-REDELIVERY_SKIP",
     "findings": "/findings",
     "open findings": "/findings?open=true&kind=REDELIVERY_SKIP",
     "no findings": "/findings?kind=FILTER_LEAK",
@@ -37,7 +39,12 @@ PAGES: Final = {
     "reference": "/docs",
 }
 """Every page, also in its odd states."""
-ABSENT: Final = {"no such finding": "/findings/none", "no such run": "/runs/none", "no such objective": "/slos/none"}
+ABSENT: Final = {
+    "no such finding": "/findings/none",
+    "no such incident": "/incidents/none",
+    "no such run": "/runs/none",
+    "no such objective": "/slos/none",
+}
 
 
 @dataclass

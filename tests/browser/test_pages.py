@@ -22,7 +22,7 @@ class TestUpdating:
         with looking(browser, world.url) as look:
             look.page.clock.install()
             look.open("/")
-            assert look.names("h1") == ["FAIL A promise is broken"]
+            assert look.names("h1") == ["FAIL Redeliveries leave messages out"]
             look.page.locator("#closed-summary").click()
             world.end(REDELIVERY, Verdict.PASS, 500)
             shown_within(look, "UNKNOWN Not everything is known")
@@ -33,7 +33,7 @@ class TestUpdating:
             expect(look.page.locator("#closed")).to_have_attribute("open", "")
             assert look.page.evaluate("document.activeElement.id") == "closed-summary"
             world.end(REDELIVERY, Verdict.FAIL, 501)
-            shown_within(look, "FAIL A promise is broken")
+            shown_within(look, "FAIL Redeliveries leave messages out")
             assert look.complaints == []
 
     def test_what_is_being_filled_in_is_left_alone(self, browser: Browser, world: World) -> None:

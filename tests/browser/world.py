@@ -189,7 +189,7 @@ def _live(store: StatusStore, live: LiveState, instance: str, sites: Iterable[Si
 def _verdict(site: Site, number: int) -> Verdict:
     left = RUNS - number
     if site is REDELIVERY:
-        return Verdict.FAIL if left in (1, 2, 3, 19) else Verdict.PASS
+        return Verdict.FAIL if left in (1, 2, 3, 79) else Verdict.PASS
     if site is LIBRARY:
         return Verdict.UNKNOWN if left <= 2 or 30 <= left < 42 else Verdict.PASS
     return Verdict.UNKNOWN if site is STAGING and left < 4 else Verdict.PASS
@@ -220,7 +220,9 @@ def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
         "keys": 10,
         "rewinds": chance.randrange(4, 12),
     }
-    checks = {Indicator.ORDER: SliCounts(200, 0, 0), Indicator.COMPLETENESS: SliCounts(200, 0, 0)}
+    bad = int(verdict is Verdict.FAIL)
+    checks = {indicator: SliCounts(200) for indicator in (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.AFFINITY)}
+    checks[Indicator.REDELIVERY] = SliCounts(counters["rewinds"] - bad, bad)
     return replace(
         result, counters=counters, checks=checks, durations=_durations(chance, slow=site is REDELIVERY and number > RUNS - 20)
     )

@@ -1,6 +1,9 @@
 {{/* The configuration file: what the user wrote, and what the chart knows by itself laid over it. */}}
 {{- define "prober.config" -}}
 {{- $own := dict "api" (dict "host" "0.0.0.0" "port" 8080) -}}
+{{- with .Values.links.runbooks -}}
+{{- $_ := set (get $own "api") "runbooks" . -}}
+{{- end -}}
 {{- if not .Values.status.existingSecret.name -}}
 {{- $_ := set $own "status" (dict "url" "sqlite:////var/lib/ordering-prober/status.db") -}}
 {{- end -}}

@@ -61,7 +61,7 @@ class StatusQueries:
     """Reads. Every method raises `StoreUnavailable`, and `BadCursor` where a cursor is given. For any thread."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
     # --- runs and findings ---------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class StatusQueries:
     def finding(self, finding_id: str) -> FindingRecord | None:
         """One finding with its evidence; None: it is not there (any more)."""
         name = text_of(finding_id)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(select(tables.findings).where(tables.findings.c.finding_id == name)).mappings().first()
             proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
         if row is None:
@@ -260,7 +260,7 @@ class StatusQueries:
         if cursor is not None:
             position = read_cursor(cursor, wanted)
             query = query.where(tuple_(at, name) < tuple_(position.at, position.name))
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             rows = list(connection.execute(query))
         if len(rows) <= limit:
             return rows, None
@@ -292,7 +292,7 @@ class StatusQueries:
         )
 
     def _rows(self, query: Select[Any]) -> list[Any]:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return list(connection.execute(query).mappings())
 
 

@@ -1,0 +1,212 @@
+"""The first box of the status page: what is broken, how much, since when, and what to do. Words only; nothing is decided here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from api.formatting import name, why
+from api.words import counted, number, share
+from prober.alerting.rules import RUNBOOKS
+from prober.alerting.service import alerts_of
+from prober.core.kinds import SYMPTOMS, USUAL
+from prober.core.verdict import Verdict
+from prober.runs.site import SiteKey
+from prober.sinks.live.incidents import Incident
+from prober.sinks.live.snapshot import Outage, SiteSnapshot, StatusSnapshot
+
+CAUSES_SHOWN_MAX: Final = 3
+SYMPTOMS_SHOWN_MAX: Final = 5
+UNREACHABLE: Final = "PubsubTargetUnreachable"
+
+_TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A promise is broken", Verdict.UNKNOWN: "Not everything is known"}
+_STATUSES: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that is wrong.
+
+    what       it, as the beginning of a sentence. `much`: how much of it, as its end.
+    since      when it began; `where`: where.
+    runbook    what to do about it, by name.
+    incident_id   the incident that says most about it; empty: it is none.
+    note       what else is to be known, such as who knows already.
+    """
+
+    what: str
+    much: str
+    since: float
+    where: str
+    runbook: str
+    incident_id: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The state in one glance: a few words, how many sites stand how, what is wrong, and why the sites that this leaves out are not PASS.
+
+    `more`: further things that are wrong.
+    """
+
+    title: str
+    counts: str
+    lines: tuple[Line, ...]
+    more: int
+    causes: tuple[str, ...]
+
+
+def headline(snapshot: StatusSnapshot) -> Headline:
+    """What is to be read first. An outage first, then what nobody has acknowledged, then the rest."""
+    statuses = Counter(site.status for site in snapshot.sites)
+    counts = ", ".join(f"{statuses[standing]:,} {word}" for standing, word in _STATUSES.items() if statuses[standing])
+    lines = (*_outages(snapshot.sites), *_symptoms(snapshot.incidents, snapshot.at))
+    return Headline(
+        _title(snapshot, lines),
+        counts or "nothing is probed",
+        lines[:SYMPTOMS_SHOWN_MAX],
+        max(0, len(lines) - SYMPTOMS_SHOWN_MAX),
+        _causes(snapshot),
+    )
+
+
+def runbook_address(runbook: str, base: str | None) -> str:
+    """Where a runbook is read; without a base its path in the repository."""
+    return f"{base.rstrip('/') if base else RUNBOOKS}/{runbook}.md"
+
+
+def runbook_of(incident: Incident) -> str:
+    """The runbook of the alert that an incident fires, most likely; empty if its kind fires none."""
+    alerts = alerts_of(incident.kind)
+    return alerts[-1 if incident.status.value == "liveness" else 0] if alerts else ""
+
+
+def words_of(incident: Incident) -> str:
+    """What is going on, as the beginning of a sentence."""
+    words = SYMPTOMS[incident.kind]
+    return words[0].upper() + words[1:]
+
+
+def state(incident: Incident) -> str:
+    """Whether it is over, and what it takes to say so, in a sentence."""
+    if incident.closed_at is not None:
+        return "It is over."
+    left = max(1, incident.closes_after - incident.met_in_a_row)
+    return f"It is over when {counted(left, 'run')} in a row could have shown it and did not."
+
+
+def trend(incident: Incident) -> str:
+    """The history in words, for those who do not see it."""
+    return f"seen in {incident.history.count('1')} of the last {counted(len(incident.history), 'run')} that could have shown it"
+
+
+def share_of(incident: Incident) -> str:
+    """How much of what was counted since it began went wrong, or in how many runs it was found."""
+    if incident.bad and incident.bad_share is not None:
+        return share(incident.bad_share)
+    return f"{counted(incident.findings, 'finding')} in {number(incident.runs)} of {counted(incident.chances, 'run')}"
+
+
+def _title(snapshot: StatusSnapshot, lines: tuple[Line, ...]) -> str:
+    if snapshot.sites and all(site.verdict is None for site in snapshot.sites):
+        return "Nothing is known yet"
+    if any(site.outage for site in snapshot.sites):
+        return lines[0].what
+    if snapshot.verdict is Verdict.PASS and lines:
+        return "All probes pass now; it is too early to say that it is over"
+    if snapshot.verdict is not Verdict.FAIL or not lines:
+        return _TITLES[snapshot.verdict]
+    if len(lines) == 1:
+        return lines[0].what
+    if all(incident.kind in USUAL for incident in snapshot.incidents):
+        return "Something unusual goes on"
+    return f"{len(lines):,} things are wrong"
+
+
+def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:
+    """One line a target, if none of its sites reaches it; else one for each that does not."""
+    by_target: dict[str, list[SiteSnapshot]] = {}
+    for site in sites:
+        if site.maintenance is None:
+            by_target.setdefault(site.site.target, []).append(site)
+    for target, watched in by_target.items():
+        out = [(site, site.outage) for site in watched if site.outage is not None]
+        if len(out) == len(watched):
+            yield _outage(target, [outage for _, outage in out])
+        else:
+            yield from (_outage(f"{target} by {site.site.probe} ({site.site.vantage})", [outage]) for site, outage in out)
+
+
+def _outage(what: str, outages: list[Outage]) -> Line:
+    unsent = sum(outage.unsent for outage in outages)
+    much = f"{number(unsent)} publishes were not sent" if unsent else counted(sum(one.runs for one in outages), "run")
+    return Line(f"{what} cannot be reached", much, min(one.since for one in outages), "", UNREACHABLE)
+
+
+def _symptoms(incidents: Iterable[Incident], now: float) -> list[Line]:
+    """Incidents with the same symptom of one probe on one target together, whatever part and vantage; what is worst first."""
+    groups: dict[tuple[str, str, str], list[Incident]] = {}
+    for one in incidents:
+        groups.setdefault((SYMPTOMS[one.kind], one.site.probe, one.site.target), []).append(one)
+    ranked = sorted(groups.values(), key=lambda group: _rank(group, now))
+    return [_symptom(group, now) for group in ranked]
+
+
+def _rank(group: list[Incident], now: float) -> tuple[bool, bool, bool, float]:
+    """The smallest is told first."""
+    return (
+        all(one.is_acknowledged(now) for one in group),
+        all(one.kind in USUAL for one in group),
+        all(one.met_in_a_row for one in group),
+        -max(one.bad_share or 0.0 for one in group),
+    )
+
+
+def _symptom(group: list[Incident], now: float) -> Line:
+    shown = max(group, key=lambda one: (one.bad_share or 0.0, one.findings))
+    first = min(group, key=lambda one: one.first_at)
+    where = f"{shown.site.probe}, {shown.site.target}"
+    return Line(
+        words_of(shown),
+        _much(group),
+        first.first_at,
+        where,
+        runbook_of(shown),
+        shown.incident_id,
+        _note(group, shown, now),
+    )
+
+
+def _much(group: list[Incident]) -> str:
+    """Of each site the kind that says most: all kinds with one symptom count the same things."""
+    by_site: dict[SiteKey, Incident] = {}
+    for one in group:
+        if one.site not in by_site or one.decided > by_site[one.site].decided:
+            by_site[one.site] = one
+    bad, decided = sum(one.bad for one in by_site.values()), sum(one.decided for one in by_site.values())
+    return share(bad / decided) if bad else share_of(max(group, key=lambda one: one.findings))
+
+
+def _note(group: list[Incident], shown: Incident, now: float) -> str:
+    said = shown.acknowledged
+    if said is not None and all(one.is_acknowledged(now) for one in group):
+        return f"acknowledged by {said.by}" + (f": {said.note}" if said.note else "")
+    quiet = min(one.met_in_a_row for one in group)
+    if quiet:
+        return f"not seen in the last {counted(quiet, 'run')}"
+    return "documented as usual, not guaranteed" if shown.kind in USUAL else ""
+
+
+def _causes(snapshot: StatusSnapshot) -> tuple[str, ...]:
+    """Why sites stand as bad as the verdict says that no line is about. Names at most three."""
+    told = {incident.site for incident in snapshot.incidents}
+    causes = [
+        f"{name(site.site)}: {why(site)}"
+        for site in snapshot.sites
+        if site.status is snapshot.verdict and why(site) and site.outage is None and site.site.key not in told
+    ]
+    more = len(causes) - CAUSES_SHOWN_MAX
+    return (*causes[:CAUSES_SHOWN_MAX], *([f"and {more:,} more"] if more > 0 else []))
