@@ -34,6 +34,7 @@ class Line:
     runbook    what to do about it, by name.
     incident_id   the incident that says most about it; empty: it is none.
     note       what else is to be known, such as who knows already.
+    quiet      the newest runs that could have shown it did not.
     """
 
     what: str
@@ -43,6 +44,7 @@ class Line:
     runbook: str
     incident_id: str = ""
     note: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,12 @@ def _title(snapshot: StatusSnapshot, lines: tuple[Line, ...]) -> str:
         return "All probes pass now; it is too early to say that it is over"
     if snapshot.verdict is not Verdict.FAIL or not lines:
         return _TITLES[snapshot.verdict]
-    if len(lines) == 1:
-        return lines[0].what
+    seen = [line for line in lines if not line.quiet] or lines
+    if len(seen) == 1:
+        return seen[0].what
     if all(incident.kind in USUAL for incident in snapshot.incidents):
         return "Something unusual goes on"
-    return f"{len(lines):,} things are wrong"
+    return f"{len(seen):,} things are wrong"
 
 
 def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:
@@ -177,6 +180,7 @@ def _symptom(group: list[Incident], now: float) -> Line:
         runbook_of(shown),
         shown.incident_id,
         _note(group, shown, now),
+        quiet=all(one.met_in_a_row for one in group),
     )
 
 

@@ -73,7 +73,7 @@ class TestFinding:
         assert {api, f"{api}/trace", f"{api}/diagram.svg", "../runs/redelivery-europe-wire-089", f"../keys?key={ORDERS}"} <= links
 
     def test_one_that_is_closed(self, world: World) -> None:
-        assert "over since 2026-03-01 11:42:" in page(world, "/findings/redelivery-europe-wire-011-1").said()
+        assert "over since 2026-03-01 11:41:" in page(world, "/findings/redelivery-europe-wire-011-1").said()
 
     def test_one_that_is_not_certain(self, world: World) -> None:
         found = page(world, PAGES["indeterminate"])
