@@ -53,7 +53,7 @@ def fill(url: str, *more: Entry) -> Archive:
     """The archive at a URL, with all of them written."""
     archive = archive_at(url)
     database = Database(url)
-    StatusStore(database).record([*entries(), *more])
+    StatusStore(database).record([*more, *entries()])
     database.close()
     return archive
 
