@@ -56,7 +56,7 @@ class TestKeys:
                     "kind": "ORDER_GAP",
                     "status": "violation",
                     "count": 2,
-                    "open": 0,
+                    "open": 2,
                     "first_at": "2026-01-02T03:07:07Z",
                     "last_at": "2026-01-02T03:07:07Z",
                 }
