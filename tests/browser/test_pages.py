@@ -8,13 +8,13 @@ from playwright.sync_api import Browser, expect
 
 from prober.core.verdict import Verdict
 from tests.browser.looking import PAGES, PHONE, Look, Scheme, looking
-from tests.browser.world import HOSTILE, ORDERS, REDELIVERY, World
+from tests.browser.world import HOSTILE, REDELIVERY, World
 from tests.commands import run
 
 PERIOD_MS = 5000
 """How often a page looks for news."""
 ATTEMPTS = 40
-FIRST_STOPS = ["Skip to the content", "ordering-keys-prober", "Status", "Findings", "Runs", "Hot keys", "API", "Metrics"]
+FIRST_STOPS = ["Skip to the content", "ordering-keys-prober", "Status", "Incidents", "Findings", "Runs", "Hot keys", "API", "Metrics"]
 
 
 class TestUpdating:
@@ -79,7 +79,7 @@ class TestWithoutAMouse:
             look.page.keyboard.press("Enter")
             assert look.page.evaluate("document.activeElement.id") == "main"
             look.page.keyboard.press("Tab")
-            assert look.focused() == ORDERS
+            assert look.focused() == "Redeliveries leave messages out"
 
     def test_details_open(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
@@ -103,6 +103,8 @@ class TestFindings:
         with looking(browser, world.url) as look:
             look.open("/")
             look.page.locator(".finding h3 a").first.click()
+            expect(look.page.locator("h1")).to_contain_text("Redeliveries leave messages out")
+            look.page.locator(".facts div", has_text="Proof").get_by_role("link").click()
             expect(look.page.locator("h1")).to_contain_text("REDELIVERY_SKIP")
             drawing = look.page.get_by_role("img", name="REDELIVERY_SKIP on key orders-1042")
             expect(drawing).to_be_visible()
