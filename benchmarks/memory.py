@@ -17,6 +17,7 @@ from time import perf_counter
 
 from prober.cli.process import collect_rarely
 from prober.config.loading import load
+from prober.config.models import ProbeName
 from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.runs.backlog import BacklogTracker
@@ -38,7 +39,8 @@ def probe(keys: int, rounds: int = 1) -> Recording:
     """One run over so many keys, each of which has its turn in each round."""
     config = load(None, {})
     metrics = Metrics(config.objectives).watch(config.targets[0])
-    measurements = Measurements(metrics.topic("t"), metrics.subscription("s"), SloCounters(config.objectives), {})
+    topic, subscription = metrics.topic("t"), metrics.subscription("s")
+    measurements = Measurements(metrics, topic, subscription, SloCounters(config.objectives), {}, ProbeName.ORDERING)
     backlog_tracker = BacklogTracker(60.0)
     clock = count()
     listeners = [lambda seen: backlog_tracker.listen(seen.event), measurements.event]

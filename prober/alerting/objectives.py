@@ -55,7 +55,6 @@ from prober.sinks.metrics.families import (
     TARGET,
     CheckResult,
     Family,
-    MeasuredDuration,
     PublishOutcome,
 )
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
@@ -292,7 +291,7 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
 
     A minute at whose end the prober could not decide whether the age was its own doing, which it counts, is in neither number.
     """
-    doubts = series(families.UNDECIDED_DURATIONS, duration=MeasuredDuration.OLDEST_UNACKED_AGE)
+    doubts = series(families.UNDECIDED_DURATIONS, duration=Indicator.OLDEST_UNACKED_MESSAGE_AGE)
     doubtful = f"({increase_by(TARGET, doubts, prom_duration(2 * SLICE_S))} > 0)"
     given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
     probed = binary("unless", max_by(SUBSCRIPTION, series(families.OLDEST_UNACKED_AGE)), given_up)

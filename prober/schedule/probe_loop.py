@@ -25,7 +25,6 @@ from prober.runs.site import Site
 from prober.schedule import instances
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import SkipReason, TargetMetrics
-from prober.sinks.metrics.families import MeasuredDuration
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
@@ -118,7 +117,7 @@ class ProbeLoop:
         backlog = self.backlog()
         age_s = backlog.oldest_unacked_age_s
         if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
-            self._metrics.undecided(MeasuredDuration.OLDEST_UNACKED_AGE)
+            self._metrics.undecided(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
         moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
         self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
 
@@ -161,7 +160,7 @@ class ProbeLoop:
         if self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, self._lagged_s(latency_s)):
             self._metrics.administered(operation, latency_s)
         else:
-            self._metrics.undecided(MeasuredDuration.CONTROL_PLANE)
+            self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
 
     def _lagged_s(self, taken_s: float) -> float:
         """For how long of what took so long, until now, the event loop lagged, as far as a run that goes on knows."""

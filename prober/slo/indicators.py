@@ -92,6 +92,9 @@ MEANINGS: Final = MappingProxyType(
     }
 )
 
+DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
+"""Those that measure how long something takes, or how old it is."""
+
 DISTURBED: Final = MappingProxyType({Indicator.END_TO_END_LATENCY: frozenset({"redelivery", "affinity"})})
 """Probes, by name, that hold back themselves what the indicator measures: it is not counted there.
 

@@ -240,7 +240,7 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        listener = Measurements(topic, subscription, self._tallies, {}, run.context.probe)
+        listener = Measurements(self._metrics, topic, subscription, self._tallies, {}, run.context.probe)
         classifier = Classifier(run.run_id)
         for recorded in events:
             kind, latency = classifier.classify(recorded.event)

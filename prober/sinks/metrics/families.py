@@ -74,16 +74,6 @@ class Job(StrEnum):
     NIGHTLY = "nightly"
 
 
-class MeasuredDuration(StrEnum):
-    """The durations that are measured about a service."""
-
-    PUBLISH = "publish_latency"
-    END_TO_END = "end_to_end_latency"
-    REDELIVERY = "redelivery_latency"
-    CONTROL_PLANE = "control_plane_latency"
-    OLDEST_UNACKED_AGE = "oldest_unacked_message_age"
-
-
 # --- families ----------------------------------------------------------------------------------------------------------------
 
 

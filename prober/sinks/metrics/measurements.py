@@ -6,11 +6,9 @@ What is good, bad and undecided says `prober.slo.indicators`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from prober.brokers.base import Confirmed, Rejected, Unknown
-from prober.config.models import ProbeName
 from prober.core.events import Delivered, Published, PublishFailed
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
@@ -53,7 +51,7 @@ class MetricsSink:
         """A run begins."""
         exemplar = self._exemplar_of(run.run_id)
         return Measurements(
-            self._topic, self._subscription, self._tallies, exemplar, run.site.probe, target=self._target, health=self._health
+            self._target, self._topic, self._subscription, self._tallies, exemplar, run.site.probe, health=self._health
         )
 
 
@@ -62,19 +60,19 @@ class Measurements:
 
     def __init__(
         self,
+        target: TargetMetrics,
         topic: TopicMetrics,
         subscription: SubscriptionMetrics,
         tallies: SloCounters,
         exemplar: Exemplar,
-        probe: str = "",
+        probe: str,
         *,
-        target: TargetMetrics | None = None,
         health: ProberHealth | None = None,
     ) -> None:
         """`probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured."""
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
-        self._topic, self._subscription, self._tallies = topic, subscription, tallies
-        self._exemplar, self._probe, self._target, self._health = exemplar, probe, target, health
+        self._target, self._topic, self._subscription, self._tallies = target, topic, subscription, tallies
+        self._exemplar, self._probe, self._health = exemplar, probe, health
         self._slowest: dict[Indicator, float] = {}
         self._handlers: Mapping[type[Any], Callable[[Observation], None]] = {
             Published: self._published,
@@ -105,8 +103,7 @@ class Measurements:
             for indicator, tally in end.checks.items():
                 self._subscription.checked(indicator, tally)
             return
-        if self._target is not None:
-            self._target.run(ProbeName(self._probe), result.verdict, end.ended_at)
+        self._target.run(self._probe, result.verdict, end.ended_at)
         for indicator, count in end.undecided.items():
             if indicator not in self._disturbed:
                 self._tallies.ended(indicator, undecided=count)
@@ -132,7 +129,7 @@ class Measurements:
     def _published(self, seen: Observation) -> None:
         self._subscription.reached(True)
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
-        latency = self._measured(seen.latency, self._topic.undecided)
+        latency = self._measured(seen.latency)
         if latency is None:
             self._topic.published(_CONFIRMED)
         else:
@@ -145,19 +142,19 @@ class Measurements:
     def _delivered(self, seen: Observation) -> None:
         if seen.kind is None:
             return
-        latency = self._measured(seen.latency, partial(self._subscription.undecided, seen.kind))
+        latency = self._measured(seen.latency)
         if latency is None:
             self._subscription.delivered(seen.kind)
         else:
             self._subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
 
-    def _measured(self, latency: Latency | None, undecided: Callable[[], None]) -> Latency | None:
-        """A latency that is decided, for the histogram; the others are `undecided`, for it and for the tallies alike."""
+    def _measured(self, latency: Latency | None) -> Latency | None:
+        """A latency that is decided, for the histogram; the others are undecided, for it and for the tallies alike."""
         if latency is None or latency.indicator in self._disturbed:
             return None
         if self._tallies.took(*latency):
             return latency
-        undecided()
+        self._target.undecided(latency.indicator)
         return None
 
     def _exemplar_for(self, latency: Latency) -> Exemplar | None:

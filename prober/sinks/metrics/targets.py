@@ -15,9 +15,9 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CheckResult, Family, MeasuredDuration, Outstanding, PublishOutcome, SkipReason
+from prober.sinks.metrics.families import CheckResult, Family, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
-from prober.slo.indicators import Indicator
+from prober.slo.indicators import DURATIONS, Indicator
 from prober.slo.objectives import SliCounts
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
@@ -45,10 +45,9 @@ class TopicMetrics:
 
     def __init__(self, store: MetricStore, labels: tuple[str, ...]) -> None:
         self._outcomes = {outcome: store.counter(families.PUBLISHES, *labels, outcome) for outcome in PublishOutcome}
-        clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
+        clock = store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], Indicator.PUBLISH_LATENCY)
         self._latency = Stopwatch(store.histogram(families.PUBLISH_LATENCY, *labels), clock)
         self._unsent = store.counter(families.PUBLISHES_UNSENT, *labels)
-        self._undecided = store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], MeasuredDuration.PUBLISH)
 
     def unsent(self, count: int) -> None:
         """So many publishes were to be sent and were not, since the target was unreachable."""
@@ -59,10 +58,6 @@ class TopicMetrics:
         self._outcomes[_outcome(outcome)].inc()
         if latency_s is not None:
             self._latency.took(latency_s, exemplar)
-
-    def undecided(self) -> None:
-        """A latency was measured that is late, perhaps only because the event loop lagged; it is not told as one."""
-        self._undecided.inc()
 
 
 def _outcome(outcome: Outcome) -> PublishOutcome:
@@ -91,15 +86,8 @@ class SubscriptionMetrics:
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
-            DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, MeasuredDuration.END_TO_END),
-            DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, MeasuredDuration.REDELIVERY),
-        }
-        self._undecided = {
-            kind: store.counter(families.UNDECIDED_DURATIONS, *labels[:-1], duration)
-            for kind, duration in (
-                (DeliveryKind.FIRST, MeasuredDuration.END_TO_END),
-                (DeliveryKind.REDELIVERY, MeasuredDuration.REDELIVERY),
-            )
+            DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Indicator.END_TO_END_LATENCY),
+            DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, Indicator.REDELIVERY_LATENCY),
         }
 
     def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
@@ -111,10 +99,6 @@ class SubscriptionMetrics:
         self._deliveries[kind].inc()
         if latency_s is not None and kind in self._latencies:
             self._latencies[kind].took(latency_s, exemplar)
-
-    def undecided(self, kind: DeliveryKind) -> None:
-        """The latency of such a delivery is late, perhaps only because the event loop lagged; it is not told as one."""
-        self._undecided[kind].inc()
 
     def overdue(self, count: int) -> None:
         """So many messages passed their deadline and never came: no histogram can hold how long they took."""
@@ -149,6 +133,8 @@ class SubscriptionMetrics:
 
     def reached(self, reachable: bool) -> None:
         """A run there ended that could reach the target or not, or had a publish confirmed."""
+        if reachable and not self._unreachable_runs:  # as after almost every publish
+            return
         self._unreachable_runs = 0 if reachable else self._unreachable_runs + 1
         self._unreachable.set(self._unreachable_runs)
 
@@ -157,8 +143,8 @@ class SubscriptionMetrics:
         self._deliveries[DeliveryKind.FOREIGN].inc(count)
 
     @staticmethod
-    def _stopwatch(store: MetricStore, family: Family, labels: tuple[str, ...], duration: MeasuredDuration) -> Stopwatch:
-        return Stopwatch(store.histogram(family, *labels), store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], duration))
+    def _stopwatch(store: MetricStore, family: Family, labels: tuple[str, ...], indicator: Indicator) -> Stopwatch:
+        return Stopwatch(store.histogram(family, *labels), store.counter(families.NEGATIVE_DURATIONS, *labels[:-1], indicator))
 
 
 class TargetMetrics:
@@ -179,14 +165,14 @@ class TargetMetrics:
         self._control_plane = {
             operation: Stopwatch(
                 store.histogram(families.CONTROL_PLANE_LATENCY, *self.labels, operation),
-                store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.CONTROL_PLANE),
+                store.counter(families.NEGATIVE_DURATIONS, *self.labels, Indicator.CONTROL_PLANE_LATENCY),
             )
             for operation in AdminOperation
         }
         self._undecided = {
-            duration: store.counter(families.UNDECIDED_DURATIONS, *self.labels, duration) for duration in MeasuredDuration
+            indicator: store.counter(families.UNDECIDED_DURATIONS, *self.labels, indicator) for indicator in DURATIONS
         }
-        self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, MeasuredDuration.OLDEST_UNACKED_AGE)
+        self._negative_ages = store.counter(families.NEGATIVE_DURATIONS, *self.labels, Indicator.OLDEST_UNACKED_MESSAGE_AGE)
         self._folded = {label: store.counter(families.FOLDED_NAMES, *self.labels, label) for label in ("topic", "subscription")}
         for topic in topics:
             self.topic(topic)
@@ -220,8 +206,8 @@ class TargetMetrics:
         """A run that the schedule asked for did not start."""
         self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason).inc()
 
-    def run(self, probe: ProbeName, verdict: Verdict, at: float) -> None:
-        """A run ended at a time, seconds since 1970."""
+    def run(self, probe: str, verdict: Verdict, at: float) -> None:
+        """A run of a probe, by name, ended at a time, seconds since 1970."""
         self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower()).inc()
         if verdict is Verdict.PASS:
             self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe).set(at)
@@ -234,9 +220,12 @@ class TargetMetrics:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
 
-    def undecided(self, duration: MeasuredDuration) -> None:
-        """Something took too long, perhaps only because the event loop lagged; it is not told as a duration."""
-        self._undecided[duration].inc()
+    def undecided(self, indicator: Indicator) -> None:
+        """Something took too long, perhaps only because the event loop lagged; it is not told as a duration.
+
+        KeyError for an indicator that is no duration.
+        """
+        self._undecided[indicator].inc()
 
     def negative_age(self) -> None:
         """The age of the oldest message came out negative."""

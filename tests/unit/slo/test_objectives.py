@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.indicators import DURATIONS, MEANINGS, Indicator
 from prober.slo.objectives import (
     DAY_S,
     HOUR_S,
@@ -267,7 +267,7 @@ def test_a_period_is_positive_and_finite(window_s: float) -> None:
 
 
 def test_a_latency_needs_a_threshold_and_an_order_has_none() -> None:
-    assert {indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded} == {
+    assert set(DURATIONS) == {
         Indicator.PUBLISH_LATENCY,
         Indicator.END_TO_END_LATENCY,
         Indicator.REDELIVERY_LATENCY,

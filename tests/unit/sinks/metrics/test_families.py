@@ -17,9 +17,9 @@ from prober.core.findings import Kind, Status
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Metrics, exemplar_of
-from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, LEFTOVERS, REVERIFIED_FINDINGS, MeasuredDuration, MetricType
+from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, LEFTOVERS, REVERIFIED_FINDINGS, MetricType
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
-from prober.slo.indicators import Indicator
+from prober.slo.indicators import DURATIONS, Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, embedded, page, samples
 
@@ -45,7 +45,7 @@ PROMISED: dict[
     "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},
     "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
     "target_errors_total": {"operation": set(Operation), "code": set(ErrorCode)},
-    "undecided_durations_total": {"duration": set(MeasuredDuration)},
+    "undecided_durations_total": {"duration": set(DURATIONS)},
     "probe_runs_total": {"probe": {"ordering", "redelivery", "affinity"}, "verdict": {"pass", "fail", "unknown"}},
     "probe_runs_expected_total": {"probe": {"ordering", "redelivery", "affinity"}},
     "probe_last_success_timestamp_seconds": {"probe": {"ordering", "redelivery", "affinity"}},

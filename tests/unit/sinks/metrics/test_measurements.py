@@ -45,7 +45,7 @@ class Scrape:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
         self.tallies = SloCounters(CONFIG.objectives)
-        measurements = Measurements(target.topic("t"), target.subscription("s"), self.tallies, {"run_id": "e1"}, probe)
+        measurements = Measurements(target, target.topic("t"), target.subscription("s"), self.tallies, {"run_id": "e1"}, probe)
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
@@ -142,7 +142,7 @@ def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
 def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut_short: bool) -> None:
     metrics, tallies = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0])
-    measurements = Measurements(target.topic("t"), target.subscription("s"), tallies, {"run_id": "e1"}, probe)
+    measurements = Measurements(target, target.topic("t"), target.subscription("s"), tallies, {"run_id": "e1"}, probe)
     result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
     measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, not cut_short, cut_short, overdue=3))
     lines = page(metrics)[1].decode().splitlines()
@@ -162,7 +162,8 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     metrics = Metrics(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
-    measurements = Measurements(target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives), {"run_id": "e1"})
+    topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
+    measurements = Measurements(target, topic, subscription, tallies, {"run_id": "e1"}, "ordering")
     classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):
@@ -204,10 +205,10 @@ class TestUnreachableRuns:
         """Also where the target then does not answer: rare runs that publish and cannot receive are no total outage."""
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
-        subscription = target.subscription("s")
+        topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
         lost = RunEnded(replace(RESULT, unreachable=True), [], KeptHistory((), {}, 0), 0.0)
         for _ in range(3):
-            measurements = Measurements(target.topic("t"), subscription, SloCounters(CONFIG.objectives), {"run_id": "e1"})
+            measurements = Measurements(target, topic, subscription, tallies, {"run_id": "e1"}, "ordering")
             verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
             for event in history("P1"):
                 measurements.event(Observation(event, *classifier.classify(event), verifier.observe(event)))
