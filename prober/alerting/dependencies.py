@@ -17,6 +17,7 @@ from prober.alerting.promql import (
 )
 from prober.alerting.rules import (
     ON_TARGET,
+    REMEMBERED,
     SILENT_FOR_S,
     WINDOW_S,
     AlertingRule,
@@ -29,8 +30,6 @@ from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
 from prober.slo.objectives import HOUR_S
 
-REMEMBERED: Final = "6h"
-"""For so long it is noticed that the API is missing which was there."""
 LEFT_FOR_S: Final = 7 * HOUR_S
 """More than between two sweeps."""
 PROJECT: Final = ("project",)

@@ -14,10 +14,12 @@ from prober.alerting.promql import (
     group_by,
     increase_by,
     news,
+    on,
     percent,
     prom_duration,
     prom_number,
     series,
+    sum_by,
 )
 from prober.alerting.rules import (
     AT,
@@ -91,13 +93,13 @@ def _undecided() -> AlertingRule:
 
 def _lagging() -> AlertingRule:
     """Carries the targets at which the process ends runs, as what is measured there is what suffers."""
-    rates = f"sum by ({', '.join((*PROCESS, 'le'))}) (rate({series(families.LOOP_LAG, '_bucket')}[{prom_duration(LAG_WINDOW_S)}]))"
+    rates = sum_by((*PROCESS, "le"), f"rate({series(families.LOOP_LAG, '_bucket')}[{prom_duration(LAG_WINDOW_S)}])")
     lag = f"(histogram_quantile({prom_number(LAG_QUANTILE)}, {rates}) > {prom_number(LAG_MAX_S)})"
     ended = f"increase({series(families.PROBE_RUNS)}[{prom_duration(TROUBLE_FOR_S)}]) > 0"
     targets = group_by((*PROCESS, *TARGET), ended)
     return prober_alert(
         "PubsubProberLagging",
-        binary(f"* on ({', '.join(PROCESS)}) group_right ()", lag, targets),
+        binary(f"* {on(PROCESS)} group_right ()", lag, targets),
         Severity.WARNING,
         "A prober is too slow to measure latencies.",
         f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of ten cases. What it measures as late at {ON_TARGET}, perhaps "
@@ -161,7 +163,7 @@ def _rules_failing() -> AlertingRule:
     failures = 'prometheus_rule_evaluation_failures_total{rule_group=~".*;pubsub-prober-.*"}'
     return prober_alert(
         "PubsubProberRulesFailing",
-        f"sum by (rule_group) (increase({failures}[{prom_duration(WINDOW_S)}])) > 0",
+        f"{increase_by(('rule_group',), failures, prom_duration(WINDOW_S))} > 0",
         Severity.WARNING,
         "Prometheus cannot evaluate rules of the prober.",
         f"Rules of {{{{ $labels.rule_group }}}} failed within the last {prom_duration(WINDOW_S)}: their alerts cannot fire.",

@@ -17,6 +17,7 @@ from prober.alerting.promql import (
     group_by,
     increase_by,
     max_by,
+    on,
     prom_duration,
     prom_number,
     selector,
@@ -25,6 +26,7 @@ from prober.alerting.promql import (
 from prober.alerting.rules import (
     AT,
     ON_TARGET,
+    REMEMBERED,
     SILENT_FOR_S,
     WINDOW_S,
     AlertingRule,
@@ -37,8 +39,6 @@ from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, TARGET, Family
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
-REMEMBERED: Final = "6h"
-"""For so long it is noticed that a target is missing which was there."""
 DOWN_FOR_S: Final = 5 * MINUTE_S
 ABSENT_FOR_S: Final = 5 * MINUTE_S
 """As long as a prober is down: when the last one is gone, this is all that is told about it."""
@@ -77,7 +77,7 @@ def _known(options: Options) -> RecordingRule:
     One that is not even asked any more is forgotten as soon as another probes the same: it was replaced.
     """
     now = group_by((*PROCESS, *TARGET), series(families.TARGET_INFO))
-    asked = f"{KNOWN} and on ({', '.join(PROCESS)}) ({_up(options)} == 0)"
+    asked = f"{KNOWN} and {on(PROCESS)} ({_up(options)} == 0)"
     return RecordingRule(KNOWN, binary("or", now, bracketed(asked), bracketed(_abandoned(options))))
 
 
@@ -93,8 +93,8 @@ def _silent(options: Options) -> str:
 def _abandoned(options: Options) -> str:
     """The targets of silent processes that no other process probes."""
     return binary(
-        f"unless on ({', '.join(TARGET)})",
-        f"{KNOWN} and on ({', '.join(PROCESS)}) {_silent(options)}",
+        f"unless {on(TARGET)}",
+        f"{KNOWN} and {on(PROCESS)} {_silent(options)}",
         group_by(TARGET, series(families.TARGET_INFO)),
     )
 
@@ -105,7 +105,7 @@ def _down(options: Options) -> AlertingRule:
     Where it is not known what a process is to probe, it is not known either that others do; unless it takes the place of one that is told.
     """
     abandoned = bracketed(_abandoned(options))
-    unknown = binary("unless on (job)", f"({_up(options)} == 0) unless on ({', '.join(PROCESS)}) {KNOWN}", abandoned)
+    unknown = binary("unless on (job)", f"({_up(options)} == 0) unless {on(PROCESS)} {KNOWN}", abandoned)
     return prober_alert(
         DOWN,
         binary("or", abandoned, bracketed(unknown)),
@@ -120,11 +120,10 @@ def _down(options: Options) -> AlertingRule:
 
 def _taken_over(options: Options) -> AlertingRule:
     """Not urgent: everything is probed, and only the next loss would matter."""
-    on_process = ", ".join(PROCESS)
-    known = f"({_up(options)} == 0) and on ({on_process}) {KNOWN}"
+    known = f"({_up(options)} == 0) and {on(PROCESS)} {KNOWN}"
     return prober_alert(
         DOWN,
-        binary(f"unless on ({on_process})", known, bracketed(_abandoned(options))),
+        binary(f"unless {on(PROCESS)}", known, bracketed(_abandoned(options))),
         Severity.WARNING,
         "A prober does not answer scrapes.",
         f"{AT} has not answered for {prom_duration(DOWN_FOR_S)}. Other probers have taken over all that it probed.",
@@ -154,7 +153,7 @@ def _runs_missing() -> AlertingRule:
     answers = group_by(PROBE, series(families.PROBE_RUNS))
     flat = f"({increase_by(PROBE, series(families.PROBE_RUNS), prom_duration(WINDOW_S))} == 0 and {answers})"
     rare = f"({max_by(PROBE, series(families.PROBE_INTERVAL))} > {prom_number(FREQUENT_S)})"
-    expression = binary(f"unless on ({', '.join(PROBE)})", flat, rare)
+    expression = binary(f"unless {on(PROBE)}", flat, rare)
     return prober_alert(
         "PubsubProberRunsMissing",
         _unless_maintained(expression, WINDOW_S),
@@ -173,7 +172,7 @@ def _stale() -> AlertingRule:
     runs = group_by(PROBE, series(families.PROBE_RUNS))
     limit = f"({prom_number(STALE_S)} + {STALE_INTERVALS} * {interval} or {runs} * {prom_number(STALE_S)})"
     failing = f"({increase_by(PROBE, series(families.PROBE_RUNS, verdict='fail'), prom_duration(HOUR_S))} > 0)"
-    expression = binary(f"unless on ({', '.join(PROBE)})", f"{age} > {limit}", failing)
+    expression = binary(f"unless {on(PROBE)}", f"{age} > {limit}", failing)
     return prober_alert(
         "PubsubProberStale",
         _unless_maintained(expression, STALE_S),
@@ -193,10 +192,9 @@ def _vanished(options: Options) -> AlertingRule:
         selected = series(family)
         return f"{group_by(TARGET, f'last_over_time({selected}[{REMEMBERED}])')} unless {group_by(TARGET, selected)}"
 
-    on_process, on_target = ", ".join(PROCESS), ", ".join(TARGET)
     young = f"time() - {series(families.START)} < {prom_number(STARTING_S)}"
-    starting = group_by(TARGET, f"{series(families.TARGET_INFO)} and on ({on_process}) {young}")
-    owed = binary(f"unless on ({on_target})", gone(families.OLDEST_UNACKED_AGE), starting)
+    starting = group_by(TARGET, f"{series(families.TARGET_INFO)} and {on(PROCESS)} {young}")
+    owed = binary(f"unless {on(TARGET)}", gone(families.OLDEST_UNACKED_AGE), starting)
     some = binary("or", bracketed(gone(families.TARGET_INFO)), bracketed(owed))
     return prober_alert(
         "PubsubProberSeriesVanished",
@@ -227,4 +225,4 @@ def _maintenance_long() -> AlertingRule:
 def _unless_maintained(expression: str, window_s: float) -> str:
     """Not while a target is under maintenance, nor until the window is past it."""
     was = f"max_over_time({series(families.UNDER_MAINTENANCE)}[{prom_duration(window_s)}])"
-    return binary(f"unless on ({', '.join(TARGET)})", expression, f"({max_by(TARGET, was)} == 1)")
+    return binary(f"unless {on(TARGET)}", expression, f"({max_by(TARGET, was)} == 1)")

@@ -27,6 +27,7 @@ from prober.alerting.promql import (
     bracketed,
     increase_by,
     max_by,
+    on,
     outside_maintenance,
     percent,
     prom_duration,
@@ -62,7 +63,6 @@ from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective
 
 BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""
-UNLESS_TARGET: Final = f"unless on ({', '.join(TARGET)})"
 READ_OFF_MAX_S: Final = 6 * HOUR_S
 STEP_S: Final = 5 * MINUTE_S
 EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
@@ -295,7 +295,7 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
     doubtful = f"({increase_by(TARGET, doubts, prom_duration(2 * SLICE_S))} > 0)"
     given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
     probed = binary("unless", max_by(SUBSCRIPTION, series(families.OLDEST_UNACKED_AGE)), given_up)
-    age = f"({binary(UNLESS_TARGET, outside_maintenance(probed), doubtful)})"
+    age = f"({binary(f'unless {on(TARGET)}', outside_maintenance(probed), doubtful)})"
     older = f"{age} > bool {prom_number(threshold_s)}"
     return SliQueries(_slices("sum", older, window), _slices("count", age, window))
 

@@ -16,7 +16,9 @@ from prober.alerting.promql import (
     group_by,
     increase_by,
     max_by,
+    min_by,
     news,
+    on,
     prom_duration,
     prom_number,
     series,
@@ -95,7 +97,7 @@ def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule
 def _store_failing() -> AlertingRule:
     """A store that does not answer at all is told otherwise."""
     failing = _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs")
-    unless_down = binary(f"unless on ({', '.join(PROCESS)})", failing.expression, dependencies.STORE_DOWN)
+    unless_down = binary(f"unless {on(PROCESS)}", failing.expression, dependencies.STORE_DOWN)
     return replace(failing, expression=unless_down)
 
 
@@ -126,7 +128,7 @@ def _dropped() -> AlertingRule:
 
 def _job_late() -> AlertingRule:
     """Each prober reads the reports of its own environment, so the latest of all would hide those that are late."""
-    succeeded = f"min by ({', '.join(JOB)}) ({series(families.JOB_LAST_SUCCESS)} > 0)"
+    succeeded = min_by(JOB, f"{series(families.JOB_LAST_SUCCESS)} > 0")
     return prober_alert(
         "PubsubProberJobLate",
         f"time() - {succeeded} > {prom_number(JOB_LATE_S)}",

@@ -51,17 +51,31 @@ def _matcher(label: str, matcher: Matcher) -> str:
 
 def sum_by(labels: Iterable[str], expression: str) -> str:
     """The sum, by these labels."""
-    return f"sum by ({', '.join(labels)}) ({expression})"
+    return f"sum by {_listed(labels)} ({expression})"
 
 
 def max_by(labels: Iterable[str], expression: str) -> str:
     """The maximum, by these labels."""
-    return f"max by ({', '.join(labels)}) ({expression})"
+    return f"max by {_listed(labels)} ({expression})"
+
+
+def min_by(labels: Iterable[str], expression: str) -> str:
+    """The minimum, by these labels."""
+    return f"min by {_listed(labels)} ({expression})"
 
 
 def group_by(labels: Iterable[str], expression: str) -> str:
     """1 for each combination of these labels that is there."""
-    return f"group by ({', '.join(labels)}) ({expression})"
+    return f"group by {_listed(labels)} ({expression})"
+
+
+def on(labels: Iterable[str]) -> str:
+    """What follows an operator that matches series by these labels alone; by none, each matches any."""
+    return f"on {_listed(labels)}"
+
+
+def _listed(labels: Iterable[str]) -> str:
+    return f"({', '.join(labels)})"
 
 
 def increase_by(labels: Iterable[str], selected: str, window: str) -> str:
@@ -111,15 +125,15 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     started = f"time() - {series(families.START)} < {prom_number(window_s)}"
     parts = (
         f"({selected} unless {earlier})",
-        f"({selected} and on ({', '.join(PROCESS)}) {started})",
+        f"({selected} and {on(PROCESS)} {started})",
         f"(increase({selected}[{window}]) > 0)",
         f"({selected} - {earlier} > 0)",
         f"{selected} * 0",
     )
-    return f"sum by ({', '.join(labels)}) {bracketed(binary('or', *parts))}"
+    return f"sum by {_listed(labels)} {bracketed(binary('or', *parts))}"
 
 
 def outside_maintenance(expression: str) -> str:
     """What is said about targets that are not under maintenance. Without that metric all are taken not to be."""
     under = max_by(TARGET, series(families.UNDER_MAINTENANCE))
-    return binary(f"unless on ({', '.join(TARGET)})", expression, f"({under} == 1)")
+    return binary(f"unless {on(TARGET)}", expression, f"({under} == 1)")

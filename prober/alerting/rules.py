@@ -34,6 +34,8 @@ NEWS_S: Final = 3600.0
 WINDOW_S: Final = 15 * MINUTE_S
 SILENT_FOR_S: Final = 5 * MINUTE_S
 TROUBLE_FOR_S: Final = 10 * MINUTE_S
+REMEMBERED: Final = "6h"
+"""For so long it is noticed that something is missing which was there."""
 
 # How descriptions name what an alert is about.
 ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"

@@ -16,12 +16,14 @@ from prober.alerting.promql import (
     increase_by,
     max_by,
     news,
+    on,
     outside_maintenance,
     percent,
     prom_duration,
     prom_number,
     selector,
     series,
+    sum_by,
 )
 from prober.alerting.rules import (
     FINDINGS_INTERVAL_S,
@@ -150,7 +152,7 @@ def _found(options: Options, **matchers: Matcher) -> str:
     recorded = selector(new_findings(options), FINDING_LABELS, **matchers)
     held_s = options.news_s - _seen_s(options)
     held = f"max_over_time({recorded}[{prom_duration(held_s)}])" if held_s else recorded
-    return f"sum by ({', '.join(FOUND)}) ({held}) > 0"
+    return f"{sum_by(FOUND, held)} > 0"
 
 
 def _violated(options: Options, promise: Promise) -> AlertingRule:
@@ -223,16 +225,13 @@ def _held() -> RecordingRule:
     again meanwhile: one that has just started knows nothing of the runs before. Forgotten where nobody probes any more.
     """
     runs = series(families.UNREACHABLE_RUNS)
-    on_target = ", ".join(TARGET)
     probed = group_by(TARGET, f"last_over_time({runs}[{prom_duration(UNREACHABLE_KEPT_S)}])")
-    some = binary("or", f"{max_by(TARGET, runs)} >= {UNREACHABLE_RUNS_MIN}", f"({HELD} and on ({on_target}) {probed})")
+    some = binary("or", f"{max_by(TARGET, runs)} >= {UNREACHABLE_RUNS_MIN}", f"({HELD} and {on(TARGET)} {probed})")
     confirmed = increase_by(
         TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(UNREACHABLE_WINDOW_S)
     )
     unconfirmed = binary("unless", bracketed(some), f"{confirmed} > 0")
-    return RecordingRule(
-        HELD, outside_maintenance(binary(f"unless on ({on_target})", unconfirmed, bracketed(_reached_elsewhere())))
-    )
+    return RecordingRule(HELD, outside_maintenance(binary(f"unless {on(TARGET)}", unconfirmed, bracketed(_reached_elsewhere()))))
 
 
 def _reached_elsewhere() -> str:
@@ -241,10 +240,10 @@ def _reached_elsewhere() -> str:
     What one that has just started has confirmed may be from before the outage.
     """
     place = (*PROCESS, *TARGET)
-    reaching = f"max by ({', '.join(place)}) ({series(families.UNREACHABLE_RUNS)}) == 0"
+    reaching = f"{max_by(place, series(families.UNREACHABLE_RUNS))} == 0"
     settled = f"time() - {series(families.START)} > {prom_number(REACHED_WINDOW_S)}"
     confirmed = increase_by(place, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(REACHED_WINDOW_S))
-    return f"{reaching} and on ({', '.join(PROCESS)}) {settled} and {confirmed} > 0"
+    return f"{reaching} and {on(PROCESS)} {settled} and {confirmed} > 0"
 
 
 def _unreachable() -> AlertingRule:
