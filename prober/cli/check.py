@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -21,7 +21,7 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.cli.bars import while_running
-from prober.cli.process import Format, code_of, overall, warn
+from prober.cli.process import Format, code_of, must_know, overall, warn
 from prober.clock import monotonic_s
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
@@ -82,8 +82,8 @@ def check(
     """
     settings, warnings = load_with_warnings(config, os.environ, opens_store=False)
     warn(warnings)
-    _must_know("probe", probe or (), PROBES)
-    _must_know("target", target or (), [each.name for each in settings.targets])
+    must_know("probe", probe or (), PROBES)
+    must_know("target", target or (), [each.name for each in settings.targets])
     if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):
         print(EMBEDDED_NOTICE, file=sys.stderr)
     for_s = duration_s(duration) if duration else 0.0
@@ -98,12 +98,6 @@ def check(
     if output is Format.JSON:
         print(results_as_json(results))
     raise typer.Exit(int(code_of(overall(results))))
-
-
-def _must_know(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    if unknown := set(names) - set(known):
-        there = "there is" if len(known) == 1 else "there are"
-        raise ConfigError(f"no {what} is called {', '.join(sorted(unknown))}; {there} {', '.join(known)}")
 
 
 def _words_for(site: PlannedSite) -> str:

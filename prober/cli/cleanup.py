@@ -22,7 +22,7 @@ import typer
 from prober.brokers.base import Admin, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
-from prober.cli.process import ExitCode
+from prober.cli.process import ExitCode, must_know
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.config.models import Config, TargetSettings
@@ -32,7 +32,6 @@ from prober.runs.cleanup import Bounds, Kept, in_order_of_deletion, reason_to_ke
 from prober.runs.resources import OURS, made_at, steady_name
 from prober.schedule.instances import is_embedded, sites_of
 from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.overview import SILENT_AFTER_S
 from prober.sinks.status.queries import StatusQueries
 
 DEFAULT_AGE: Final = "24h"
@@ -92,9 +91,7 @@ def cleanup(
 
 def places_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Place]:
     """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
-    if unknown := set(wanted) - {one.name for one in config.targets}:
-        there = ", ".join(one.name for one in config.targets)
-        raise ConfigError(f"no target is called {', '.join(sorted(unknown))}; there are {there}")
+    must_know("target", wanted, [one.name for one in config.targets])
     remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
     if not remote:
         raise ConfigError("there is no target to clean up: what is on the embedded server ends with it")
@@ -120,7 +117,7 @@ def _living(config: Config) -> frozenset[str] | None:
     finally:
         database.close()
     now = wall_s()
-    return frozenset(one.instance for one in probers if now - one.last_heartbeat_at <= SILENT_AFTER_S)
+    return frozenset(one.instance for one in probers if not one.is_silent(now))
 
 
 # --- finding -----------------------------------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Protocol
 
 from prober.core.verdict import Verdict, worst
+from prober.errors import ConfigError
 
 DISTRIBUTION: Final = "ordering-keys-prober"
 THRESHOLDS: Final = (50_000, 20, 20)
@@ -77,6 +78,13 @@ def warn(warnings: Iterable[str]) -> None:
     """Tells what is worth a second look, on standard error."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
+
+
+def must_know(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raises ConfigError for names of a `what`, such as a target, that the user gave and that are not known."""
+    if unknown := set(names) - set(known):
+        there = "there is" if len(known) == 1 else "there are"
+        raise ConfigError(f"no {what} is called {', '.join(sorted(unknown))}; {there} {', '.join(known)}")
 
 
 def collect_rarely() -> None:

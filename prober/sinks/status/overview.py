@@ -1,7 +1,7 @@
 """How everything stands, by all probers that write to one store, read from that store alone.
 
-Of a site that several probers watch the worst counts among those that still report. A prober that sent no heartbeat for `SILENT_AFTER_S`
-does not report any more: a site that is left without one is UNKNOWN, never what it was.
+Of a site that several probers watch the worst counts among those that still report: a site that is left without one is UNKNOWN,
+never what it was.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from prober.sinks.status.slices import Series, begin_of, definition_of, length_f
 from prober.slo.budgets import SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
 
-SILENT_AFTER_S: Final = 90.0
 RUNS_SHOWN_MAX: Final = 50
 FINDINGS_SHOWN_MAX: Final = 20
 CLOSED_SHOWN_MAX: Final = 50
@@ -42,7 +41,7 @@ class Overview:
         Of `live` only who answers, when, and what troubles that process itself are used: what it knows of sites is in the store.
         """
         probers = self._queries.probers()
-        sites = tuple(self._sites({told.instance for told in probers if not _is_silent(told, live.at)}))
+        sites = tuple(self._sites({told.instance for told in probers if not told.is_silent(live.at)}))
         verdict = worst(site.status for site in sites if site.status is not None)
         return replace(
             live,
@@ -180,18 +179,14 @@ def _ended_at(history: Sequence[RunSummary]) -> float | None:
     return history[-1].started_at + history[-1].duration_s if history else None
 
 
-def _is_silent(told: ProberRecord, now: float) -> bool:
-    return now - told.last_heartbeat_at > SILENT_AFTER_S
-
-
 def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
-    return ProberSnapshot(told.instance, told.version, told.started_at, told.last_heartbeat_at, _is_silent(told, now))
+    return ProberSnapshot(told.instance, told.version, told.started_at, told.last_heartbeat_at, told.is_silent(now))
 
 
 def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:
     """What other probers say of themselves, and which of all say nothing any more."""
     for told in probers:
-        if _is_silent(told, live.at):
+        if told.is_silent(live.at):
             since = datetime.fromtimestamp(
                 told.last_heartbeat_at, UTC
             )  # and not for how long: that would be another text each time

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
@@ -17,6 +17,9 @@ from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
 from prober.slo.objectives import SliCounts
 
 Item = TypeVar("Item")
+
+SILENT_AFTER_S: Final = 90.0
+"""A prober that sent no heartbeat for so long does not report any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,10 @@ class ProberRecord:
     started_at: float
     last_heartbeat_at: float
     troubles: tuple[str, ...] = ()
+
+    def is_silent(self, now: float) -> bool:
+        """Whether it does not report any more."""
+        return now - self.last_heartbeat_at > SILENT_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from prober.runs.site import Site
 from prober.sinks.live.snapshot import Outage, SiteSnapshot, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
-from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, SILENT_AFTER_S, Overview
+from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, Overview
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, ProberRecord, Slice
+from prober.sinks.status.records import SILENT_AFTER_S, Entry, ProberRecord, Slice
 from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
