@@ -157,7 +157,7 @@ def _found(options: Options, **matchers: Matcher) -> str:
 
 def _violated(options: Options, promise: Promise) -> AlertingRule:
     name, severity, summary = VIOLATED[promise]
-    kinds = breaking(promise, Status.VIOLATION)
+    kinds = breaking(promise, {Status.VIOLATION})
     return _proven(
         name,
         _found(options, kind=kinds, status=Status.VIOLATION),

@@ -5,7 +5,7 @@ The rules by which they are found stand at the heads of the files that find them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -63,6 +63,10 @@ class KindMeaning:
     def is_wait(self) -> bool:
         """Whether it says that something did not come: no event shows it, but the passing of a deadline."""
         return Status.LIVENESS in self.statuses
+
+    def can_be(self, statuses: Set[Status]) -> bool:
+        """Whether it can have one of these statuses."""
+        return not statuses.isdisjoint(self.statuses)
 
 
 _PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
@@ -275,11 +279,10 @@ def kinds_about(indicator: str) -> frozenset[Kind]:
     return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)
 
 
-def breaking(promise: Promise, *statuses: Status) -> tuple[Kind, ...]:
-    """The kinds about a promise that can have one of these statuses; without any, those that can fail a run."""
-    wanted = FAILING.intersection(statuses) if statuses else FAILING
-    return tuple(kind for kind, one in KINDS.items() if one.promise is promise and not wanted.isdisjoint(one.statuses))
+def breaking(promise: Promise, statuses: Set[Status] = FAILING) -> tuple[Kind, ...]:
+    """The kinds about a promise that can have one of these statuses; by default those that can fail a run."""
+    return tuple(kind for kind, one in KINDS.items() if one.promise is promise and one.can_be(statuses))
 
 
-CAN_FAIL: Final = tuple(kind for kind, one in KINDS.items() if not FAILING.isdisjoint(one.statuses))
+CAN_FAIL: Final = tuple(kind for kind, one in KINDS.items() if one.can_be(FAILING))
 """The kinds that can fail a run."""

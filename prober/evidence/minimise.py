@@ -35,6 +35,7 @@ from prober.core.events import (
     PublishInvoked,
 )
 from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
+from prober.core.kinds import KINDS, Promise
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.evidence.naming import NamedMessage, named_in
@@ -70,8 +71,6 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.STUCK: _HOLD,
     Kind.LOST_OVERTAKEN: _HOLD,
 }
-_REDELIVERED: Final = (Kind.REDELIVERY_SKIP, Kind.PULL_BATCH_ORDER, Kind.PUSH_ADVANCE_PAST_NACK, Kind.REDELIVERY_STALL)
-"""Those that say how a redelivery went."""
 """Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
 
 
@@ -275,7 +274,7 @@ def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Tri
     First comes the redelivery that it is about, then what belongs to that and to what the finding names, then what belongs to the rest.
     """
     needed, kind = {number for number, _ in best}, trial.wanted.kind
-    redelivered = redelivery_of(events, trial.wanted) if kind in _REDELIVERED else []
+    redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].promise is Promise.REDELIVERY else []
     wanted = {number: event for number, event in redelivered if number not in needed}
     named = [*redelivered, *(one for one in best if trial.is_about(*one))]
     for deliveries in (named, best):
