@@ -25,7 +25,7 @@ ACT_MAX_S: Final = 300.0
 """A run that has not published everything by then ends UNKNOWN."""
 BURST_BYTES_MAX: Final = 256 * 2**20
 BURSTS: Final[Mapping[ProbeName, int]] = MappingProxyType({ProbeName.ORDERING: 5, ProbeName.REDELIVERY: 2, ProbeName.AFFINITY: 8})
-"""How often a run publishes on each of its keys."""
+"""How often a run publishes on each of its keys; of the probe `redelivery` the last one comes after what is to come again."""
 
 
 def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
@@ -41,7 +41,7 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 def busy_share(targets: Iterable[TargetSettings]) -> float:
     """Which share of what was measured for one process all probes need on average; more than 1: more than one process."""
     sites = ((name, probe, vantage) for target in targets for name, probe in target.probes.items() for vantage in probe.vantages)
-    return sum(_messages(name, probe) / MESSAGES_PER_S[vantage] / _period_s(probe) for name, probe, vantage in sites)
+    return sum(messages_of_run(name, probe) / MESSAGES_PER_S[vantage] / _period_s(probe) for name, probe, vantage in sites)
 
 
 def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterator[Problem]:
@@ -56,7 +56,8 @@ def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterat
         yield Problem(("targets",), text)
 
 
-def _messages(name: ProbeName, probe: ProbeSettings) -> int:
+def messages_of_run(name: ProbeName, probe: ProbeSettings) -> int:
+    """How many messages one run of a probe publishes."""
     return probe.keys * probe.messages * BURSTS[name]
 
 
@@ -66,7 +67,7 @@ def _period_s(probe: ProbeSettings) -> float:
 
 def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
     """What to say about a run that cannot have published everything before the next one begins; empty if it can."""
-    count = _messages(name, probe)
+    count = messages_of_run(name, probe)
     fastest = HEADROOM * min(MESSAGES_PER_S[vantage] for vantage in probe.vantages) * probe.parts
     rate = min(probe.rate or fastest, fastest)
     taken_s, free_s = count / rate, min(probe.schedule.shortest_gap.total_seconds(), ACT_MAX_S)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from prober.brokers.base import Subscriber
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
 from prober.probes.context import Decide, Delivery, Experiment, ProbeContext, Workload
 from prober.probes.cost import Traffic
 
@@ -57,7 +59,7 @@ PROBE = Experiment(
     name="affinity",
     promise="While messages of a key are outstanding, the key stays at one subscriber.",
     act=act,
-    workload=Workload(bursts=8, burst_messages=4, subscribers=4, ack_after_s=0.2),
+    workload=Workload(bursts=BURSTS[ProbeName.AFFINITY], burst_messages=4, subscribers=4, ack_after_s=0.2),
     requires={
         "deliveries_among_several": "there were never two subscribers at once",
         "sessions_closed": "no subscriber left",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 from prober.probes.cost import Traffic
 
@@ -40,6 +42,7 @@ PROBE = Experiment(
     name="ordering",
     promise="Messages of a key are received in the order in which the service received them, and all of them are.",
     act=act,
+    workload=Workload(bursts=BURSTS[ProbeName.ORDERING]),
     requires={
         "publishes_confirmed": "nothing was published",
         "deliveries_first": "nothing was delivered",

@@ -22,6 +22,8 @@ from enum import StrEnum
 from itertools import cycle, product
 
 from prober.brokers.base import Subscriber
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 from prober.probes.cost import Traffic
 
@@ -107,7 +109,8 @@ async def _provoke(context: ProbeContext, trial: Trial, workload: Workload, subs
         await _cause(trial.cause, trial.held, subscribers)
         if trial.cause is not Cause.KILLED:
             await _within(AGAIN_S, trial.again)
-    await context.publish(trial.key, trial.length, workload.sizes)
+    for _ in range(1, workload.bursts):
+        await context.publish(trial.key, trial.length, workload.sizes)
 
 
 async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]) -> None:
@@ -129,22 +132,22 @@ async def _within(limit_s: float, event: asyncio.Event) -> None:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Two bursts on each key, and the first again from the chosen message on."""
+    """Every message comes once, and those of the first burst again from the chosen one on."""
     published, length = PROBE.messages(workload), _length(workload)
     again = sum(length - trial.seq + 1 for trial in _trials(workload.numbers, length))
-    return Traffic(2 * workload.keys, published, published + again)
+    return Traffic(workload.keys * workload.bursts, published, published + again)
 
 
 PROBE = Experiment(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
-    workload=Workload(keys=12, burst_messages=5, subscribers=2),
+    workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=5, subscribers=2),
     requires={
         "rewinds": "nothing was redelivered",
         "redeliveries_of_acked": "no redelivery passed an acknowledged message",
         "nacks": "nothing was refused",
         "sessions_closed": "no stream broke",
     },
-    messages=lambda workload: workload.keys * 2 * _length(workload),
+    messages=lambda workload: workload.keys * workload.bursts * _length(workload),
 )

@@ -10,10 +10,8 @@ import pytest
 
 from prober.cli import main
 from prober.config.loading import load_with_warnings
-from prober.config.models import ProbeName
 from prober.config.regions import AS_OF, REGIONS, SOURCE
-from prober.config.workloads import BURSTS, MESSAGES_PER_S
-from prober.probes.catalogue import PROBES
+from prober.config.workloads import MESSAGES_PER_S
 from tests.commands import ROOT
 
 TARGET = "{{name: eu, endpoint: {endpoint}, project: my-project, environment: production{more}}}"
@@ -94,11 +92,6 @@ def test_the_command_tells_warnings_and_accepts_the_file(tmp_path: Path, capsys:
     output = capsys.readouterr()
     assert output.out == f"{path}: valid, with 1 warning\n"
     assert output.err.startswith(f"warning: {path}: targets[0].endpoint (line 1): europe-wset1 is not a region")
-
-
-def test_bursts_are_those_of_the_probes() -> None:
-    published_twice = {ProbeName.REDELIVERY: 2}  # once before, once after what comes again
-    assert {name: published_twice.get(name, PROBES[name].workload.bursts) for name in ProbeName} == BURSTS
 
 
 def test_the_measured_capacity_is_the_one_of_the_page_about_deployment() -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from prober.brokers.base import Vantage
+from prober.config.loading import load
+from prober.config.models import ProbeName
+from prober.config.workloads import messages_of_run
 from prober.probes.catalogue import PROBES, TRAFFIC
 from prober.probes.context import Workload
 from prober.probes.cost import Bounds, Traffic, billed_bytes, message_bytes, price_usd
+from prober.schedule.instances import PlannedSite
 
 
 def test_every_probe_says_what_it_sends() -> None:
@@ -40,10 +45,18 @@ def test_a_client_library_may_send_each_message_alone() -> None:
     ("probe", "workload", "expected"),
     [
         ("ordering", Workload(keys=10, bursts=5, burst_messages=20), Traffic(50, 1000, 1000)),
-        ("redelivery", Workload(keys=12, burst_messages=12), Traffic(24, 288, 368)),
-        ("redelivery", Workload(keys=1, burst_messages=1), Traffic(2, 6, 9)),  # it publishes three at least
+        ("redelivery", Workload(keys=12, bursts=2, burst_messages=12), Traffic(24, 288, 368)),
+        ("redelivery", Workload(keys=1, bursts=2, burst_messages=1), Traffic(2, 6, 9)),  # it publishes three at least
         ("affinity", Workload(keys=16, bursts=8, burst_messages=10), Traffic(128, 1280, 1382)),
     ],
 )
 def test_what_a_run_sends(probe: str, workload: Workload, expected: Traffic) -> None:
     assert TRAFFIC[probe](workload) == expected
+
+
+@pytest.mark.parametrize("probe", ProbeName)
+def test_the_configuration_is_judged_by_what_a_run_sends(probe: ProbeName) -> None:
+    target = load(None, {}).targets[0]
+    settings = target.probes[probe]
+    workload = PlannedSite(target, probe, settings, Vantage.WIRE).workload
+    assert messages_of_run(probe, settings) == PROBES[probe].messages(workload) == TRAFFIC[probe](workload).published
