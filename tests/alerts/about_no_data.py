@@ -11,14 +11,17 @@ INFO = of(families.TARGET_INFO)
 MAINTENANCE = of(families.UNDER_MAINTENANCE)
 INTERVAL = of(families.PROBE_INTERVAL, probe="ordering")
 LAST_PASS = of(families.PROBE_LAST_SUCCESS, probe="ordering")
-SECOND = {named("up", **{**PROCESS, "instance": "j"}): "1x80", of(families.TARGET_INFO, instance="j"): "1x80"}
+UP_J = named("up", **{**PROCESS, "instance": "j"})
+INFO_J = of(families.TARGET_INFO, instance="j")
+INFO_U = of(families.TARGET_INFO, target="u")
+SECOND = {UP_J: "1x80", INFO_J: "1x80"}
 """Another prober that probes the same."""
 
 STORIES = (
     Story(
         "PubsubProberDown",
         "fires after five minutes for each target and ends when it is back",
-        {UP: "1x40 0x40 1x20", INFO: "1x40 stale _x40 1x20", of(families.TARGET_INFO, target="u"): "1x40 stale _x40 1x20"},
+        {UP: "1x40 0x40 1x20", INFO: "1x40 stale _x40 1x20", INFO_U: "1x40 stale _x40 1x20"},
         {"14m": 0, "16m": 2, "21m": 0},
     ),
     Story(
@@ -71,7 +74,7 @@ STORIES = (
     Story(
         "PubsubProberDown",
         "pages for the target that no other watches",
-        {UP: "1x40 0x40", INFO: "1x40 stale", of(families.TARGET_INFO, target="u"): "1x40 stale", **SECOND},
+        {UP: "1x40 0x40", INFO: "1x40 stale", INFO_U: "1x40 stale", **SECOND},
         {"16m": 1},
         among={"severity": "critical", "target": "u"},
     ),
@@ -87,7 +90,7 @@ STORIES = (
         {
             UP: "1x40 0x40 stale",
             INFO: "1x40 stale",
-            named("up", **{**PROCESS, "instance": "j"}): "_x60 0x60",
+            UP_J: "_x60 0x60",
         },
         {"16m": 1, "26m": 1, "29m": 1},
     ),
@@ -97,8 +100,8 @@ STORIES = (
         {
             UP: "1x40 0x4 stale",
             INFO: "1x40 stale",
-            named("up", **{**PROCESS, "instance": "j"}): "_x50 1x40 0x60",
-            of(families.TARGET_INFO, instance="j"): "_x50 1x40 stale",
+            UP_J: "_x50 1x40 0x60",
+            INFO_J: "_x50 1x40 stale",
         },
         {"16m": 0, "22m": 0, "30m": 1},
     ),
@@ -184,7 +187,7 @@ STORIES = (
     Story(
         "PubsubProberSeriesVanished",
         "fires when a target is gone and ends when it is back",
-        {UP: "1x140", INFO: "1x40 stale _x40 1x40", of(families.TARGET_INFO, target="u"): "1x140"},
+        {UP: "1x140", INFO: "1x40 stale _x40 1x40", INFO_U: "1x140"},
         {"10m": 0, "14m": 0, "16m": 1, "22m": 0},
         reads=("16m", HERE, "The series of t (e, r) were there within the last 6h and are gone."),
     ),
@@ -217,7 +220,7 @@ STORIES = (
             UP: "1x40 stale",
             UP.replace('"i"', '"j"'): "_x44 1x80",
             INFO: "1x40 stale",
-            of(families.TARGET_INFO, instance="j"): "_x44 1x80",
+            INFO_J: "_x44 1x80",
         },
         {"12m": 0, "18m": 0, "25m": 0},
     ),

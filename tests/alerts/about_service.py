@@ -8,6 +8,8 @@ from tests.alerts.stories import HERE, Story, of
 
 ON_S = {**HERE, "subscription": "s"}
 WHERE = "on subscription s of t (e, r)"
+STARTED = of(families.START)
+MAINTENANCE = of(families.UNDER_MAINTENANCE)
 
 
 def found(kind: Kind, status: Status, **labels: str) -> str:
@@ -31,7 +33,7 @@ def _about_violations() -> tuple[Story, ...]:
             Story(
                 name,
                 "fires at the next evaluation and for an hour",
-                {found(kind, Status.VIOLATION): "0x80 1x80", of(families.START): "-9000x160"},
+                {found(kind, Status.VIOLATION): "0x80 1x80", STARTED: "-9000x160"},
                 {"20m": 0, "20m15s": 1, "30m": 1, "79m": 1, "81m": 0},
                 reads=(
                     "20m15s",
@@ -58,7 +60,7 @@ def _about_violations() -> tuple[Story, ...]:
 GAP = found(Kind.ORDER_GAP, Status.VIOLATION)
 
 COUNTERS = (
-    Story("PubsubOrderViolated", "born at 1", {GAP: "_x80 1x80", of(families.START): "_x80 1200x80"}, {"20m15s": 1, "82m": 0}),
+    Story("PubsubOrderViolated", "born at 1", {GAP: "_x80 1x80", STARTED: "_x80 1200x80"}, {"20m15s": 1, "82m": 0}),
     Story(
         "PubsubOrderViolated",
         "born at 1 by a prober that does not say when it started",
@@ -68,19 +70,19 @@ COUNTERS = (
     Story(
         "PubsubOrderViolated",
         "a restart that nobody saw brings the counter back to what it was",
-        {GAP: "1x560", of(families.START): "-9000x300 4500x260"},
+        {GAP: "1x560", STARTED: "-9000x300 4500x260"},
         {"72m": 0, "75m15s": 1, "137m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart brings it back to 1 from 5",
-        {GAP: "5x300 stale _x2 1x80", of(families.START): "-9000x300 stale _x2 4500x80"},
+        {GAP: "5x300 stale _x2 1x80", STARTED: "-9000x300 stale _x2 4500x80"},
         {"72m": 0, "76m15s": 1, "140m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart that finds nothing says nothing",
-        {GAP: "5x300 stale _x2 0x80", of(families.START): "-9000x300 stale _x2 4500x80"},
+        {GAP: "5x300 stale _x2 0x80", STARTED: "-9000x300 stale _x2 4500x80"},
         {"72m": 0, "75m15s": 0, "76m15s": 0, "80m": 0},
     ),
     Story(
@@ -89,7 +91,7 @@ COUNTERS = (
         {
             GAP: "0x240 stale",
             found(Kind.ORDER_GAP, Status.VIOLATION, instance="j"): "_x242 2x80",
-            of(families.START): "-9000x240 stale",
+            STARTED: "-9000x240 stale",
             of(families.START, instance="j"): "_x242 3600x80",
         },
         {"60m": 0, "61m": 1, "125m": 0},
@@ -97,25 +99,25 @@ COUNTERS = (
     Story(
         "PubsubOrderViolated",
         "found while nobody scraped for half an hour",
-        {GAP: "3x240 _x120 4x80", of(families.START): "-9000x240 _x120 -9000x80"},
+        {GAP: "3x240 _x120 4x80", STARTED: "-9000x240 _x120 -9000x80"},
         {"60m": 0, "75m": 0, "91m": 1, "153m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "nothing found while nobody scraped for half an hour",
-        {GAP: "3x240 _x120 3x80", of(families.START): "-9000x240 _x120 -9000x80"},
+        {GAP: "3x240 _x120 3x80", STARTED: "-9000x240 _x120 -9000x80"},
         {"60m": 0, "91m": 0, "103m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "findings a quarter of an hour apart are one page that ends an hour after the last",
-        {GAP: "0x80 1x60 2x60 3x60", of(families.START): "-9000x260"},
+        {GAP: "0x80 1x60 2x60 3x60", STARTED: "-9000x260"},
         {"20m": 0, "21m": 1, "31m": 1, "34m": 1, "46m": 1, "49m": 1, "62m": 1, "109m": 1, "112m": 0},
     ),
     Story(
         "PubsubOrderViolated",
         "a restart does not take back the page",
-        {GAP: "_x80 1x8 stale _x8 0x200", of(families.START): "_x80 1200x8 stale _x8 1440x200"},
+        {GAP: "_x80 1x8 stale _x8 0x200", STARTED: "_x80 1200x8 stale _x8 1440x200"},
         {"20m15s": 1, "23m": 1, "25m": 1, "60m": 1, "82m": 0},
     ),
     Story("PubsubOrderViolated", "no data", {}, {"0s": 0, "20m": 0}),
@@ -153,6 +155,9 @@ OVERDUE = (
 
 STALLED = of(families.STALLED_KEYS, subscription="s")
 AGE = of(families.OLDEST_UNACKED_AGE, subscription="s")
+UNREACHABLE = of(families.UNREACHABLE_RUNS, subscription="s")
+CONFIRMED = of(families.PUBLISHES, topic="p", outcome="confirmed")
+UNANSWERED = of(families.PUBLISHES, topic="p", outcome="unknown")
 LEVELS = (
     Story(
         "PubsubKeysStalled",
@@ -169,7 +174,7 @@ LEVELS = (
     Story(
         "PubsubKeysStalled",
         "not under maintenance",
-        {STALLED: "3x80", of(families.UNDER_MAINTENANCE): "1x40 0x40"},
+        {STALLED: "3x80", MAINTENANCE: "1x40 0x40"},
         {"9m": 0, "13m": 1},
     ),
     Story("PubsubKeysStalled", "ends with the data", {STALLED: "3x40 stale"}, {"9m": 1, "11m": 0}),
@@ -189,16 +194,16 @@ LEVELS = (
     Story(
         "PubsubOldestUnackedAgeRising",
         "not under maintenance",
-        {AGE: "0+15x120", of(families.UNDER_MAINTENANCE): "1x120"},
+        {AGE: "0+15x120", MAINTENANCE: "1x120"},
         {"20m": 0, "30m": 0},
     ),
     Story(
         "PubsubTargetUnreachable",
         "fires in an outage, holds until a publish is confirmed, and over a restart of the prober",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x59 0x4 1+1x80 0x60",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+50x40 2000x59 0x84 50+50x60",
-            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 20x59 0x84 0x61",
+            UNREACHABLE: "0x40 1+1x59 0x4 1+1x80 0x60",
+            CONFIRMED: "0+50x40 2000x59 0x84 50+50x60",
+            UNANSWERED: "0x40 20x59 0x84 0x61",
         },
         {"10m": 0, "13m45s": 1, "20m": 1, "25m": 1, "26m": 1, "27m": 1, "40m": 1, "47m15s": 0, "55m": 0},
         reads=(
@@ -212,8 +217,8 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "not for one lost run of a probe that runs each hour",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x240 0x40",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x320",
+            UNREACHABLE: "0x40 1x240 0x40",
+            CONFIRMED: "500x320",
         },
         {"12m": 0, "40m": 0, "60m": 0},
     ),
@@ -221,9 +226,9 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "not while another prober has publishes confirmed there",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x80",
+            UNREACHABLE: "0x40 1+1x80",
             of(families.UNREACHABLE_RUNS, subscription="other", instance="i2"): "0x120",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x120",
+            CONFIRMED: "500x120",
             of(families.PUBLISHES, topic="p", outcome="confirmed", instance="i2"): "0+50x120",
         },
         {"15m": 0, "29m": 0},
@@ -232,8 +237,8 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "ends with the run that reaches it again and does not come back, also where runs are rare",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x20 2x21 0x80",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x81 550x80",
+            UNREACHABLE: "0x40 1x20 2x21 0x80",
+            CONFIRMED: "500x81 550x80",
         },
         {"19m45s": 1, "21m": 0, "23m30s": 0, "24m30s": 0, "30m": 0},
     ),
@@ -241,8 +246,8 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "holds while a prober starts again and again and no process ends two runs",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x10 stale _x2" + " 0x4 1x4 stale _x2" * 10,
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x51 stale _x2" + " 0x9 stale _x2" * 10,
+            UNREACHABLE: "0x40 1+1x10 stale _x2" + " 0x4 1x4 stale _x2" * 10,
+            CONFIRMED: "500x51 stale _x2" + " 0x9 stale _x2" * 10,
         },
         {"12m45s": 1, "16m": 1, "22m": 1, "30m": 1, "40m": 1},
     ),
@@ -250,9 +255,9 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "not while another prober reaches it that publishes rarely, and then when that does not either",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1x20 2x20 3x20 4x20 5x100",
+            UNREACHABLE: "0x40 1x20 2x20 3x20 4x20 5x100",
             of(families.UNREACHABLE_RUNS, subscription="s", instance="j"): "0x160 1x60",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x220",
+            CONFIRMED: "500x220",
             of(
                 families.PUBLISHES, topic="p", outcome="confirmed", instance="j"
             ): "0x30 50x20 100x20 150x20 200x20 250x20 300x20 350x70",
@@ -264,9 +269,9 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "what a prober confirmed before it started again is no sign that it reaches it",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x19 0x20 1+1x20",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+50x40 2000x19 0x41",
-            of(families.START): "-9000x60 900x41",
+            UNREACHABLE: "0x40 1+1x19 0x20 1+1x20",
+            CONFIRMED: "0+50x40 2000x19 0x41",
+            STARTED: "-9000x60 900x41",
         },
         {"13m45s": 1, "15m15s": 1, "18m": 1, "24m": 1},
     ),
@@ -274,15 +279,15 @@ LEVELS = (
         "PubsubTargetUnreachable",
         "ends when nobody probes it any more",
         {
-            of(families.UNREACHABLE_RUNS, subscription="s"): "0x40 1+1x19 stale",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "500x60 stale",
+            UNREACHABLE: "0x40 1+1x19 stale",
+            CONFIRMED: "500x60 stale",
         },
         {"13m45s": 1, "18m": 1, "21m": 0},
     ),
     Story(
         "PubsubTargetUnreachable",
         "not under maintenance",
-        {of(families.UNREACHABLE_RUNS, subscription="s"): "1+1x80", of(families.UNDER_MAINTENANCE): "1x80"},
+        {UNREACHABLE: "1+1x80", MAINTENANCE: "1x80"},
         {"5m": 0, "15m": 0},
     ),
     Story("PubsubTargetUnreachable", "no data", {}, {"20m": 0}),
@@ -290,8 +295,8 @@ LEVELS = (
         "PubsubPublishesUnknown",
         "fires when a tenth has no answer and ends with it",
         {
-            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 0+10x60 600x80",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+90x220",
+            UNANSWERED: "0x40 0+10x60 600x80",
+            CONFIRMED: "0+90x220",
             of(families.PUBLISHES, topic="p", outcome="rejected"): "0x220",
         },
         {"10m": 0, "24m": 1, "45m": 0},
@@ -306,8 +311,8 @@ LEVELS = (
         "PubsubPublishesUnknown",
         "not for a few",
         {
-            of(families.PUBLISHES, topic="p", outcome="unknown"): "0x40 5x120",
-            of(families.PUBLISHES, topic="p", outcome="confirmed"): "0+1x160",
+            UNANSWERED: "0x40 5x120",
+            CONFIRMED: "0+1x160",
         },
         {"11m": 0, "20m": 0},
     ),
