@@ -14,7 +14,17 @@ from tests.commands import run
 PERIOD_MS = 5000
 """How often a page looks for news."""
 ATTEMPTS = 40
-FIRST_STOPS = ["Skip to the content", "ordering-keys-prober", "Status", "Incidents", "Findings", "Runs", "Hot keys", "API", "Metrics"]
+FIRST_STOPS = [
+    "Skip to the content",
+    "ordering-keys-prober",
+    "Status",
+    "Incidents",
+    "Findings",
+    "Runs",
+    "Hot keys",
+    "API",
+    "Metrics",
+]
 
 
 class TestUpdating:
