@@ -2,7 +2,7 @@
 {{- define "prober.config" -}}
 {{- $own := dict "api" (dict "host" "0.0.0.0" "port" 8080) -}}
 {{- with .Values.links.runbooks -}}
-{{- $_ := set (get $own "api") "runbooks" . -}}
+{{- $_ := set (get $own "api") "runbooks" (trimSuffix "/" .) -}}
 {{- end -}}
 {{- if not .Values.status.existingSecret.name -}}
 {{- $_ := set $own "status" (dict "url" "sqlite:////var/lib/ordering-prober/status.db") -}}
