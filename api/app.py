@@ -9,6 +9,7 @@ from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
+from api.arrivals import Arrivals
 from api.compression import Compression
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads
@@ -41,7 +42,8 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    api = APIRouter(prefix=API, dependencies=[Depends(said_once)])
+    arrivals = Depends(Arrivals(view, archive, answers))
+    api = APIRouter(prefix=API, dependencies=[Depends(said_once), arrivals])
     for router in (
         status.router(answers, current),
         probes.router(answers, current, view),
@@ -53,8 +55,9 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         reports.router(answers, archive),
     ):
         api.include_router(router)
-    for router in (api, health.router(view), page.router(answers, current, archive, settings.runbooks)):
+    for router in (api, health.router(view)):
         app.include_router(router)
+    app.include_router(page.router(answers, current, archive, settings.runbooks), dependencies=[arrivals])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)

@@ -83,6 +83,10 @@ class Alone:
         """Nothing is known here that is not stored."""
         return True
 
+    def is_unwritten(self, run_id: str) -> bool:
+        """Nothing runs here."""
+        return False
+
     def readiness(self) -> Readiness:
         """Whether the store answers."""
         return Readiness(not self._problem, (self._problem,) if self._problem else ())

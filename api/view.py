@@ -34,6 +34,10 @@ class View(Protocol):
         """Whether what this process knows reaches the status store; True for one that does not probe."""
         ...
 
+    def is_unwritten(self, run_id: str) -> bool:
+        """Whether a run of this process has ended and is still to be written to the status store."""
+        ...
+
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and can be recorded."""
         ...

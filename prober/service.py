@@ -109,6 +109,10 @@ class Service:
         """Whether what this process knows reaches the status store."""
         return not self._status.state().error
 
+    def is_unwritten(self, run_id: str) -> bool:
+        """Whether a run of this process has ended and is still to be written to the status store."""
+        return self._status.is_waiting(run_id)
+
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
         problems = tuple(self._assignments.stuck())

@@ -80,6 +80,13 @@ class StatusQueries:
         rows = self._rows(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
         return run_from_row(rows[0]) if rows else None
 
+    def is_announced(self, run_id: str, since: float) -> bool:
+        """Whether a prober has said since then that this run ended, as the newest of a site, and it is not here: it is to come."""
+        name, sites = text_of(run_id), tables.sites.c
+        kept = select(tables.runs.c.run_id).where(tables.runs.c.run_id == name)
+        said = (sites.last_run_id == name, sites.last_heartbeat_at >= since, ~kept.exists())
+        return bool(self._rows(select(sites.last_run_id).where(*said).limit(1)))
+
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = self._findings(tables.findings.columns, wanted, limit, cursor)

@@ -132,6 +132,7 @@ class StatusWriter:
         self._events_waiting = 0
         self._told: StatusSnapshot | None = None
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
+        self._made: EndedRun | None = None
         self._entries: deque[Entry] = deque()
         self._bytes_waiting = 0
         self._prepared = False
@@ -168,6 +169,12 @@ class StatusWriter:
                 series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
                 self._slices.told(series, slo.total, snapshot.at)
         self._wake.set()
+
+    def is_waiting(self, run_id: str) -> bool:
+        """Whether a run has ended and is still to be written."""
+        with self._lock:
+            ended = (*self._ended, *([self._made] if self._made else []))
+            return any(one.result.run_id == run_id for one in (*ended, *(entry.run for entry in self._entries)))
 
     def state(self) -> StatusWriterState:
         """How the writing goes."""
@@ -255,15 +262,17 @@ class StatusWriter:
         with self._lock:
             if not self._ended:
                 return False
-            ended = self._take_ended()
+            ended = self._made = self._take_ended()
         try:
             entry = entry_of(ended, self._prober)
         except Exception:  # as above; the runs behind it go on
             _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
             with self._lock:
+                self._made = None
                 self._drop(1 + len(ended.result.findings))
             return True
         with self._lock:
+            self._made = None
             self._entries.append(entry)
             self._bytes_waiting += entry.size
             while self._bytes_waiting > BYTES_WAITING_MAX:

@@ -142,6 +142,9 @@ class StubView:
     def is_stored(self) -> bool:
         return self.stored
 
+    def is_unwritten(self, run_id: str) -> bool:
+        return self.writer is not None and self.writer.is_waiting(run_id)
+
     def readiness(self) -> Readiness:
         return self.ready
 

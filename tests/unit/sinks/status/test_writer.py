@@ -284,3 +284,15 @@ def test_what_was_given_up_is_said_in_words() -> None:
         "1,200 runs and findings are missing from the status store",
         "3 counts of objectives are missing from the status store",
     )
+
+
+def test_a_run_waits_from_its_end_until_it_is_written(bench: Bench) -> None:
+    bench.store.down = True
+    assert not bench.writer.is_waiting("run-1")
+    bench.fail("run-1")
+    assert bench.writer.is_waiting("run-1")
+    assert not bench.writer.write()
+    assert bench.writer.is_waiting("run-1"), "its evidence is made"
+    bench.store.down = False
+    assert bench.writer.write()
+    assert not bench.writer.is_waiting("run-1")

@@ -1,0 +1,81 @@
+"""Whoever asks for a run that has just ended is answered when it is written, and not told that there is no such run.
+
+A run is written with its findings and their evidence at once, so whatever leads to one of them leads to all of them. To make the evidence
+takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, from whoever began it. That it is
+still to come is known to the process that made it, and to every other from the store: a heartbeat names the newest run of each site. What a prober that has fallen silent said is not waited for.
+
+Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503 and never called absent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+from api.problems import RETRY_AFTER_S
+from api.response_cache import ResponseCache
+from api.view import Archive, View
+from prober.clock import monotonic_s, wall_s
+from prober.sinks.status.database import StatusError
+from prober.sinks.status.overview import SILENT_AFTER_S
+
+ARRIVAL_MAX_S: Final = 10.0
+ASKED_EVERY_S: Final = 0.2
+
+
+class NotWrittenYet(HTTPException):
+    """A run has ended, and what is asked of it is not in the store yet."""
+
+    def __init__(self, run_id: str) -> None:
+        why = f"run {run_id} has ended and is still being written with its evidence; ask again in some seconds"
+        super().__init__(503, why, {"Retry-After": str(RETRY_AFTER_S)})
+
+
+class Arrivals:
+    """A dependency of routes about one run, finding or incident. However many wait for a run, it is looked for once."""
+
+    def __init__(self, view: View, archive: Archive, answers: ResponseCache) -> None:
+        self._view, self._archive, self._answers = view, archive, answers
+        self._waited_for: dict[str, asyncio.Task[bool]] = {}
+
+    async def __call__(self, request: Request) -> None:
+        """Waits until the run that a request is about is written, if it is to be. Raises `NotWrittenYet`."""
+        run_id = _run_of(request)
+        if not run_id or (run_id not in self._waited_for and not await self._is_to_come(run_id)):
+            return
+        if not self._view.is_stored():
+            raise NotWrittenYet(run_id)
+        if run_id not in self._waited_for:
+            self._waited_for[run_id] = asyncio.create_task(self._wait(run_id))
+        if not await asyncio.shield(self._waited_for[run_id]):
+            raise NotWrittenYet(run_id)
+
+    async def _wait(self, run_id: str) -> bool:
+        """False: it is still to come."""
+        until_t = monotonic_s() + ARRIVAL_MAX_S
+        try:
+            while await self._is_to_come(run_id):
+                if monotonic_s() >= until_t:
+                    return False
+                await asyncio.sleep(ASKED_EVERY_S)
+            return True
+        finally:
+            del self._waited_for[run_id]
+
+    async def _is_to_come(self, run_id: str) -> bool:
+        if self._view.is_unwritten(run_id):
+            return True
+        try:
+            return await self._answers.ask(lambda: self._archive.queries.is_announced(run_id, wall_s() - SILENT_AFTER_S))
+        except StatusError:  # which whoever answers finds out, and says
+            return False
+
+
+def _run_of(request: Request) -> str:
+    """The run that an address is about; empty: none. Findings and incidents have the name of their run, and something behind it."""
+    names = request.path_params
+    part = names.get("finding_id") or names.get("incident_id") or ""
+    return str(names.get("run_id") or part.rpartition("-")[0])
