@@ -1,22 +1,26 @@
 """Errors as problem details (RFC 9457): what the client did wrong, in words; of what we did wrong only that it happened.
 
 `type` is always `about:blank`, so `title` is the phrase of the status code (RFC 9457, section 4.2.1).
+
+People, whose browser asks for `text/html`, get a page with the same words, from which they find back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.templates import absent_page
 from api.view import View
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
@@ -27,6 +31,8 @@ RETRY_AFTER_S: Final = 5
 WRONG_SHOWN_MAX: Final = 10
 _IN_PATHS: Final = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path beside letters, digits and -._~
 NAME_SHOWN_MAX: Final = 100
+_PAGES: Final = ("text/html", "application/xhtml+xml")
+_DATA: Final = ("application/json", MEDIA_TYPE)
 
 
 class ProblemDetails(BaseModel):
@@ -58,19 +64,51 @@ def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | No
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+def is_for_people(request: Request, *, unless_said: bool = False) -> bool:
+    """Whether a page is wanted rather than data (RFC 9110, section 12.5.1); `unless_said` if the request does not tell them apart."""
+    weights = {name: _weight(rest) for name, _, rest in (one.strip().partition(";") for one in _accepted(request).split(","))}
+    page, data = (max(weights.get(name, 0.0) for name in names) for names in (_PAGES, _DATA))
+    return unless_said if page == data else page > data
+
+
+def error_answer(
+    request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None, *, is_page: bool = False
+) -> Response:
+    """A page for people, problem details for programs. `is_page`: without the error there would be a page, whoever asks."""
+    varying = {**(headers or {}), "Vary": "Accept"}
+    if is_for_people(request, unless_said=is_page):
+        begin = detail[:1] if status == 400 else detail[:1].upper()  # where the name of a parameter may stand first
+        return absent_page(request, status, f"{begin}{detail[1:].removesuffix('.')}.", varying)
+    return problem(status, detail, request.scope["path"], varying)
+
+
+def _accepted(request: Request) -> str:
+    return ",".join(request.headers.getlist("accept")).lower()
+
+
+def _weight(parameters: str) -> float:
+    """How much a type is wanted, from 0 to 1."""
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            with suppress(ValueError):
+                return float(value)
+    return 1.0
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.scope["path"]
     detail = error.detail
     if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
         said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
         detail = said.get(error.status_code, detail)
-    return problem(error.status_code, detail, path, error.headers)
+    return error_answer(request, error.status_code, detail, error.headers)
 
 
-async def _malformed(request: Request, error: Exception) -> JSONResponse:
+async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])), request.scope["path"])
+    return error_answer(request, 400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])))
 
 
 def _wrong(found: Mapping[str, Any]) -> str:
@@ -82,14 +120,20 @@ def _wrong(found: Mapping[str, Any]) -> str:
     return f"{name}: {found['msg'].removeprefix('Value error, ')}"
 
 
-async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
+async def _unanswerable(request: Request, error: Exception) -> Response:
     """The store, or the place of the reports. What they say may name hosts and folders, which are nobody's business."""
     if isinstance(error, BadCursor):
-        return problem(400, str(error), request.scope["path"])
+        return error_answer(request, 400, str(error))
     if isinstance(error, NotStorable):
-        return problem(400, "this contains something that cannot be stored, so there is nothing like it", request.scope["path"])
+        return error_answer(request, 400, "this contains something that cannot be stored, so there is nothing like it")
+    return unreachable(request, error)
+
+
+def unreachable(request: Request, error: Exception, *, is_page: bool = False) -> Response:
+    """The store, or the place of the reports, does not answer."""
     what = "the place of the reports" if isinstance(error, HistoryError) else "the status store"
-    return problem(503, f"{what} cannot be reached at the moment", request.scope["path"], {"Retry-After": str(RETRY_AFTER_S)})
+    headers = {"Retry-After": str(RETRY_AFTER_S)}
+    return error_answer(request, 503, f"{what} cannot be reached at the moment", headers, is_page=is_page)
 
 
 class Failures:

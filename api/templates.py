@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -13,6 +14,9 @@ from api import charts, formatting, headline, operations, words
 
 PAGES: Final = Path(__file__).parent / "pages"
 STATIC: Final = PAGES / "static"
+
+NO_PAGE: Final = "No page"
+_TITLES: Final = {404: "Not here", 400: "This cannot be asked", 503: "No answer"}
 
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -23,3 +27,18 @@ _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=head
 def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
     """A page from a template and what it shows; `root` is how it reaches the start page: empty, or so many times `../`."""
     return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", **values}), status)
+
+
+def root_of(request: Request) -> str:
+    """How the page at the address of a request reaches the start page, as the browser counts: an escaped slash is none."""
+    path: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return "../" * (path.partition(b"?")[0].count(b"/") - 1)
+
+
+def absent_page(request: Request, status: int, reason: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
+    """The page that stands in the place of one that cannot be shown. `reason` is a sentence."""
+    answer = rendered_page(
+        "absent.html", {"root": root_of(request), "title": _TITLES.get(status, NO_PAGE), "reason": reason}, status
+    )
+    answer.headers.update(headers or {})
+    return answer

@@ -26,6 +26,10 @@ FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
 
+UNCONFIGURED: Final = (
+    "It is not configured where the nightly jobs put their reports (history.reports), so nothing is known about hot keys."
+)
+
 Values: TypeAlias = Mapping[str, object]
 
 
@@ -138,13 +142,13 @@ class PageContents:
         """The hot keys of a day."""
         reader = self._archive.reports
         if reader is None:
-            raise PageNotFound("It is not configured where the nightly jobs put their reports; history.reports says so.")
+            return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED}
         days = reader.days(Job.HOT_KEYS, DAYS_SHOWN_MAX)
         day = asked.date or reader.latest_day(Job.HOT_KEYS)
         report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
         if asked.date is not None and report is None:
             raise PageNotFound(f"There is no report about {asked.date}.")
-        return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day)}
+        return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day), "why": ""}
 
     def objective(self, name: str, snapshot: StatusSnapshot) -> Values:
         """An objective on each of its targets."""

@@ -6,24 +6,23 @@ They are written in a thread, so that the event loop, on which probes measure ti
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from api.current_status import CurrentStatus
+from api.problems import error_answer, unreachable
 from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, QueryParameters, RunParameters
 from api.recent import Recent
 from api.response_cache import ResponseCache
-from api.templates import rendered_page
+from api.templates import rendered_page, root_of
 from api.view import Archive
 from api.view_models import PageContents, PageNotFound
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
-
-RETRY_AFTER_S: Final = 5
 
 Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=QueryParameters)
@@ -42,7 +41,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
     """The pages that say how things stand at the moment."""
 
     @routes.get("/")
-    async def status_page(request: Request) -> HTMLResponse:
+    async def status_page(request: Request) -> Response:
         """How everything stands."""
         snapshot = await current.snapshot()
 
@@ -57,7 +56,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         return await answers.ask(lambda: _made(request, "status.html", values))
 
     @routes.get("/findings")
-    async def findings_page(request: Request) -> HTMLResponse:
+    async def findings_page(request: Request) -> Response:
         """Findings, newest first."""
         snapshot = await current.snapshot()
         return await answers.ask(
@@ -65,7 +64,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         )
 
     @routes.get("/incidents")
-    async def incidents_page(request: Request) -> HTMLResponse:
+    async def incidents_page(request: Request) -> Response:
         """Incidents, newest first."""
         snapshot = await current.snapshot()
         return await answers.ask(
@@ -73,13 +72,13 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         )
 
     @routes.get("/incidents/{incident_id}")
-    async def incident_page(request: Request, incident_id: str) -> HTMLResponse:
+    async def incident_page(request: Request, incident_id: str) -> Response:
         """One incident."""
         snapshot = await current.snapshot()
         return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot)))
 
     @routes.get("/runs")
-    async def runs_page(request: Request) -> HTMLResponse:
+    async def runs_page(request: Request) -> Response:
         """Runs, newest first."""
         snapshot = await current.snapshot()
         return await answers.ask(
@@ -87,7 +86,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         )
 
     @routes.get("/slos/{name}")
-    async def objective_page(request: Request, name: str) -> HTMLResponse:
+    async def objective_page(request: Request, name: str) -> Response:
         """One objective."""
         snapshot = await current.snapshot()
         return await answers.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
@@ -97,48 +96,43 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
     """The pages of what does not change any more."""
 
     @routes.get("/findings/{finding_id}")
-    async def finding_page(request: Request, finding_id: str) -> HTMLResponse:
+    async def finding_page(request: Request, finding_id: str) -> Response:
         """One finding with everything that is needed to believe it."""
         return await answers.ask(lambda: _made(request, "finding.html", lambda: contents.finding(finding_id)))
 
     @routes.get("/runs/{run_id}")
-    async def run_page(request: Request, run_id: str) -> HTMLResponse:
+    async def run_page(request: Request, run_id: str) -> Response:
         """One run."""
         return await answers.ask(lambda: _made(request, "run.html", lambda: contents.run(run_id)))
 
     @routes.get("/keys")
-    async def key_page(request: Request, key: Annotated[str, Query()] = "") -> HTMLResponse:
+    async def key_page(request: Request, key: Annotated[str, Query()] = "") -> Response:
         """What was found on a key."""
         return await answers.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
 
     @routes.get("/hot-keys")
-    async def hot_keys_page(request: Request) -> HTMLResponse:
+    async def hot_keys_page(request: Request) -> Response:
         """The hot keys of a day."""
         return await answers.ask(
             lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters)))
         )
 
     @routes.get("/docs")
-    async def reference_page(request: Request) -> HTMLResponse:
+    async def reference_page(request: Request) -> Response:
         """The operations and answers of the API."""
         return await answers.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
 
 
-def _made(request: Request, template: str, values: Callable[[], Values]) -> HTMLResponse:
-    """The page, or one that says why there is none."""
-    root = "../" * (request.url.path.count("/") - 1)
+def _made(request: Request, template: str, values: Callable[[], Values]) -> Response:
+    """The page, or one that says why there is none; for a program that wants no page, problem details."""
     try:
-        return rendered_page(template, {"root": root, **values()})
+        return rendered_page(template, {"root": root_of(request), **values()})
     except PageNotFound as absent:
-        return rendered_page("absent.html", {"root": root, "title": "Not here", "reason": str(absent)}, 404)
+        return error_answer(request, 404, str(absent), is_page=True)
     except (BadCursor, NotStorable, ValidationError) as wrong:
-        return rendered_page("absent.html", {"root": root, "title": "This cannot be asked", "reason": _wrong(wrong)}, 400)
+        return error_answer(request, 400, _wrong(wrong), is_page=True)
     except (StatusError, HistoryError) as error:
-        what = "place of the reports" if isinstance(error, HistoryError) else "status store"
-        reason = f"The {what} cannot be reached at the moment. Probing goes on meanwhile; look again in some seconds."
-        answer = rendered_page("absent.html", {"root": root, "title": "No answer", "reason": reason}, 503)
-        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
-        return answer
+        return unreachable(request, error, is_page=True)
 
 
 def _asked(request: Request, question: type[Asked]) -> Asked:
@@ -148,6 +142,6 @@ def _asked(request: Request, question: type[Asked]) -> Asked:
 
 def _wrong(error: Exception) -> str:
     if not isinstance(error, ValidationError):
-        return f"{error}."
+        return str(error)
     found = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in found) + "."
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in found)

@@ -200,7 +200,7 @@ class TestMarkup:
         kept = ("runs/", "findings/", "api/")  # what is kept is not in this store
         links = {link for link in found.values("href", "src") if not link.startswith(("#", *kept))}
         for link in {link.rpartition("/")[0] or link: link for link in sorted(links)}.values():  # one of a kind
-            assert ask(full(), f"/{link.removeprefix('.')}").status_code in ({200, 404} if link == "hot-keys" else {200}), link
+            assert ask(full(), f"/{link.removeprefix('.')}").status_code == 200, link
 
     def test_tables_are_told_as_tables(self) -> None:
         found = page(full())

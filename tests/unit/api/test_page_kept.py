@@ -198,7 +198,7 @@ class TestOutages:
         world.view.archive = replace(archive, reports=None)
         try:
             assert "It is not configured where the nightly jobs put their reports" in page(world, "/").said()
-            assert "It is not configured where" in page(world, "/hot-keys", 404).said()
+            assert "It is not configured where" in page(world, "/hot-keys").said()
             assert "Unknown: there is no report of the nightly job." in page(world, PAGES["key"]).said()
         finally:
             world.view.archive = archive
@@ -208,7 +208,7 @@ class TestOutages:
         world.view.archive = replace(archive, reports=ReportReader(str(tmp_path)))
         try:
             assert "There is no report yet." in page(world, "/").said()
-            assert "There is no report yet." in page(world, "/hot-keys").said()
+            assert "There is no report yet: the nightly job hot-keys" in page(world, "/hot-keys").said()
             assert "There is no report of the nightly job slo-burn" in page(world, PAGES["objective"]).said()
         finally:
             world.view.archive = archive

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from urllib.parse import urljoin
 
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from tests.unit.api.asking import EUROPE, StubView, ask, view
+from tests.unit.api.pages import Page
 
 SECRET = "password=hunter2"
 
@@ -144,3 +146,35 @@ def test_head_is_not_possible_where_get_is_not() -> None:
 
 def test_a_slash_too_many_is_not_redirected() -> None:
     assert ask(view(EUROPE), "/metrics/").status_code == 404
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/api/v1/nonsense", "/a/b%2Fc/d?e=/", "/static/none.css", "/runs/none", "/api/v1/runs?limit=0"]
+)
+def test_people_get_a_page_from_which_they_find_back(path: str) -> None:
+    response = ask(view(EUROPE), path, headers={"Accept": BROWSER})
+    assert response.status_code == (400 if "limit" in path else 404)
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "Accept" in response.headers["vary"].split(", ")
+    found = Page(response.text)
+    start = urljoin(f"http://prober{path}", next(link for link in found.values("href") if link.endswith("incidents")))
+    assert start == "http://prober/incidents"
+    assert "Back to the status page" in found.said()
+
+
+@pytest.mark.parametrize(
+    "accept", ["application/json", "application/problem+json, text/html;q=0.5", "text/html;q=0, */*", "application/json;q=x"]
+)
+@pytest.mark.parametrize("path", ["/nowhere", "/api/v1/nonsense"])
+def test_programs_get_problem_details(path: str, accept: str) -> None:
+    response = ask(view(EUROPE), path, headers={"Accept": accept})
+    assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_a_program_gets_them_where_there_could_be_a_page() -> None:
+    response = ask(view(EUROPE), "/runs/none", headers={"Accept": "application/json"})
+    assert response.json()["detail"].startswith("There is no run of this name.")
+    assert ask(view(EUROPE), "/runs/none").headers["content-type"].startswith("text/html")
