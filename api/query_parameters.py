@@ -184,6 +184,17 @@ class IncidentParameters(Paged):
         )
 
 
+class SiteParameters(QueryParameters):
+    """Which sites of a probe: all that agree with what is given."""
+
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
+    """Seen from here."""
+    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
+    """On this part of the keys; empty: where they are not divided."""
+
+
 class KeyParameters(QueryParameters):
     """Which key."""
 

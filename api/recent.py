@@ -45,12 +45,13 @@ class Recent:
         """The charts of every site. Sites that the store cannot be asked about are missing."""
         self._forget({site.site.key for site in snapshot.sites})
         try:
-            return {
-                site.site.key: self._fresh(site.site.key, CHARTS_FRESH_S, lambda site=site.site: self._charts(site, snapshot.at))  # type: ignore[misc]
-                for site in snapshot.sites
-            }
+            return {site.site.key: self.charts_of(site.site, snapshot.at) for site in snapshot.sites}
         except StatusError:
             return {}
+
+    def charts_of(self, site: Site, now: float) -> tuple[Chart, ...]:
+        """The charts of one site. Raises what the store raises."""
+        return self._fresh(site.key, CHARTS_FRESH_S, lambda: self._charts(site, now))
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""

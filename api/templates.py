@@ -25,8 +25,12 @@ _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=head
 
 
 def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
-    """A page from a template and what it shows; `root` is how it reaches the start page: empty, or so many times `../`."""
-    return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", **values}), status)
+    """A page from a template and what it shows.
+
+    root     how it reaches the start page: empty, or so many times `../`.
+    linked   whether the runs, findings and incidents that it names are in the store; else it links none of them.
+    """
+    return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", "linked": True, **values}), status)
 
 
 def root_of(request: Request) -> str:

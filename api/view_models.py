@@ -8,22 +8,26 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from api.finding_case import case_of
-from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, Paged, RunParameters
+from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, Paged, RunParameters, SiteParameters
+from api.recent import Recent
 from api.view import Archive
+from prober.config.rates import is_fed
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.kinds import KINDS
 from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
-from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.families import Job
-from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord
+from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.objectives import SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
+SITE_RUNS_MAX: Final = 5
+SITE_FINDINGS_MAX: Final = 5
 DAYS_SHOWN_MAX: Final = 14
 
 UNCONFIGURED: Final = (
@@ -105,6 +109,43 @@ class PageContents:
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),
         }
 
+    def sites(self, snapshot: StatusSnapshot) -> Values:
+        """Every site."""
+        return {"now": snapshot.at, "probe": None, "sites": snapshot.sites}
+
+    def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot, recent: Recent) -> Values:
+        """The sites of a probe that agree with what is asked; if it is one, all about it."""
+        found = tuple(site for site in snapshot.sites if site.site.probe == probe and _agrees(site, asked))
+        if not found:
+            raise PageNotFound("There is no such probe, or it does not run there. The page of all probes has those that do.")
+        drawn = {} if len(found) > 1 else {**self._site(found[0], snapshot), "drawn": recent.charts_of(found[0].site, snapshot.at)}
+        return {"now": snapshot.at, "probe": probe, "sites": found, **drawn}
+
+    def _site(self, shown: SiteSnapshot, snapshot: StatusSnapshot) -> Values:
+        """One site: its incidents, newest runs and findings, and the objectives that it counts for."""
+        site, queries = shown.site, self._archive.queries
+        where = {"probe": site.probe, "target": site.target, "vantage": site.vantage, "part": site.part}
+        return {
+            "linked": snapshot.stored,
+            "shown": shown,
+            "site": site,
+            "runbooks": self.runbooks,
+            "incidents": tuple(one for one in snapshot.incidents if one.site == site.key),
+            "runs": queries.runs(RunFilter(**where), limit=SITE_RUNS_MAX).items,
+            "found": queries.findings(FindingFilter(**where), limit=SITE_FINDINGS_MAX).items,
+            "slos": tuple(
+                slo for slo in snapshot.slos if slo.target == site.target and is_fed(slo.objective.indicator, {site.probe})
+            ),
+            "query": urlencode({name: value for name, value in where.items() if value}),
+        }
+
+    def objectives(self, snapshot: StatusSnapshot) -> Values:
+        """Every objective, and how it stands on each target."""
+        standing = {
+            one.name: tuple(slo for slo in snapshot.slos if slo.objective.name == one.name) for one in self._archive.objectives
+        }
+        return {"now": snapshot.at, "objectives": self._archive.objectives, "standing": standing}
+
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""
         found = self._archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
@@ -179,6 +220,11 @@ class PageContents:
 
 def _targets(snapshot: StatusSnapshot) -> tuple[str, ...]:
     return tuple(dict.fromkeys(site.site.target for site in snapshot.sites))
+
+
+def _agrees(site: SiteSnapshot, asked: SiteParameters) -> bool:
+    wanted = (asked.target, site.site.target), (asked.vantage, site.site.vantage), (asked.part, site.site.part)
+    return all(one in (None, there) for one, there in wanted)
 
 
 def _older(asked: Paged, cursor: str | None) -> str:

@@ -14,7 +14,14 @@ from pydantic import ValidationError
 
 from api.current_status import CurrentStatus
 from api.problems import error_answer, unreachable
-from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, QueryParameters, RunParameters
+from api.query_parameters import (
+    FindingParameters,
+    HotKeyParameters,
+    IncidentParameters,
+    QueryParameters,
+    RunParameters,
+    SiteParameters,
+)
 from api.recent import Recent
 from api.response_cache import ResponseCache
 from api.templates import rendered_page, root_of
@@ -29,10 +36,12 @@ Asked = TypeVar("Asked", bound=QueryParameters)
 
 
 def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, runbooks: str | None = None) -> APIRouter:
-    """The pages: `/`, `/incidents`, `/findings`, `/runs`, `/keys`, `/hot-keys`, `/slos/{name}` and `/docs`."""
+    """The pages: `/`, `/incidents`, `/findings`, `/runs`, `/probes`, `/slos`, `/keys`, `/hot-keys` and `/docs`, and those below them."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     contents = PageContents(archive, runbooks)
-    _add_current(routes, answers, current, contents, Recent(archive))
+    recent = Recent(archive)
+    _add_current(routes, answers, current, contents, recent)
+    _add_sites(routes, answers, current, contents, recent)
     _add_kept(routes, answers, contents)
     return routes
 
@@ -49,6 +58,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
             return {
                 "runbooks": contents.runbooks,
                 "snapshot": snapshot,
+                "linked": snapshot.stored,
                 "charts_of": recent.charts(snapshot),
                 "hot": recent.hot_keys(),
             }
@@ -85,11 +95,38 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
             lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunParameters), snapshot))
         )
 
+    @routes.get("/slos")
+    async def objectives_page(request: Request) -> Response:
+        """Every objective."""
+        snapshot = await current.snapshot()
+        return await answers.ask(lambda: _made(request, "slos.html", lambda: contents.objectives(snapshot)))
+
     @routes.get("/slos/{name}")
     async def objective_page(request: Request, name: str) -> Response:
         """One objective."""
         snapshot = await current.snapshot()
         return await answers.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
+
+
+def _add_sites(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:
+    """The pages of probes, and of one on one target from one vantage."""
+
+    @routes.get("/probes")
+    async def probes_page(request: Request) -> Response:
+        """Every site, probe by probe."""
+        snapshot = await current.snapshot()
+        return await answers.ask(lambda: _made(request, "probes.html", lambda: contents.sites(snapshot)))
+
+    @routes.get("/probes/{probe:path}")
+    async def probe_page(request: Request, probe: str) -> Response:
+        """The sites of a probe; where only one agrees with what is asked, all about it."""
+        snapshot = await current.snapshot()
+
+        def values() -> Values:
+            asked = SiteParameters.model_validate(dict(request.query_params))  # an empty part says something
+            return contents.probe(probe, asked, snapshot, recent)
+
+        return await answers.ask(lambda: _made(request, "probe.html", values))
 
 
 def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents) -> None:

@@ -31,6 +31,10 @@ PAGES: Final = {
     "hostile": "/findings/ordering-t02-1",
     "runs": "/runs",
     "run": "/runs/redelivery-europe-wire-089",
+    "probes": "/probes",
+    "probe": "/probes/ordering",
+    "probe at a target": "/probes/redelivery?target=europe&vantage=wire&part=",
+    "objectives": "/slos",
     "key": f"/keys?key={ORDERS}",
     "hostile key": f"/keys?key={quote(HOSTILE, safe='')}",
     "hot keys": "/hot-keys",
@@ -44,6 +48,8 @@ ABSENT: Final = {
     "no such incident": "/incidents/none",
     "no such run": "/runs/none",
     "no such objective": "/slos/none",
+    "no such probe": "/probes/none",
+    "no such page": "/nowhere/at/all",
 }
 
 

@@ -21,6 +21,8 @@ FIRST_STOPS = [
     "Incidents",
     "Findings",
     "Runs",
+    "Probes",
+    "Objectives",
     "Hot keys",
     "API",
     "Metrics",

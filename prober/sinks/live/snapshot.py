@@ -170,6 +170,7 @@ class StatusSnapshot:
     probers    who probes.
     incidents  all that are open, the newest first.
     troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
+    stored     whether it was read from the status store, so that all runs, findings and incidents in it are there.
     """
 
     at: float
@@ -183,6 +184,7 @@ class StatusSnapshot:
     troubles: tuple[str, ...] = ()
     probers: tuple[ProberSnapshot, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

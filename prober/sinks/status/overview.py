@@ -52,6 +52,7 @@ class Overview:
             slos=tuple(self._slos(sites, live.at)),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
+            stored=True,
         )
 
     # --- sites ---------------------------------------------------------------------------------------------------------------

@@ -274,3 +274,21 @@ class TestReference:
         assert "503 Service Unavailable Not ready; says why. Readiness application/json" in said
         assert "any other An error, as problem details (RFC 9457). application/problem+json" in said
         assert "One of PASS , FAIL , UNKNOWN ." in said
+
+
+class TestLinks:
+    def test_what_the_store_has_is_linked_and_there(self) -> None:
+        asked = full()
+        links = {link for link in page(asked).values("href") if link.startswith(("runs/", "findings/", "incidents/"))}
+        assert {link.partition("/")[0] for link in links} == {"runs", "incidents"}
+        assert {link: ask(asked, f"/{link}").status_code for link in links} == dict.fromkeys(links, 200)
+
+    @pytest.mark.parametrize("is_written", [True, False])
+    def test_what_the_store_may_not_have_is_named_and_not_linked(self, is_written: bool) -> None:
+        """While it is not written; and before a run is, of which only a heartbeat tells."""
+        asked = full()
+        asked.stored = is_written
+        asked.writer = None
+        found = page(asked)
+        assert [link for link in found.values("href") if link.startswith(("runs/", "findings/", "incidents/"))] == []
+        assert is_written or "STUCK · ordering on t1 (wire)" in found.said()
