@@ -20,8 +20,10 @@ from prober.sinks.live.snapshot import Outage, SiteSnapshot, StatusSnapshot
 CAUSES_SHOWN_MAX: Final = 3
 SYMPTOMS_SHOWN_MAX: Final = 5
 UNREACHABLE: Final = "PubsubTargetUnreachable"
+NO_PROMISE: Final = "no promise is broken: Google documents the opposite as usual, and does not guarantee it"
+"""Said of `USUAL` wherever it is open."""
 
-_TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A promise is broken", Verdict.UNKNOWN: "Not everything is known"}
+_TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A probe fails", Verdict.UNKNOWN: "Not everything is known"}
 _STATUSES: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
 
 
@@ -201,7 +203,7 @@ def _note(group: list[Incident], shown: Incident, now: float) -> str:
     quiet = min(one.met_in_a_row for one in group)
     if quiet:
         return f"not seen in the last {counted(quiet, 'run')}"
-    return "documented as usual, not guaranteed" if shown.kind in USUAL else ""
+    return NO_PROMISE if shown.kind in USUAL else ""
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[str, ...]:

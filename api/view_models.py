@@ -125,14 +125,16 @@ class PageContents:
         """One site: its incidents, newest runs and findings, and the objectives that it counts for."""
         site, queries = shown.site, self._archive.queries
         where = {"probe": site.probe, "target": site.target, "vantage": site.vantage, "part": site.part}
+        runs = RunFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part)
+        findings = FindingFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part)
         return {
             "linked": snapshot.stored,
             "shown": shown,
             "site": site,
             "runbooks": self.runbooks,
             "incidents": tuple(one for one in snapshot.incidents if one.site == site.key),
-            "runs": queries.runs(RunFilter(**where), limit=SITE_RUNS_MAX).items,
-            "found": queries.findings(FindingFilter(**where), limit=SITE_FINDINGS_MAX).items,
+            "runs": queries.runs(runs, limit=SITE_RUNS_MAX).items,
+            "found": queries.findings(findings, limit=SITE_FINDINGS_MAX).items,
             "slos": tuple(
                 slo for slo in snapshot.slos if slo.target == site.target and is_fed(slo.objective.indicator, {site.probe})
             ),

@@ -109,7 +109,7 @@ def _found(checks: CheckKind) -> Panel:
 def _moves() -> Panel:
     words = Words(
         "Keys that moved to another subscriber",
-        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then a promise is broken.",
+        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then it is unusual.",
     )
     moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))

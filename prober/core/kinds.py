@@ -44,7 +44,8 @@ class KindMeaning:
 
     promise      which promise it is about.
     happened     what was observed, without its circumstances.
-    broken       the promise that it breaks, as the sentence which ends its explanation; empty: none that needs words.
+    broken       the promise that it breaks, as the sentence which ends its explanation; empty: none that needs words. Of what is in `USUAL`
+                 what is usual: no promise.
     statuses     how sure it can be.
     assumptions  the bounds of `Rules` that it relies on, by name; none: it compares recorded facts only.
     by_position  whether it compares places in the key's order, for which a message id without a publish time counts as one record.
@@ -144,7 +145,8 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         Kind.AFFINITY_SPLIT: KindMeaning(
             Promise.ONE_HOLDER,
             "streaming pull: a message went to one subscriber while another certainly held an earlier one",
-            "While messages of a key are outstanding, the key must stay where they are.",
+            "While messages of a key are outstanding, the key usually stays where they are: Google documents that, and does not "
+            "guarantee it.",
             _PROVEN,
             _HOLD,
             indicator="affinity",

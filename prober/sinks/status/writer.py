@@ -173,8 +173,9 @@ class StatusWriter:
     def is_waiting(self, run_id: str) -> bool:
         """Whether a run has ended and is still to be written."""
         with self._lock:
-            ended = (*self._ended, *([self._made] if self._made else []))
-            return any(one.result.run_id == run_id for one in (*ended, *(entry.run for entry in self._entries)))
+            results = [one.result for one in self._ended] + [entry.run.result for entry in self._entries]
+            results += [self._made.result] if self._made else []
+            return any(result.run_id == run_id for result in results)
 
     def state(self) -> StatusWriterState:
         """How the writing goes."""
