@@ -21,7 +21,7 @@ from api.response_cache import ResponseCache
 from api.view import Archive, View
 from prober.clock import monotonic_s, wall_s
 from prober.sinks.status.database import StatusError
-from prober.sinks.status.overview import SILENT_AFTER_S
+from prober.sinks.status.records import SILENT_AFTER_S
 
 ARRIVAL_MAX_S: Final = 10.0
 ASKED_EVERY_S: Final = 0.2

@@ -12,8 +12,7 @@ from api.app import create_app
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
-from prober.sinks.status.overview import SILENT_AFTER_S
-from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, STUCK, StubView, ask, client_of, end, view
 from tests.unit.sinks.status.examples import SITE, failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -292,3 +293,11 @@ class TestLinks:
         found = page(asked)
         assert [link for link in found.values("href") if link.startswith(("runs/", "findings/", "incidents/"))] == []
         assert is_written or "STUCK · ordering on t1 (wire)" in found.said()
+
+    @pytest.mark.parametrize("asked", [full, view], ids=["full", "nothing at all"])
+    def test_no_page_that_the_navigation_shows_is_absent(self, asked: Callable[[], StubView]) -> None:
+        """Whether there are reports, probes, runs or not."""
+        start = ask(asked(), "/").text
+        links = re.findall(r'href="([^"]+)"', start.partition("<nav")[2].partition("</nav>")[0])
+        assert len(links) == 9
+        assert {link: ask(asked(), f"/{link.removeprefix('.')}").status_code for link in links} == dict.fromkeys(links, 200)

@@ -168,6 +168,38 @@ class TestOthers:
         assert "1 h 10,620 180 0 17 1 d 14 h" in said
         assert "key orders-1042 540 (75 %) key 12 others 180 (25 %)" in said
 
+    def test_every_objective(self, world: World) -> None:
+        found = page(world, "/slos")
+        said = found.said()
+        assert "redelivery 99.9 % over 30 d A redelivery is bad if it passed over messages" in said
+        assert "europe proven 9.9 % spent · us proven nothing spent" in said
+        assert {f"slos/{one.name}" for one in world.view.archive.objectives} <= set(found.values("href"))
+
+    def test_every_probe_leads_to_each_of_its_sites(self, world: World) -> None:
+        found = page(world, "/probes")
+        links = sorted(link for link in found.values("href") if link.startswith("probes/"))
+        assert len(links) == len(set(links)) == 7
+        for link in links:
+            assert "Newest runs" in page(world, f"/{link}").said(), link
+        assert sorted(
+            link.removeprefix("../") for link in page(world, "/probes/ordering").values("href") if "?target=" in link
+        ) == [link for link in links if link.startswith("probes/ordering?")]
+
+    def test_a_probe_on_a_target(self, world: World) -> None:
+        said = page(world, PAGES["probe at a target"]).said()
+        for words in (
+            "redelivery on europe (wire) FAIL for 2 min REDELIVERY_SKIP When a message is redelivered",
+            "Schedule every 1m Target europe · production · europe-west1",
+            "Open incidents Redeliveries leave messages out REDELIVERY_SKIP",
+            "End-to-end latency 99 % within",
+            "Objectives that it counts for redelivery proven 9.9 % spent",
+            "Newest runs Run Verdict Began Took Where redelivery-europe-wire-089 FAIL REDELIVERY_SKIP",
+            "All findings here",
+        ):
+            assert words in said
+        assert "There is no such probe, or it does not run there." in page(world, "/probes/ordering?target=mars", 404).said()
+        assert "targt: " in page(world, "/probes/ordering?targt=mars", 400).said()
+
     def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
         said = page(world, PAGES["unknown objective"]).said()
         assert "europe unknown" in said
