@@ -172,7 +172,7 @@ class TestOthers:
         found = page(world, "/slos")
         said = found.said()
         assert "redelivery 99.9 % over 30 d A redelivery is bad if it passed over messages" in said
-        assert "europe proven 9.9 % spent · us proven nothing spent" in said
+        assert "europe proven 9.9 % spent an alert fires us proven nothing spent" in said
         assert {f"slos/{one.name}" for one in world.view.archive.objectives} <= set(found.values("href"))
 
     def test_every_probe_leads_to_each_of_its_sites(self, world: World) -> None:
