@@ -17,11 +17,13 @@ from prober.core.findings import Finding
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import KINDS
 from prober.evidence.diagram.text import as_text
-from prober.evidence.minimise import Asked, Minimal, Numbered, Origins, concerns, minimise
+from prober.evidence.minimise import Asked, Minimal, Numbered, OfSession, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
+ON_KEY_MAX: Final = 300
+"""Events of a key that are shown when all of them are asked for: the latest ones."""
 LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
 
 
@@ -37,6 +39,14 @@ class Proof:
     lines: tuple[int, ...]
     diagram: str
     heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnKey:
+    """What happened on the key of a finding on its subscription until it was made. `left_out`: so many events before that."""
+
+    events: tuple[Numbered, ...]
+    left_out: int
 
 
 class Excerpt:
@@ -60,7 +70,7 @@ class Excerpt:
         self._elsewhere: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._sessions: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._passed: dict[int, Event] = {}
-        self._count = 0
+        self._count = self._near_count = 0
 
     def add(self, number: int, event: Event) -> None:
         """Take in one event of the finding's key, or of no key."""
@@ -77,6 +87,7 @@ class Excerpt:
             latest = self._near if concerns(event, finding.subscription, finding.key) else self._elsewhere
         latest.append((number, event))
         self._count += 1
+        self._near_count += latest is self._near
 
     def pass_time(self, number: int, t: float) -> None:
         """The finding was made at this event, whatever it is about, as it shows that time has passed."""
@@ -86,6 +97,16 @@ class Excerpt:
     def events(self) -> list[Numbered]:
         """What was collected, in order."""
         return sorted((self._collected() | self._passed).items())
+
+    def on_key(self) -> OnKey:
+        """All of it that happened on the key: the latest events, the witnesses, and when the sessions in them began and ended."""
+        near = dict(list(self._near)[-ON_KEY_MAX:])
+        near |= {number: event for number, event in self._core.items() if number in self.made.finding.witnesses}
+        sessions = {(event.subscription, event.session) for event in near.values() if isinstance(event, OfSession)}
+        of_sessions = {
+            n: one for n, one in self._sessions if (getattr(one, "subscription", ""), getattr(one, "session", "")) in sessions
+        }
+        return OnKey(tuple(sorted((near | of_sessions | self._passed).items())), max(0, self._near_count - len(near)))
 
     def _collected(self) -> dict[int, Event]:
         return self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)

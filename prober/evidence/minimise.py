@@ -250,15 +250,16 @@ def minimise(
 
     `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
     it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
-    `runs_max` runs of the checker over `events_max` events together are made, and none once it is `late`; when they are used up, the
-    smallest history so far is returned and `complete` is False. Whether these events prove the finding is found out also when it is late.
+    `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far is
+    returned and `complete` is False. So it is once it is `late`: then what is cheap is tried all the same, and ddmin is not.
     """
     trial = _Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
     start = _first_cut(list(events), trial)
     if start is None:
         return None
+    likely = _likely_first(start, trial)
     trial.late = late
-    best = _ddmin(_likely_first(start, trial), trial)
+    best = _ddmin(likely, trial)
     complete, trial.late = not trial.spent, _never
     shown = _with_evidence(start, best, trial, one_by_one=complete)
     trial.runs_left, trial.events_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
@@ -266,6 +267,12 @@ def minimise(
     needed = {number for number, _ in best}
     evidence = frozenset(number for number, _ in shown if number not in needed)
     return Minimal(tuple(shown), proof, trial.runs, complete, evidence) if proof else None
+
+
+def is_proven_by(events: Sequence[Numbered], finding: Finding, rules: Rules, *, subscriptions: Iterable[str]) -> bool:
+    """Whether the checker makes the finding from these events, whatever else it finds in them."""
+    trial = _Trial(finding, rules, tuple(subscriptions), 1, len(events))
+    return any(trial.is_wanted(found) for _, found in trial.run(events))
 
 
 def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial) -> list[Numbered]:

@@ -1,10 +1,10 @@
 """What is kept of a run: its findings with the evidence for them, within bounds of number, time and size.
 
-The evidence is the smallest history that still shows the finding, as a trace file (`prober.evidence.minimise`). To find it takes the
-checker some seconds at worst, so it is done by the writer's thread, for the most serious findings first and for as long as
-`REDUCING_MAX_S`, of which each finding gets an equal share and what those before it left. Within that it is the history that `verify
---explain` shows. One that could not be reduced to the smallest says so, and so does a finding that comes too late and is kept with its
-explanation alone.
+The evidence is the smallest history that still shows the finding, as a trace file (`prober.evidence.minimise`), and what else happened
+on its key until then. To find the smallest takes the checker some seconds at worst, so it is done by the writer's thread and for as long
+as `REDUCING_MAX_S`, for the first finding of each kind and status first, then for the second of each, and so on. Within that it is the
+history that `verify --explain` shows. One that could not be reduced to the smallest says so: to find any history that proves a finding
+takes little, so every finding gets one, unless that takes longer than `PROVING_MAX_S`, which then is said.
 
 Whatever cannot be proven again from what was kept is shown as it happened and never called proven.
 """
@@ -12,7 +12,7 @@ Whatever cannot be proven again from what was kept is shown as it happened and n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
@@ -23,7 +23,7 @@ from prober.core.findings import Finding, Status
 from prober.core.judge import RecordedFinding
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
-from prober.evidence.minimise import Numbered, OfSession, minimise
+from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site, SiteKey
@@ -32,10 +32,14 @@ from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100
-PROVEN_PER_SORT_MAX: Final = 5
-"""Findings of one kind and status in one run mostly have one cause; so many of them get evidence."""
 REDUCING_MAX_S: Final = 5.0
+"""How long the histories of a run's findings are reduced; then what proves one is kept as it is, until `PROVING_MAX_S`."""
+PROVING_MAX_S: Final = 15.0
+SHARES_MIN: Final = 10
+"""No finding may take more than such a part of the time that is left, unless fewer findings are left."""
 TRACE_EVENTS_MAX: Final = 200
+"""Events that are kept of what is not proven."""
+PROOF_EVENTS_MAX: Final = 1_000
 OPENED_MAX: Final = 100
 
 _ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
@@ -61,11 +65,19 @@ class ProberIdentity:
     started_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What shows a finding: the smallest history of it, and everything on its key."""
+
+    evidence: Evidence
+    on_key: Evidence
+
+
 def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s) -> Entry:
-    """What is to be kept of a run. Takes up to about `REDUCING_MAX_S`, and then the time of one finding. Raises nothing."""
+    """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less. Raises nothing."""
     kept = _kept(ended.result.findings)
     evidence = _evidence(ended, kept, clock)
-    records = tuple(_record(ended, prober, number, made, evidence) for number, made in kept)
+    records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in kept)
     listed = sum(count for (_, status), count in ended.result.counts.items() if status in _ORDER)
     run = RunRecord(
         ended.result,
@@ -90,11 +102,8 @@ def _kept(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFindin
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 
 
-def _record(
-    ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, evidence: Mapping[int, Evidence | str]
-) -> FindingRecord:
+def _record(ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, shown: Shown | str) -> FindingRecord:
     result = ended.result
-    proof = evidence.get(number, f"only the first {PROVEN_PER_SORT_MAX} findings of a kind in a run are reduced")
     return FindingRecord(
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
@@ -104,27 +113,27 @@ def _record(
         finding=made.finding,
         after=made.after,
         explanation=explain(made.finding, ended.clock_offset_s),
-        evidence=None if isinstance(proof, str) else proof,
-        unproven_because=proof if isinstance(proof, str) else "",
+        evidence=None if isinstance(shown, str) else shown.evidence,
+        unproven_because=shown if isinstance(shown, str) else "",
+        on_key=None if isinstance(shown, str) else shown.on_key,
     )
 
 
-def _evidence(
-    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]
-) -> dict[int, Evidence | str]:
-    """The evidence for the first findings of each sort by their numbers; for those without, the reason."""
-    recorded, found = ended.recorded, dict[int, Evidence | str]()
-    chosen = _chosen(kept)
-    if recorded is None or not chosen:
-        return {number: "the events of its run were not kept" for number, _ in chosen}
-    deadline_t = clock() + REDUCING_MAX_S
-    excerpts = collect(lambda: recorded.events, [made for _, made in chosen])
-    for left, (number, _), excerpt in zip(range(len(chosen), 0, -1), chosen, excerpts, strict=True):
+def _evidence(ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]) -> dict[int, Shown | str]:
+    """The evidence for findings by their numbers; for those without, the reason."""
+    recorded, found = ended.recorded, dict[int, Shown | str]()
+    in_turn = _in_turn(kept)
+    if recorded is None or not in_turn:
+        return {number: "the events of its run were not kept" for number, _ in in_turn}
+    began = clock()
+    excerpts = collect(lambda: recorded.events, [made for _, made in in_turn])
+    for left, (number, _), excerpt in zip(range(len(in_turn), 0, -1), in_turn, excerpts, strict=True):
         now = clock()
-        if now >= deadline_t:
-            found[number] = f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"
+        if now >= began + PROVING_MAX_S:
+            found[number] = f"proving the findings of its run took longer than {PROVING_MAX_S:g} s"
         else:
-            found[number] = _reduced(ended.result, recorded, excerpt, _after(now + (deadline_t - now) / left, clock))
+            share_s = (began + REDUCING_MAX_S - now) / min(left, SHARES_MIN)
+            found[number] = _shown(ended.result, recorded, excerpt, _after(now + share_s, clock))
     return found
 
 
@@ -132,30 +141,42 @@ def _after(share_ends_t: float, clock: Callable[[], float]) -> Callable[[], bool
     return lambda: clock() >= share_ends_t
 
 
-def _chosen(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:
-    seen, chosen = Counter[object](), []
+def _in_turn(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:
+    """The first of each sort, then the second of each: those of one sort in one run mostly have one cause."""
+    seen, turns = Counter[object](), []
     for number, made in kept:
+        turns.append((seen[made.sort], number, made))
         seen[made.sort] += 1
-        if seen[made.sort] <= PROVEN_PER_SORT_MAX:
-            chosen.append((number, made))
-    return chosen
+    return [(number, made) for _, number, made in sorted(turns, key=lambda each: each[0])]
 
 
-def _reduced(result: RunResult, recorded: KeptHistory, excerpt: Excerpt, late: Callable[[], bool]) -> Evidence | str:
+def _shown(result: RunResult, recorded: KeptHistory, excerpt: Excerpt, late: Callable[[], bool]) -> Shown | str:
     finding = excerpt.made.finding
     rules = recorded.rules.get(finding.subscription) or next(iter(recorded.rules.values()))
     header = TraceHeader(
         finding.subscription, finding.key, rules, f"{finding.kind} in run {result.run_id}", extra={"run_id": result.run_id}
     )
     try:
-        for events in excerpt.candidates():
-            minimal = minimise(events, finding, rules, subscriptions=(finding.subscription,), late=late)
-            if minimal is not None and len(minimal.events) <= TRACE_EVENTS_MAX:
-                return _written(header, minimal.events, minimal.finding, excerpt, len(events), complete=minimal.complete)
-        events = excerpt.events()
-        return _written(header, _around(events, finding), finding, excerpt, len(events), complete=None)
+        return Shown(_reduced(header, excerpt, late), _on_key(header, excerpt))
     except Exception as fault:  # a mistake of ours, or a key that no file can hold: the finding stands without it
         return f"no trace could be made of it: {fault!r}"
+
+
+def _reduced(header: TraceHeader, excerpt: Excerpt, late: Callable[[], bool]) -> Evidence:
+    finding = excerpt.made.finding
+    for events in excerpt.candidates():
+        minimal = minimise(events, finding, header.rules, subscriptions=(finding.subscription,), late=late)
+        if minimal is not None and len(minimal.events) <= PROOF_EVENTS_MAX:
+            return _written(header, minimal.events, minimal.finding, excerpt, len(events), complete=minimal.complete)
+    events = excerpt.events()
+    return _written(header, _around(events, finding), finding, excerpt, len(events), complete=None)
+
+
+def _on_key(header: TraceHeader, excerpt: Excerpt) -> Evidence:
+    finding, on_key = excerpt.made.finding, excerpt.on_key()
+    is_proven = is_proven_by(on_key.events, finding, header.rules, subscriptions=(finding.subscription,))
+    among = len(on_key.events) + on_key.left_out
+    return _written(header, on_key.events, finding, excerpt, among, complete=False if is_proven else None)
 
 
 def _written(

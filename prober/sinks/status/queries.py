@@ -38,6 +38,7 @@ from prober.sinks.status.rows import (
     evidence_from_row,
     finding_from_row,
     incident_from_row,
+    key_evidence_from_row,
     prober_from_row,
     run_from_row,
     site_from_row,
@@ -99,15 +100,21 @@ class StatusQueries:
         rows, following = self._findings(_columns(tables.findings, ListedFinding), wanted, limit, cursor)
         return Page(tuple(map(ListedFinding._make, rows)), following)
 
-    def finding(self, finding_id: str) -> FindingRecord | None:
-        """One finding with its evidence; None: it is not there (any more)."""
+    def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
+        """One finding with its evidence, and if asked with everything on its key; None: it is not there (any more)."""
         name = text_of(finding_id)
+        beside = select(tables.key_evidence).where(tables.key_evidence.c.finding_id == name)
         with self.database.reading() as connection:
             row = connection.execute(select(tables.findings).where(tables.findings.c.finding_id == name)).mappings().first()
             proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
+            everything = connection.execute(beside).mappings().first() if on_key else None
         if row is None:
             return None
-        return finding_from_row(row, None if proof is None else evidence_from_row(proof))
+        return finding_from_row(
+            row,
+            None if proof is None else evidence_from_row(proof),
+            None if everything is None else key_evidence_from_row(everything),
+        )
 
     def trace(self, finding_id: str) -> str | None:
         """The trace file of a finding; None: it has none, or is not there."""

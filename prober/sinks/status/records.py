@@ -79,6 +79,8 @@ class Evidence:
     among      how many events it was reduced from.
     witnesses  the lines of the trace that prove the finding.
     opened     sessions that began before the trace does.
+
+    Of everything on the key of a finding `proven` says the same, `complete` is False, and `among` counts also what is left out.
     """
 
     trace: str
@@ -98,6 +100,7 @@ class FindingRecord:
     after        the number of the run's events after which it was made.
     closed_at    when its incident was closed; None: that is open. Of a finding that failed no run, and has no incident, `found_at`.
     evidence     None if it was not asked for, or if there is none: `unproven_because` then says why.
+    on_key       everything that happened on its key until it was made, or the latest of it; None: it was not asked for, or not kept.
     """
 
     finding_id: str
@@ -112,6 +115,7 @@ class FindingRecord:
     unproven_because: str = ""
     closed_at: float | None = None
     incident_id: str | None = None
+    on_key: Evidence | None = None
 
 
 class FailingFindings(NamedTuple):
@@ -131,7 +135,8 @@ class Entry:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        traces = sum(len(record.evidence.trace) for record in self.findings if record.evidence is not None)
+        kept = (proof for record in self.findings for proof in (record.evidence, record.on_key))
+        traces = sum(len(proof.trace) for proof in kept if proof is not None)
         return 2_000 * (1 + len(self.findings)) + traces
 
 

@@ -112,7 +112,8 @@ def _delete_piece(connection: Connection, each: _List, conditions: Sequence[Colu
     oldest = select(each.name).where(*conditions).order_by(each.at, each.name).limit(at_most)
     names = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
     if each.table is tables.findings:
-        connection.execute(delete(tables.evidence).where(tables.evidence.c.finding_id.in_(names)))
+        for proofs in (tables.evidence, tables.key_evidence):
+            connection.execute(delete(proofs).where(proofs.c.finding_id.in_(names)))
     connection.execute(delete(each.table).where(each.name.in_(names)))
     return len(names)
 

@@ -8,6 +8,7 @@ assumptions null, and a fact that is not finite is left out, as in the history.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, fields
 from math import inf, isfinite
@@ -86,7 +87,7 @@ def finding_values(record: FindingRecord) -> Values:
     return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
 
 
-def finding_from_row(row: RowMapping, evidence: Evidence | None = None) -> FindingRecord:
+def finding_from_row(row: RowMapping, evidence: Evidence | None = None, on_key: Evidence | None = None) -> FindingRecord:
     """The finding of a row."""
     finding = _value(
         Finding,
@@ -98,7 +99,7 @@ def finding_from_row(row: RowMapping, evidence: Evidence | None = None) -> Findi
         assumptions={name: inf if bound is None else bound for name, bound in row["assumptions"].items()},
     )
     site = SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
-    return _value(FindingRecord, row, site=site, finding=finding, evidence=evidence)
+    return _value(FindingRecord, row, site=site, finding=finding, evidence=evidence, on_key=on_key)
 
 
 def evidence_values(finding_id: str, evidence: Evidence) -> Values:
@@ -111,6 +112,20 @@ def evidence_from_row(row: RowMapping) -> Evidence:
     """The evidence of a row."""
     opened = tuple(Beginning(*begun) for begun in row["opened"])
     return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
+
+
+def key_evidence_values(finding_id: str, evidence: Evidence) -> Values:
+    """The row of everything on a finding's key: events of one key are much alike, so they are packed."""
+    opened = [astuple(begun) for begun in evidence.opened]
+    packed = zlib.compress(evidence.trace.encode())
+    return _row(tables.key_evidence, evidence) | {"finding_id": finding_id, "opened": opened, "packed": packed}
+
+
+def key_evidence_from_row(row: RowMapping) -> Evidence:
+    """Everything on a finding's key, of a row."""
+    opened = tuple(Beginning(*begun) for begun in row["opened"])
+    trace = zlib.decompress(row["packed"]).decode()
+    return Evidence(trace, row["proven"], complete=False, among=row["among"], witnesses=tuple(row["witnesses"]), opened=opened)
 
 
 def incident_values(incident: Incident) -> Values:

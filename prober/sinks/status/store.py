@@ -25,6 +25,7 @@ from prober.sinks.status.rows import (
     acknowledgement_values,
     evidence_values,
     finding_values,
+    key_evidence_values,
     prober_values,
     run_values,
     site_values,
@@ -96,8 +97,11 @@ class StatusStore:
         incidents = note_run(self._database, connection, entry)
         rows = [finding_values(record) | _incident_of(record, incidents.get(record.finding.kind)) for record in entry.findings]
         proofs = [(record.finding_id, record.evidence) for record in entry.findings]
+        on_keys = [(record.finding_id, record.on_key) for record in entry.findings]
         self._add(connection, tables.findings, rows)
         self._add(connection, tables.evidence, [evidence_values(name, proof) for name, proof in proofs if proof is not None])
+        packed = [key_evidence_values(name, on_key) for name, on_key in on_keys if on_key is not None]
+        self._add(connection, tables.key_evidence, packed)
 
     def _add(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Rows that are there already stay as they are."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
 METADATA: Final = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
 
-def _needed(name: str, kind: type[Text] | type[Double[float]] | type[BigInteger] | type[Boolean] | type[JSON]) -> Column[Any]:
+def _needed(
+    name: str, kind: type[Text] | type[Double[float]] | type[BigInteger] | type[Boolean] | type[JSON] | type[LargeBinary]
+) -> Column[Any]:
     return Column(name, kind, nullable=False)
 
 
@@ -209,6 +211,17 @@ evidence: Final = Table(
     _needed("trace", Text),
     _needed("proven", Boolean),
     _needed("complete", Boolean),
+    _needed("among", BigInteger),
+    _needed("witnesses", JSON),
+    _needed("opened", JSON),
+)
+
+key_evidence: Final = Table(
+    "key_evidence",
+    METADATA,
+    _key("finding_id", Text),
+    _needed("packed", LargeBinary),
+    _needed("proven", Boolean),
     _needed("among", BigInteger),
     _needed("witnesses", JSON),
     _needed("opened", JSON),

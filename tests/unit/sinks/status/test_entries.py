@@ -14,10 +14,12 @@ from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import as_text
+from prober.evidence.evidence import ON_KEY_MAX
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
-from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVEN_PER_SORT_MAX, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
+from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVING_MAX_S, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
 from prober.sinks.status.records import Beginning, Entry
+from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
 from tests.notation import history
@@ -94,7 +96,7 @@ def test_the_same_run_gives_the_same_names() -> None:
     ("events", "passing_s", "reason"),
     [
         (False, 0.0, "the events of its run were not kept"),
-        (True, REDUCING_MAX_S, f"reducing the findings of its run took longer than {REDUCING_MAX_S:g} s"),
+        (True, PROVING_MAX_S, f"proving the findings of its run took longer than {PROVING_MAX_S:g} s"),
     ],
 )
 def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, reason: str) -> None:
@@ -104,12 +106,39 @@ def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, 
     assert "skipped message 3, which should have come again" in record.explanation
 
 
-def test_of_many_alike_only_the_first_get_evidence() -> None:
-    findings = tuple(made(Kind.GHOST, Status.VIOLATION, seq) for seq in range(PROVEN_PER_SORT_MAX + 2))
-    outcome = result(verdict=Verdict.FAIL, findings=findings, counts={findings[0].sort: len(findings)})
-    records = kept(outcome, KeptHistory(history("P1 A<1@1"), {"s": Rules()}, 4)).findings
-    assert [record.evidence is None for record in records] == [False] * PROVEN_PER_SORT_MAX + [True] * 2
-    assert records[-1].unproven_because
+def test_every_finding_that_is_kept_has_its_proof() -> None:
+    """Also when there was no time to reduce any of them."""
+    one_key = [history("P1,2@0 A<2@1 A<1@1.1", key=f"k{number}") for number in range(KEPT_PER_RUN_MAX)]
+    every = sorted((event for events in one_key for event in events), key=lambda event: event.t)
+    events = [event for number, event in enumerate(every) if not isinstance(event, Opened) or event not in every[:number]]
+    judgement = judge("run", TraceHeader("s", "k", Rules()), events)
+    outcome = result(verdict=Verdict.FAIL, findings=judgement.findings, counts=judgement.counts)
+    for passing_s in (0.0, REDUCING_MAX_S / 100):
+        records = kept(outcome, KeptHistory(events, {"s": Rules()}, len(events)), passing_s).findings
+        assert len(records) == KEPT_PER_RUN_MAX
+        proofs = [record.evidence for record in records]
+        assert all(proof is not None and proof.proven for proof in proofs)
+        assert {proof.complete for proof in proofs if proof is not None} == ({True} if not passing_s else {True, False})
+
+
+def test_everything_on_the_key_is_kept_too_and_bounded() -> None:
+    calm = " ".join(f"P{n}@{n} A<{n}@{n}.1 A ack {n}@{n}.2" for n in range(1, ON_KEY_MAX))
+    events = history(
+        f"{calm} P{ON_KEY_MAX},{ON_KEY_MAX + 1}@999 A<{ON_KEY_MAX + 1}@999.5 A<{ON_KEY_MAX}@999.6 A ack {ON_KEY_MAX}@999.7"
+    )
+    judgement = judge("run", TraceHeader("s", "k", Rules()), events)
+    outcome = result(verdict=Verdict.FAIL, findings=judgement.findings, counts=judgement.counts)
+    for record in kept(outcome, KeptHistory(events, {"s": Rules()}, len(events))).findings:
+        on_key = record.on_key
+        assert on_key is not None
+        assert on_key.proven
+        shown = list(read_trace(BytesIO(on_key.trace.encode()), "trace"))
+        of_key = [event for event in shown if not isinstance(event, Opened)]
+        assert of_key == [event for event in events[: record.after] if not isinstance(event, Opened)][-len(of_key) :]
+        assert len(of_key) >= ON_KEY_MAX
+        opened = [event for event in shown if isinstance(event, Opened)]
+        assert (len(opened), on_key.among) == (1, record.after)
+        assert [shown[line - 2] for line in on_key.witnesses] == [events[number - 1] for number in record.finding.witnesses]
 
 
 def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:

@@ -1,0 +1,194 @@
+"""Whether every violation has its proof: the service under three faults at once, and its findings judged and read again.
+
+    python -m benchmarks.proofs [--seconds S] [--sample N] [--keep FOLDER]
+
+Runs `ordering-prober run` on the embedded server for so long, takes a sample of its violations and passed deadlines, as many of each kind
+as there are, downloads the trace of each, lets `ordering-prober verify` judge it again, and reads the drawing on its page. Told is what is
+missing; the exit code is 1 if anything is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import urlopen
+from xml.etree.ElementTree import Element, fromstring
+
+from tests.commands import run
+from tests.integration.programs import service
+
+FAULTS: Final = ("redeliver_unacked_only:p=0.3", "stall_key:p=0.002", "swap_in_batch:p=0.05")
+DEADLINE_S: Final = 10
+INTERVAL_S: Final = 10
+JUDGED_AT_ONCE: Final = 50
+PATIENCE_S: Final = 60.0
+SEED: Final = 14
+SKIPS: Final = ("REDELIVERY_SKIP", "PULL_BATCH_ORDER")
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_LINE: Final = re.compile(r"line (\d+) of the trace")
+
+Event = Mapping[str, Any]
+
+
+def settings(deadline_s: float, interval_s: float) -> dict[str, str]:
+    """The environment of a service whose runs end soon although something is owed."""
+    deadlines = {name: f"{deadline_s:g}s" for name in ("delivery", "stall", "unacked")} | {"drain": f"{2 * deadline_s:g}s"}
+    probe = {"schedule": {"interval": f"{interval_s:g}s"}, "jitter": "0s", "deadlines": deadlines}
+    probes = json.dumps({"ordering": probe, "redelivery": probe, "affinity": probe})
+    return {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(FAULTS), "ORDERING_PROBER_PROBES": probes}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What stands in a drawing: the lines of the trace that have a row, and all that is written."""
+
+    lines: frozenset[int]
+    wrong: str
+    words: str
+
+    @classmethod
+    def on(cls, page: str) -> Drawing:
+        """The one on a page; AssertionError if there is none."""
+        found = re.search(r"<svg[^>]* class=\"lanes.*?</svg>", page, re.DOTALL)
+        assert found, "no drawing"
+        rows = [one for one in fromstring(found[0]).iter(f"{_SVG}g") if one.get("class", "").startswith("row")]
+        wrong = [_words(row) for row in rows if "wrong" in row.get("class", "").split()]
+        assert len(wrong) == 1, f"{len(wrong)} rows are wrong"
+        words = "\n".join(map(_words, rows))
+        return cls(frozenset(map(int, _LINE.findall(words))), wrong[0], words)
+
+
+def _words(row: Element) -> str:
+    return " ".join(" ".join(row.itertext()).split())
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it: how many of each kind there were and were looked at, and what was missing by finding."""
+
+    found: Counter[str] = field(default_factory=Counter)
+    looked_at: Counter[str] = field(default_factory=Counter)
+    missing: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    events: list[int] = field(default_factory=list)
+
+
+def prove(seconds: float, sample: int, *, folder: Path, deadline_s: float = DEADLINE_S, interval_s: float = INTERVAL_S) -> Outcome:
+    """Runs the service, and looks at so many of its findings."""
+    with service(**settings(deadline_s, interval_s)) as (running, url):
+        running.process.poll()
+        threading.Event().wait(seconds)
+        outcome = Outcome()
+        every = [one for status in ("violation", "liveness") for one in listed(url, status)]
+        outcome.found.update(one["kind"] for one in every)
+        chosen = [json.loads(get(f"{url}/api/v1/findings/{quote(one['finding_id'])}")) for one in sampled(every, sample)]
+        outcome.looked_at.update(one["kind"] for one in chosen)
+        saved = {}
+        for finding in chosen:
+            name = finding["finding_id"]
+            try:
+                trace = get(f"{url}/api/v1/findings/{quote(name)}/trace")
+                saved[name] = folder / f"{name}.jsonl"
+                saved[name].write_text(trace, encoding="utf-8")
+                page = get(f"{url}/findings/{quote(name)}")
+                (folder / f"{name}.html").write_text(page, encoding="utf-8")
+                events = [json.loads(line) for line in trace.splitlines()]
+                outcome.events.append(len(events) - 1)
+                outcome.missing[name] += lacks(finding, events, Drawing.on(page))
+            except (HTTPError, AssertionError) as error:
+                outcome.missing[name].append(f"{error}: {finding['unproven_because']}")
+        for finding, judged in judged_again([one for one in chosen if one["finding_id"] in saved], saved):
+            again = {(one["kind"], one["status"]) for one in judged["findings"]}
+            if judged["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
+                outcome.missing[finding["finding_id"]].append(f"judged again: {judged['verdict']}, {sorted(again)}")
+        return outcome
+
+
+def get(url: str) -> str:
+    """The body of an answer, asked for again as often as there was too much to answer."""
+    while True:
+        try:
+            with urlopen(url, timeout=PATIENCE_S) as answer:
+                return str(answer.read().decode())
+        except HTTPError as refused:
+            if refused.code != 429:
+                raise
+            threading.Event().wait(float(refused.headers["Retry-After"]))
+
+
+def listed(url: str, status: str) -> Iterator[dict[str, Any]]:
+    """Every finding of a status."""
+    cursor = ""
+    while True:
+        page = json.loads(get(f"{url}/api/v1/findings?status={status}&limit=200{cursor}"))
+        yield from page["items"]
+        if page["next_cursor"] is None:
+            return
+        cursor = f"&cursor={quote(page['next_cursor'])}"
+
+
+def sampled(every: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """So many of them: in turn one of each kind, at random."""
+    dice = random.Random(SEED)
+    kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for one in sorted(every, key=lambda one: str(one["finding_id"])):
+        kinds[one["kind"]].append(one)
+    for ones in kinds.values():
+        dice.shuffle(ones)
+    turns = [(turn, kind, one) for kind, ones in kinds.items() for turn, one in enumerate(ones)]
+    return [one for *_, one in sorted(turns, key=lambda each: each[:2])[:count]]
+
+
+def judged_again(findings: Sequence[dict[str, Any]], saved: Mapping[str, Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """What `verify` says of each."""
+    for start in range(0, len(findings), JUDGED_AT_ONCE):
+        some = findings[start : start + JUDGED_AT_ONCE]
+        done = run("verify", "--format", "json", *(str(saved[one["finding_id"]]) for one in some))
+        yield from zip(some, map(json.loads, done.stdout.splitlines()), strict=True)
+
+
+def lacks(finding: Mapping[str, Any], lines: Sequence[Event], drawing: Drawing) -> list[str]:
+    """What belongs to a finding of this kind and does not stand in its drawing."""
+    if finding["status"] == "liveness":
+        return [] if "the deadline passed" in drawing.wrong else [f"the passed deadline: {drawing.wrong}"]
+    if finding["kind"] in SKIPS:
+        drawn = [lines[number - 1] for number in sorted(drawing.lines)]
+        return list(_skip_lacks(finding, drawn, drawing.words))
+    return []
+
+
+def _skip_lacks(finding: Mapping[str, Any], drawn: Sequence[Event], words: str) -> Iterator[str]:
+    yield f"nothing yet {finding['facts']}"
+
+
+def main() -> None:
+    """Reads the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--keep", type=Path, help="a folder for the traces and pages")
+    asked = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        outcome = prove(asked.seconds, asked.sample, folder=asked.keep or Path(folder))
+    print(f"found: {dict(outcome.found)}")
+    print(f"looked at: {dict(outcome.looked_at)}")
+    wrong = {name: why for name, why in outcome.missing.items() if why}
+    for name, why in wrong.items():
+        print(f"{name}: {'; '.join(why)}")
+    print(f"{sum(outcome.looked_at.values()) - len(wrong)} of {sum(outcome.looked_at.values())} have what they need")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
