@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import inf
+from typing import Final
 
 from api.models.findings import trace_file_name
-from api.swim_lanes import NoDiagram, caption, read_evidence, swim_lanes
+from api.query_parameters import Shown
+from api.swim_lanes import EVENTS_MAX, NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
 from prober.core.findings import Status
 from prober.core.kinds import USUAL
@@ -15,6 +18,10 @@ from prober.evidence.advice import ADVICE, SURENESS, SURENESS_OF_USUAL
 from prober.evidence.diagram.text import as_text
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
+
+KEY_NOT_KEPT: Final = "everything on its key was not kept when it was found"
+ROWS_MAX: Final[Mapping[Shown, int]] = {Shown.SMALLEST: EVENTS_MAX, Shown.KEY: 200}
+"""Events that are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class FindingCase:
     alike     the findings of the same kind and status on the same key and subscription together.
     drawing   SVG; empty if there is none, and `undrawn` then says why.
     text      the same lines as text.
+    shown     which of the two histories that is.
     """
 
     record: FindingRecord
@@ -33,6 +41,12 @@ class FindingCase:
     drawing: str
     undrawn: str
     text: str
+    shown: Shown = Shown.SMALLEST
+
+    @property
+    def on_key(self) -> bool:
+        """Whether everything on the key is shown."""
+        return self.shown is Shown.KEY
 
     @property
     def sentence(self) -> str:
@@ -65,6 +79,8 @@ class FindingCase:
         evidence = self.record.evidence
         if evidence is None:
             return "There is no drawing"
+        if self.on_key:
+            return "Everything on this key until then"
         if not evidence.proven:
             return "What happened around it"
         return "The smallest history that shows it" if evidence.complete else "A history that shows it, not reduced to the smallest"
@@ -75,10 +91,25 @@ class FindingCase:
         evidence = self.record.evidence
         if evidence is None:
             return ""
+        if self.on_key:
+            return self._of_key(evidence)
         among = f"{counted(_events(evidence), 'event')}, taken from {number(evidence.among)}"
         if not evidence.proven:
             return f"{among}. These events alone do not prove it again."
         return f"{among}. Judged again, they alone give the same finding."
+
+    @staticmethod
+    def _of_key(evidence: Evidence) -> str:
+        count, left_out = _events(evidence), evidence.among - _events(evidence)
+        undrawn = count - ROWS_MAX[Shown.KEY]
+        said = [f"{counted(count, 'event')} on its subscription, from the prober's record."]
+        if left_out:
+            said.append(f"{number(left_out)} earlier ones are not kept.")
+        if undrawn > 0:
+            said.append(f"The drawing leaves out the {counted(undrawn, 'event')} that are furthest away; the trace file has them.")
+        if evidence.proven:
+            said.append("Judged again, they give the same finding.")
+        return " ".join(said)
 
     @property
     def judged(self) -> str:
@@ -101,7 +132,7 @@ class FindingCase:
     @property
     def file(self) -> str:
         """The name under which the trace is saved."""
-        return f"{trace_file_name(self.record.finding_id)}.jsonl"
+        return f"{trace_file_name(self.record.finding_id, self.shown)}.jsonl"
 
     @property
     def took(self) -> str:
@@ -109,14 +140,23 @@ class FindingCase:
         return "" if self.run is None else duration(self.run.result.duration_s)
 
 
-def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None) -> FindingCase:
+def showing(record: FindingRecord, shown: Shown) -> FindingRecord:
+    """The finding with what is to be shown as its evidence; `unproven_because` says why there is none."""
+    if shown is Shown.SMALLEST:
+        return record
+    return replace(record, evidence=record.on_key, unproven_because=record.unproven_because or KEY_NOT_KEPT)
+
+
+def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None, shown: Shown = Shown.SMALLEST) -> FindingCase:
     """The page's content. Draws the diagram, so ask from a thread."""
+    drawn, rows_max = showing(record, shown), ROWS_MAX[shown]
     try:
-        history, finding, rules, opened = read_evidence(record)
-        text = as_text(history, finding, rules, opened=opened)
-        return FindingCase(record, run, alike, swim_lanes(record, standalone=False), "", text)
+        history, finding, rules, opened = read_evidence(drawn)
+        text = as_text(history, finding, rules, opened=opened, events_max=rows_max)
+        drawing = swim_lanes(drawn, standalone=False, rows_max=rows_max)
+        return FindingCase(drawn, run, alike, drawing, "", text, shown)
     except NoDiagram as reason:
-        return FindingCase(record, run, alike, "", str(reason), "")
+        return FindingCase(drawn, run, alike, "", str(reason), "", shown)
 
 
 def _events(evidence: Evidence) -> int:

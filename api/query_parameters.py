@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
+from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import Request
@@ -193,6 +194,20 @@ class SiteParameters(QueryParameters):
     """Seen from here."""
     part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
     """On this part of the keys; empty: where they are not divided."""
+
+
+class Shown(StrEnum):
+    """What is shown of a finding: the smallest history that proves it, or everything on its key until it was made."""
+
+    SMALLEST = "smallest"
+    KEY = "key"
+
+
+class EvidenceParameters(QueryParameters):
+    """Which events."""
+
+    show: Annotated[Shown, Field(examples=["smallest"])] = Shown.SMALLEST
+    """The smallest history that shows the finding, or everything on its key until it was made: the latest of it, if that is much."""
 
 
 class KeyParameters(QueryParameters):

@@ -1,7 +1,8 @@
 """What an engineer of the service asks for when a finding is reported to him: one zip file with the proof and its circumstances.
 
     README.txt     what was found, where and under which settings, and the commands that judge it again and repeat it
-    trace.jsonl    the evidence, as `ordering-prober verify` reads it
+    trace.jsonl    the evidence, as `ordering-prober verify` reads it: here, or in the bundle as it is
+    key.jsonl      everything that happened on the key until then, as far as it is kept
     timeline.txt   each of its events with its time in UTC, and its whole ids
     diagram.txt    its drawing, as text
     finding.json   all that the API says of the finding
@@ -23,10 +24,10 @@ from typing import Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from api.finding_case import FindingCase
-from api.models.findings import FindingDetail
+from api.models.findings import FindingDetail, trace_file_name
 from prober.runs.site import Site
 from prober.traces.header import rules_as_json
-from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
+from prober.traces.trace import FIRST_EVENT_LINE, TRACE_IN_BUNDLE, TraceError, read_trace
 
 UNKNOWN: Final = "not known"
 NOT_KEPT: Final = "not known: the run is not kept any more"
@@ -59,7 +60,9 @@ class SupportBundle:
         detail = FindingDetail.of(self.case.record, self.case.run).model_dump_json(indent=2)
         texts = {"README.txt": "\n".join(self._readme()) + "\n", "finding.json": detail + "\n"}
         if evidence is not None:
-            texts["trace.jsonl"] = evidence.trace
+            texts[TRACE_IN_BUNDLE] = evidence.trace
+        if self.case.record.on_key is not None:
+            texts["key.jsonl"] = self.case.record.on_key.trace
         if evidence is not None and self.case.text:  # it could be read
             texts |= {"timeline.txt": "\n".join(self._timeline(evidence.trace)) + "\n", "diagram.txt": self.case.text + "\n"}
         return texts
@@ -72,7 +75,7 @@ class SupportBundle:
             yield from ("", f"There is no evidence in here: {self.case.undrawn}.")
         else:
             yield from ("", f"{self.case.heading}: {self.case.proof}", "Judge it again:")
-            yield "    ordering-prober verify --explain trace.jsonl"
+            yield f"    ordering-prober verify --explain {trace_file_name(record.finding_id)}.zip"
             yield from ("", "The bounds that it was judged under, with the settings of the subscription:")
             yield from (f"    {name:<38}{value}" for name, value in _rules(evidence.trace))
         if self.case.run is not None:

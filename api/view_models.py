@@ -8,7 +8,15 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from api.finding_case import case_of
-from api.query_parameters import FindingParameters, HotKeyParameters, IncidentParameters, Paged, RunParameters, SiteParameters
+from api.query_parameters import (
+    FindingParameters,
+    HotKeyParameters,
+    IncidentParameters,
+    Paged,
+    RunParameters,
+    Shown,
+    SiteParameters,
+)
 from api.recent import Recent
 from api.view import Archive
 from prober.config.rates import is_fed
@@ -94,16 +102,16 @@ class PageContents:
             "targets": _targets(snapshot),
         }
 
-    def finding(self, finding_id: str) -> Values:
+    def finding(self, finding_id: str, shown: Shown) -> Values:
         """A finding with its run, and how often the like was found on its key."""
         queries = self._archive.queries
-        record = queries.finding(finding_id)
+        record = queries.finding(finding_id, on_key=shown is Shown.KEY)
         if record is None:
             raise PageNotFound("There is no finding of this name. It may have been kept for a while and deleted since.")
         groups = queries.findings_of_key(record.finding.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {
-            "case": case_of(record, queries.run(record.run_id), alike),
+            "case": case_of(record, queries.run(record.run_id), alike, shown),
             "record": record,
             "finding": record.finding,
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),

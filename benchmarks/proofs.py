@@ -26,15 +26,17 @@ from urllib.parse import quote
 from urllib.request import urlopen
 from xml.etree.ElementTree import Element, fromstring
 
+from prober.traces.trace import FIRST_EVENT_LINE
 from tests.commands import run
 from tests.integration.programs import service
 
-FAULTS: Final = ("redeliver_unacked_only:p=0.3", "stall_key:p=0.002", "swap_in_batch:p=0.05")
+FAULTS: Final = ("redeliver_unacked_only", "stall_key:p=0.05", "swap_in_batch:p=0.02")
 DEADLINE_S: Final = 10
 INTERVAL_S: Final = 10
 JUDGED_AT_ONCE: Final = 50
 PATIENCE_S: Final = 60.0
 SEED: Final = 14
+SHOWN: Final = (("smallest", ""), ("key", "-key"))
 SKIPS: Final = ("REDELIVERY_SKIP", "PULL_BATCH_ORDER")
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _LINE: Final = re.compile(r"line (\d+) of the trace")
@@ -44,7 +46,7 @@ Event = Mapping[str, Any]
 
 def settings(deadline_s: float, interval_s: float) -> dict[str, str]:
     """The environment of a service whose runs end soon although something is owed."""
-    deadlines = {name: f"{deadline_s:g}s" for name in ("delivery", "stall", "unacked")} | {"drain": f"{2 * deadline_s:g}s"}
+    deadlines = dict.fromkeys(("delivery", "stall", "unacked"), f"{deadline_s:g}s") | {"drain": f"{2 * deadline_s:g}s"}
     probe = {"schedule": {"interval": f"{interval_s:g}s"}, "jitter": "0s", "deadlines": deadlines}
     probes = json.dumps({"ordering": probe, "redelivery": probe, "affinity": probe})
     return {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(FAULTS), "ORDERING_PROBER_PROBES": probes}
@@ -56,6 +58,7 @@ class Drawing:
 
     lines: frozenset[int]
     wrong: str
+    wrong_line: int
     words: str
 
     @classmethod
@@ -67,7 +70,7 @@ class Drawing:
         wrong = [_words(row) for row in rows if "wrong" in row.get("class", "").split()]
         assert len(wrong) == 1, f"{len(wrong)} rows are wrong"
         words = "\n".join(map(_words, rows))
-        return cls(frozenset(map(int, _LINE.findall(words))), wrong[0], words)
+        return cls(frozenset(map(int, _LINE.findall(words))), wrong[0], int(_LINE.findall(wrong[0])[0]), words)
 
 
 def _words(row: Element) -> str:
@@ -86,8 +89,7 @@ class Outcome:
 
 def prove(seconds: float, sample: int, *, folder: Path, deadline_s: float = DEADLINE_S, interval_s: float = INTERVAL_S) -> Outcome:
     """Runs the service, and looks at so many of its findings."""
-    with service(**settings(deadline_s, interval_s)) as (running, url):
-        running.process.poll()
+    with service(**settings(deadline_s, interval_s)) as (_, url):
         threading.Event().wait(seconds)
         outcome = Outcome()
         every = [one for status in ("violation", "liveness") for one in listed(url, status)]
@@ -98,14 +100,13 @@ def prove(seconds: float, sample: int, *, folder: Path, deadline_s: float = DEAD
         for finding in chosen:
             name = finding["finding_id"]
             try:
-                trace = get(f"{url}/api/v1/findings/{quote(name)}/trace")
+                address = f"{url}/api/v1/findings/{quote(name)}"
+                trace, on_key = (_saved(folder / f"{name}{end}.jsonl", get(f"{address}/trace?show={show}")) for show, end in SHOWN)
                 saved[name] = folder / f"{name}.jsonl"
-                saved[name].write_text(trace, encoding="utf-8")
-                page = get(f"{url}/findings/{quote(name)}")
-                (folder / f"{name}.html").write_text(page, encoding="utf-8")
-                events = [json.loads(line) for line in trace.splitlines()]
-                outcome.events.append(len(events) - 1)
-                outcome.missing[name] += lacks(finding, events, Drawing.on(page))
+                page, everything = (get(f"{url}/findings/{quote(name)}?show={show}") for show, _ in SHOWN)
+                outcome.events.append(len(trace))
+                Drawing.on(everything)
+                outcome.missing[name] += lacks(finding, trace, on_key, Drawing.on(page))
             except (HTTPError, AssertionError) as error:
                 outcome.missing[name].append(f"{error}: {finding['unproven_because']}")
         for finding, judged in judged_again([one for one in chosen if one["finding_id"] in saved], saved):
@@ -113,6 +114,12 @@ def prove(seconds: float, sample: int, *, folder: Path, deadline_s: float = DEAD
             if judged["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
                 outcome.missing[finding["finding_id"]].append(f"judged again: {judged['verdict']}, {sorted(again)}")
         return outcome
+
+
+def _saved(path: Path, trace: str) -> list[Event]:
+    """The events of a trace, which is put into a file."""
+    path.write_text(trace, encoding="utf-8")
+    return [json.loads(line) for line in trace.splitlines()[FIRST_EVENT_LINE - 1 :]]
 
 
 def get(url: str) -> str:
@@ -158,18 +165,42 @@ def judged_again(findings: Sequence[dict[str, Any]], saved: Mapping[str, Path]) 
         yield from zip(some, map(json.loads, done.stdout.splitlines()), strict=True)
 
 
-def lacks(finding: Mapping[str, Any], lines: Sequence[Event], drawing: Drawing) -> list[str]:
-    """What belongs to a finding of this kind and does not stand in its drawing."""
+def lacks(finding: Mapping[str, Any], proof: Sequence[Event], on_key: Sequence[Event], drawing: Drawing) -> list[str]:
+    """What belongs to a finding of this kind and does not stand in its drawing, as everything on its key shows."""
     if finding["status"] == "liveness":
         return [] if "the deadline passed" in drawing.wrong else [f"the passed deadline: {drawing.wrong}"]
-    if finding["kind"] in SKIPS:
-        drawn = [lines[number - 1] for number in sorted(drawing.lines)]
-        return list(_skip_lacks(finding, drawn, drawing.words))
-    return []
+    if finding["kind"] not in SKIPS:
+        return []
+    drawn = [proof[line - FIRST_EVENT_LINE] for line in drawing.lines]
+    wrong = proof[drawing.wrong_line - FIRST_EVENT_LINE]
+    before = on_key[: on_key.index(wrong)]
+    skipped = {one["message_id"] for one in before if one["event"] == "delivered" and one["seq"] in finding["facts"]["skipped"]}
+    answers = {one["message_id"]: one for one in before if one["event"] in ("acked", "nacked") and one["message_id"] in skipped}
+    missing = [f"{one['event']} of the skipped {name}" for name, one in answers.items() if one not in drawn]
+    return missing + _cause_missing(before, drawn, drawing)
 
 
-def _skip_lacks(finding: Mapping[str, Any], drawn: Sequence[Event], words: str) -> Iterator[str]:
-    yield f"nothing yet {finding['facts']}"
+def _cause_missing(before: Sequence[Event], drawn: Sequence[Event], drawing: Drawing) -> list[str]:
+    """The refusal or the end of a stream that caused the redelivery; a lease that passed is seen by nobody, so words say that it may."""
+    delivered = [(index, one) for index, one in enumerate(before) if one["event"] == "delivered"]
+    again = [
+        at for at, (_, one) in enumerate(delivered) if any(one["message_id"] == past["message_id"] for _, past in delivered[:at])
+    ]
+    starts = [at for at in again if delivered[at][1]["seq"] <= delivered[at - 1][1]["seq"]]
+    if not starts:
+        return []
+    end, first = delivered[starts[-1]]
+    begin, held = next((index, one) for index, one in reversed(delivered[: starts[-1]]) if one["message_id"] == first["message_id"])
+    causes = [one for one in before[begin:end] if _ends_holding(one, held)]
+    if not causes:
+        return [] if re.search(r"leases? .*may end", drawing.words) else ["a lease that may end"]
+    return [] if any(one in drawn for one in causes) else [f"what caused the redelivery: {causes[-1]}"]
+
+
+def _ends_holding(one: Event, held: Event) -> bool:
+    if one["event"] == "closed":
+        return bool(one["session"] == held["session"])
+    return bool(one["event"] == "nacked" and one["message_id"] == held["message_id"])
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from api.models.base import (
     Vantage,
 )
 from api.models.runs import ProberState
+from api.query_parameters import Shown
 from prober.core.findings import Kind, Status
 from prober.sinks.status import records
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -187,7 +188,7 @@ class FindingDetail(Finding):
     """The number of the run's events after which it was made."""
     evidence: Evidence | None
     """The smallest history that shows it; null: there is none."""
-    unproven_because: Annotated[str, Field(examples=["only the first 5 findings of a kind in a run are reduced"])]
+    unproven_because: Annotated[str, Field(examples=["proving the findings of its run took longer than 15 s"])]
     """Why there is no evidence; empty if there is."""
     prober: ProberState | None
     """How the prober was when the run ended; null: the run is not kept any more."""
@@ -232,9 +233,10 @@ class FindingDetail(Finding):
         )
 
 
-def trace_file_name(finding_id: str) -> str:
+def trace_file_name(finding_id: str, shown: Shown = Shown.SMALLEST) -> str:
     """A finding's name as it may stand in a header, on a command line and on any file system."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id)[:NAME_LENGTH_MAX].strip("-") or "finding"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id)[:NAME_LENGTH_MAX].strip("-") or "finding"
+    return f"{name}-key" if shown is Shown.KEY else name
 
 
 def _links(record: records.FindingRecord) -> Links:

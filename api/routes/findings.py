@@ -7,10 +7,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.finding_case import case_of
+from api.finding_case import ROWS_MAX, case_of, showing
 from api.headers import DRAWING_POLICY
 from api.models.findings import FindingDetail, FindingPage, trace_file_name
-from api.query_parameters import FindingParameters, QueryParameters
+from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters, Shown
 from api.response_cache import ResponseCache
 from api.support_bundle import SupportBundle
 from api.swim_lanes import NoDiagram, swim_lanes
@@ -64,16 +64,16 @@ def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -
         response_class=Response,
         responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
     )
-    async def trace(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+    async def trace(finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
         """The evidence as a trace file, which `ordering-prober verify` judges the same, if it is proven."""
 
         def make() -> bytes:
-            text = archive.queries.trace(finding_id)
-            if text is None:
-                raise HTTPException(404, f"there is no trace of {finding_id}: {_finding_of(archive, finding_id).unproven_because}")
-            return text.encode()
+            record = showing(_finding_of(archive, finding_id, on_key=asked.show is Shown.KEY), asked.show)
+            if record.evidence is None:
+                raise HTTPException(404, f"there is no trace of {finding_id}: {record.unproven_because}")
+            return record.evidence.trace.encode()
 
-        name = f'attachment; filename="{trace_file_name(finding_id)}.jsonl"'
+        name = f'attachment; filename="{trace_file_name(finding_id, asked.show)}.jsonl"'
         return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=TRACE)
 
     @routes.get(
@@ -81,12 +81,13 @@ def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -
         response_class=Response,
         responses={200: {"description": "The drawing.", "content": {DRAWING: {"schema": {"type": "string"}}}}},
     )
-    async def drawing(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+    async def drawing(finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
         """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
 
         def make() -> bytes:
             try:
-                return swim_lanes(_finding_of(archive, finding_id)).encode()
+                record = showing(_finding_of(archive, finding_id, on_key=asked.show is Shown.KEY), asked.show)
+                return swim_lanes(record, rows_max=ROWS_MAX[asked.show]).encode()
             except NoDiagram as why:
                 raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
 
@@ -106,7 +107,7 @@ def _add_bundle(routes: APIRouter, answers: ResponseCache, archive: Archive) -> 
         """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
 
         def make() -> bytes:
-            record = _finding_of(archive, finding_id)
+            record = _finding_of(archive, finding_id, on_key=True)
             site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
             return SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
 
@@ -114,9 +115,9 @@ def _add_bundle(routes: APIRouter, answers: ResponseCache, archive: Archive) -> 
         return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=BUNDLE)
 
 
-def _finding_of(archive: Archive, finding_id: str) -> FindingRecord:
+def _finding_of(archive: Archive, finding_id: str, *, on_key: bool = False) -> FindingRecord:
     """A finding as it is kept; 404 if it is not."""
-    record = archive.queries.finding(finding_id)
+    record = archive.queries.finding(finding_id, on_key=on_key)
     if record is None:
         raise HTTPException(404, f"no finding is called {finding_id}; it may not be kept any more")
     return record

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from api.current_status import CurrentStatus
 from api.problems import error_answer, unreachable
 from api.query_parameters import (
+    EvidenceParameters,
     FindingParameters,
     HotKeyParameters,
     IncidentParameters,
@@ -135,7 +136,11 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
     @routes.get("/findings/{finding_id}")
     async def finding_page(request: Request, finding_id: str) -> Response:
         """One finding with everything that is needed to believe it."""
-        return await answers.ask(lambda: _made(request, "finding.html", lambda: contents.finding(finding_id)))
+
+        def values() -> Values:
+            return contents.finding(finding_id, _asked(request, EvidenceParameters).show)
+
+        return await answers.ask(lambda: _made(request, "finding.html", values))
 
     @routes.get("/runs/{run_id}")
     async def run_page(request: Request, run_id: str) -> Response:

@@ -42,14 +42,14 @@ class Shown(NamedTuple):
     opened: list[Opened]
 
 
-def swim_lanes(record: FindingRecord, *, standalone: bool = True) -> str:
+def swim_lanes(record: FindingRecord, *, standalone: bool = True, rows_max: int = EVENTS_MAX) -> str:
     """The evidence of a finding as an SVG document. A `standalone` one has its style inside, and its sentence above it (`caption`).
 
     Names from outside are escaped, cut where they are long, and shown without characters that cannot be printed. Raises `NoDiagram` if
     the finding has no evidence, or one that cannot be read.
     """
     history, finding, rules, opened = read_evidence(record)
-    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=EVENTS_MAX)
+    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=rows_max)
     return as_svg(diagram, caption(record), STYLE if standalone else "")
 
 

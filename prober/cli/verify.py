@@ -39,7 +39,10 @@ STDIN: Final = "-"
 
 def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), or one history.")
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="Trace files (.jsonl, .jsonl.gz, - for standard input), support bundles (.zip), or one history."
+        ),
     ],
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
     explain: Annotated[

@@ -14,6 +14,7 @@ from itertools import chain
 from math import inf
 from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
+from zipfile import BadZipFile, ZipFile
 
 import orjson
 
@@ -23,6 +24,8 @@ from prober.traces.header import TraceHeader, decode_header, encode_header
 
 LINE_BYTES_MAX: Final = 1 << 20  # an event has about 200 bytes; a longer line is no trace file, and must not fill the memory
 FIRST_EVENT_LINE: Final = 2  # event number n stands in line n + 1
+TRACE_IN_BUNDLE: Final = "trace.jsonl"
+"""What the trace is called in a support bundle."""
 BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hundred than one by one
 
 
@@ -97,7 +100,7 @@ class TraceReader:
                 if lines:
                     yield number, lines
                     number += len(lines)
-        except (OSError, EOFError, zlib.error) as broken:
+        except (OSError, EOFError, zlib.error, BadZipFile) as broken:
             raise TraceError(self.path, number, f"cannot be read any further: {broken}; copy the file again") from broken
         if rest:
             self._last_line_is_whole = False
@@ -121,13 +124,30 @@ def _why_not_json(wrong: orjson.JSONDecodeError, line: bytes, *, whole: bool) ->
 
 
 def open_trace(path: str) -> BinaryIO:
-    """Open a trace file for reading; a name that ends in .gz is decompressed. Raises `TraceError` if that is impossible."""
+    """Open a trace file for reading. Raises `TraceError` if that is impossible.
+
+    If its name ends in .gz it is decompressed; if in .zip it is a support bundle, of which the trace is read.
+    """
     try:
+        if path.endswith(".zip"):
+            return _open_bundle(path)
         return cast(BinaryIO, gzip.open(path)) if path.endswith(".gz") else open(path, "rb")
     except OSError as impossible:
         raise TraceError(
             path, 0, f"cannot be opened: {impossible.strerror or impossible}; check the path and its permissions"
         ) from None
+
+
+def _open_bundle(path: str) -> BinaryIO:
+    try:
+        with ZipFile(path) as bundle:
+            return cast(BinaryIO, bundle.open(TRACE_IN_BUNDLE))  # which keeps the file open for as long as it is needed
+    except KeyError:
+        raise TraceError(
+            path, 0, f"no {TRACE_IN_BUNDLE} in it: the bundle of a finding without evidence, or another archive"
+        ) from None
+    except (BadZipFile, RuntimeError, NotImplementedError) as broken:  # not an archive; one with a password; one of a new sort
+        raise TraceError(path, 0, f"not a support bundle that can be read: {broken}; download it again") from None
 
 
 def read_trace(source: str | os.PathLike[str] | BinaryIO, path: str | None = None) -> TraceReader:

@@ -13,11 +13,13 @@ from zipfile import ZipFile
 import pytest
 
 from api.finding_case import case_of
+from api.query_parameters import Shown
 from api.support_bundle import SupportBundle
 from prober.cli import main
 from tests.unit.api.asking import ask
 from tests.unit.api.drawing import found
 from tests.unit.api.kept import answer, full_view
+from tests.unit.api.pages import Page
 
 FINDING = "/api/v1/findings/run-2-1"
 
@@ -89,6 +91,55 @@ def test_the_trace_is_judged_the_same(tmp_path: Path, capsys: pytest.CaptureFixt
     assert judged["witnesses"] == [line["line"] for line in shown["evidence"]["events"] if line["witness"]]
 
 
+def test_everything_on_the_key_is_shown_when_it_is_asked_for() -> None:
+    asked = full_view()
+    smallest, on_key = (ask(asked, f"{FINDING}/trace?show={show}") for show in ("smallest", "key"))
+    assert on_key.headers["content-disposition"] == 'attachment; filename="run-2-1-key.jsonl"'
+    events, all_events = (response.text.splitlines()[1:] for response in (smallest, on_key))
+    assert len(events) < len(all_events)
+    assert set(events) < set(all_events)
+    page, other = (Page(ask(asked, f"/findings/run-2-1{show}").text) for show in ("", "?show=key"))
+    assert "The smallest history that shows it" in page.said()
+    assert f"{len(all_events)} events on its subscription" in other.said()
+    for each, current in ((page, "smallest"), (other, "key")):
+        (shown,) = (
+            attributes["href"] for tag, attributes in each.elements if tag == "a" and attributes.get("aria-current") == "true"
+        )
+        assert shown == f"?show={current}#history"
+    drawings = [ask(asked, f"{FINDING}/diagram.svg{show}").text for show in ("", "?show=key")]
+    assert [drawing.count("of the trace, t =") for drawing in drawings] == [len(events), len(all_events)]
+    assert "../api/v1/findings/run-2-1/trace?show=key" in set(other.values("href"))
+
+
+def test_what_is_left_out_of_the_key_is_said() -> None:
+    calm = " ".join(f"P{seq}@{seq} A<{seq}@{seq}.1 A ack {seq}@{seq}.2" for seq in range(1, 200))
+    record = found(f"{calm} P200@200 P201@200 ok200=m200@200.1 ok201=m201@200.1 A<201,200@201")
+    on_key = case_of(record, None, None, Shown.KEY)
+    assert re.search("[0-9]{3} earlier ones are not kept. The drawing leaves out the [0-9]{3} events", on_key.proof)
+    assert on_key.proof.endswith("Judged again, they give the same finding.")
+    assert "events left out" in on_key.drawing
+
+
+def test_of_a_finding_that_was_kept_without_its_key_that_is_said() -> None:
+    before = replace(found("P1,2,3 A<1@1 A<3@2 A<2@3"), on_key=None)
+    assert case_of(before, None, None).drawing
+    assert case_of(before, None, None, Shown.KEY).undrawn == "everything on its key was not kept when it was found"
+
+
+def test_nothing_else_can_be_shown() -> None:
+    assert answer(f"{FINDING}/trace?show=more", 400)
+    assert ask(full_view(), "/findings/run-2-1?show=more").status_code == 400
+
+
+def test_the_bundle_is_judged_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run-2-1.zip"
+    file.write_bytes(ask(full_view(), f"{FINDING}/bundle").content)
+    assert main(["verify", "--explain", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert f"{file}: FAIL" in said
+    assert "X <-- wrong" in said
+
+
 def test_the_diagram_is_a_drawing_that_can_do_nothing() -> None:
     response = ask(full_view(), f"{FINDING}/diagram.svg")
     assert (response.status_code, response.headers["content-type"]) == (200, "image/svg+xml")
@@ -113,7 +164,7 @@ def test_the_bundle_has_what_whoever_runs_the_service_asks_for() -> None:
     assert response.headers["content-disposition"] == 'attachment; filename="run-2-1.zip"'
     with ZipFile(BytesIO(response.content)) as bundle:
         files = {name: bundle.read(name).decode() for name in bundle.namelist()}
-    assert set(files) == {"README.txt", "trace.jsonl", "timeline.txt", "diagram.txt", "finding.json"}
+    assert set(files) == {"README.txt", "trace.jsonl", "key.jsonl", "timeline.txt", "diagram.txt", "finding.json"}
     assert files["trace.jsonl"] == ask(full_view(), f"{FINDING}/trace").text
     assert json.loads(files["finding.json"])["finding_id"] == "run-2-1"
     assert "X <-- wrong" in files["diagram.txt"]
@@ -128,7 +179,7 @@ def test_the_bundle_has_what_whoever_runs_the_service_asks_for() -> None:
 
 
 def test_the_bundle_of_a_finding_without_evidence_says_so() -> None:
-    record = replace(found("P1,2,3 A<1@1 A<3@2 A<2@3"), evidence=None, unproven_because="nobody kept it")
+    record = replace(found("P1,2,3 A<1@1 A<3@2 A<2@3"), evidence=None, on_key=None, unproven_because="nobody kept it")
     members = SupportBundle(case_of(record, None, None), None).members()
     assert set(members) == {"README.txt", "finding.json"}
     assert "There is no evidence in here: nobody kept it." in members["README.txt"]

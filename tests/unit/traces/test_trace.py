@@ -9,6 +9,7 @@ from io import BytesIO
 from math import inf, nan
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from prober.core import events
 from prober.core.events import EVENT_TYPES, Closed, Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.traces.header import RULE_READERS, Expectation, TraceHeader
-from prober.traces.trace import LINE_BYTES_MAX, TraceError, read_trace, write_trace
+from prober.traces.trace import LINE_BYTES_MAX, TRACE_IN_BUNDLE, TraceError, read_trace, write_trace
 
 HEADER: dict[str, Any] = {
     "format": "ordering-trace",
@@ -225,6 +226,32 @@ def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(trace(PUBLISH))[:-12])
     with read_trace(path) as opened, pytest.raises(TraceError, match=r"f\.jsonl\.gz:\d: cannot be read any further: "):
         list(opened)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("other.txt", r"no trace\.jsonl in it: the bundle of a finding without evidence"),
+        ("", r"not a support bundle .*download it again"),
+    ],
+)
+def test_an_archive_that_is_no_bundle_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    path = tmp_path / "f.zip"
+    path.write_bytes(trace(PUBLISH))
+    if name:
+        with ZipFile(path, "w") as archive:
+            archive.writestr(name, trace(PUBLISH))
+    with pytest.raises(TraceError, match=rf"f\.zip: {said}"):
+        read_trace(path)
+
+
+def test_a_bundle_that_is_broken_inside_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr(TRACE_IN_BUNDLE, trace(PUBLISH))
+    path.write_bytes(path.read_bytes().replace(b'"k"', b'"j"', 1))
+    with pytest.raises(TraceError, match=r"f\.zip:1: cannot be read any further: Bad CRC-32"):
+        read_trace(path)
 
 
 def test_the_events_before_a_bad_line_are_given_out() -> None:
