@@ -6,13 +6,14 @@ as `REDUCING_MAX_S`, for the first finding of each kind and status first, then f
 history that `verify --explain` shows. One that could not be reduced to the smallest says so: to find any history that proves a finding
 takes little, so every finding gets one, unless that takes longer than `PROVING_MAX_S`, which then is said.
 
-Whatever cannot be proven again from what was kept is shown as it happened and never called proven.
+What is kept one by one has its proof; the others are counted, in the run and in their incident. Only a sort of which nothing could be
+proven again is kept without, its first finding: as it happened, or with the reason why nothing is known, and never called proven.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
@@ -75,9 +76,9 @@ class Shown:
 
 def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s) -> Entry:
     """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less. Raises nothing."""
-    kept = _kept(ended.result.findings)
-    evidence = _evidence(ended, kept, clock)
-    records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in kept)
+    candidates = _candidates(ended.result.findings)
+    evidence = _evidence(ended, candidates, clock)
+    records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
     listed = sum(count for (_, status), count in ended.result.counts.items() if status in _ORDER)
     run = RunRecord(
         ended.result,
@@ -96,10 +97,24 @@ def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
     return ProberState(prober.instance, prober.version, prober.started_at, ended.clock_offset_s, *observed)
 
 
-def _kept(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
-    """The findings to keep, numbered by their place in the run, the most serious first."""
+def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
+    """The findings that may be kept, numbered by their place in the run, the most serious first."""
     listed = [(number, made) for number, made in enumerate(findings, 1) if made.finding.status in _ORDER]
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
+
+
+def _kept(
+    candidates: Sequence[tuple[int, RecordedFinding]], evidence: Mapping[int, Shown | str]
+) -> list[tuple[int, RecordedFinding]]:
+    """Those with a proof; of a sort that has none at all, the first."""
+    proven = {number for number, shown in evidence.items() if not isinstance(shown, str) and shown.evidence.proven}
+    seen = {made.sort for number, made in candidates if number in proven}
+    kept = []
+    for number, made in candidates:
+        if number in proven or made.sort not in seen:
+            seen.add(made.sort)
+            kept.append((number, made))
+    return kept
 
 
 def _record(ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, shown: Shown | str) -> FindingRecord:

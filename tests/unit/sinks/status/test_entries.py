@@ -76,15 +76,28 @@ def test_information_is_only_counted() -> None:
     assert (entry.findings, entry.run.findings_omitted) == ((), 0)
 
 
-def test_the_most_serious_findings_are_kept_and_the_rest_counted() -> None:
-    doubtful = [made(Kind.ORDER_INVERSION, Status.INDETERMINATE, seq) for seq in range(KEPT_PER_RUN_MAX)]
-    certain = made(Kind.GHOST, Status.VIOLATION)
-    counts = {doubtful[0].sort: 500, certain.sort: 1}
-    entry = kept(result(verdict=Verdict.FAIL, findings=(*doubtful, certain), counts=counts), None)
-    assert len(entry.findings) == KEPT_PER_RUN_MAX
-    assert entry.findings[0].finding is certain.finding
-    assert entry.run.findings_omitted == 501 - KEPT_PER_RUN_MAX
-    assert len({record.finding_id for record in entry.findings}) == KEPT_PER_RUN_MAX
+def test_what_is_kept_has_its_proof_and_what_there_was_no_time_for_is_counted() -> None:
+    each, keys = SKIPPED.removesuffix(" stop @5"), 8
+    outcome, recorded = failed(text=" ".join(f"on k{number} {each}" for number in range(keys)) + " stop @5")
+    assert outcome.counts[Kind.REDELIVERY_SKIP, Status.VIOLATION] == keys
+    entry = kept(outcome, recorded, PROVING_MAX_S / 6)
+    assert 0 < [record.finding.kind for record in entry.findings].count(Kind.REDELIVERY_SKIP) < keys
+    assert entry.run.findings_omitted == sum(outcome.counts.values()) - len(entry.findings)
+    for record in entry.findings:
+        assert record.evidence is not None
+        trace = read_trace(BytesIO(record.evidence.trace.encode()), "trace")
+        assert judge("trace", trace.header, trace).counts[record.finding.kind, record.finding.status]
+
+
+@pytest.mark.parametrize("recorded", [None, KeptHistory(history("P1 A<1@1"), {"s": Rules()}, 4)])
+def test_of_a_sort_without_any_proof_the_first_is_kept_and_the_most_serious_stand_first(recorded: KeptHistory | None) -> None:
+    doubtful = [made(Kind.ORDER_INVERSION, Status.INDETERMINATE, seq) for seq in range(9)]
+    certain = [made(Kind.GHOST, Status.VIOLATION, seq) for seq in range(KEPT_PER_RUN_MAX - 1)]
+    counts = {doubtful[0].sort: 500, certain[0].sort: 99}
+    entry = kept(result(verdict=Verdict.FAIL, findings=(*doubtful, *certain), counts=counts), recorded)
+    assert [record.finding for record in entry.findings] == [certain[0].finding, doubtful[0].finding]
+    assert [record.finding_id for record in entry.findings] == ["run-1-10", "run-1-1"]
+    assert entry.run.findings_omitted == 599 - 2
 
 
 def test_the_same_run_gives_the_same_names() -> None:
