@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -25,6 +26,21 @@ WORKERS_MAX = 8
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many as there are cores, within reason: every other test waits most of the time, for programs, streams and deadlines."""
     return min(WORKERS_MAX, 2 * (os.cpu_count() or 1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What stays until the end, every module and every test, is not looked through for garbage again and again.
+
+    A full collection takes longer than most tests; nothing of what is made here is garbage.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
