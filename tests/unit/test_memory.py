@@ -1,12 +1,10 @@
-"""A trace file streams through the checker: ten times the events do not take more memory."""
+"""A trace file streams through the checker: more than three times the events do not take more memory."""
 
 from __future__ import annotations
 
 import io
 import tracemalloc
 from collections.abc import Iterator
-
-import pytest
 
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
@@ -20,7 +18,7 @@ KEYS = 10
 EVENTS_PER_MESSAGE = 4
 MESSAGES_PER_SESSION = 50  # so many sessions that those which the checker remembers are there early
 WINDOW = 64
-GROWTH_BYTES_MAX = 1 << 20  # not 4 bytes for each of the 270,000 events more
+GROWTH_BYTES_MAX = 1 << 18  # not 4 bytes for each of the 70,000 events more
 
 
 class GeneratedFile(io.BytesIO):
@@ -69,7 +67,6 @@ def peak_bytes(events: int) -> int:
     return peak
 
 
-@pytest.mark.timeout(400)
 def test_memory_does_not_grow_with_the_file() -> None:
     """The checker tidies up now and then, so its size goes up and down; what each further event leaves behind would add up."""
-    assert peak_bytes(300_000) - peak_bytes(30_000) < GROWTH_BYTES_MAX
+    assert peak_bytes(100_000) - peak_bytes(30_000) < GROWTH_BYTES_MAX
