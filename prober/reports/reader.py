@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyarrow import fs
 
 from prober.core.findings import Kind
@@ -157,6 +156,8 @@ class ReportReader:
         """Rows of a table about something, and how many more there are. Raises LookupError if the table is not as the summary says."""
         if table not in summary.rows:
             return [], 0
+        import pyarrow.dataset as ds  # loads pandas if it is there, which takes as long as a quarter of the start of the service
+
         folder = f"{summary.job}/date={summary.day.isoformat()}/{table}"
         found = self._files.get_file_info(fs.FileSelector(folder))
         paths = [one.path for one in found if one.type == fs.FileType.File and one.base_name[0] not in "._"]
