@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,7 @@ def named(name: str, **labels: str) -> str:
     return f"{name}{{{', '.join(written)}}}"
 
 
+@cache
 def file_of(alert: str) -> str:
     """The name of the file that an alert stands in."""
     by_file = groups_by_file(load(None, {}).objectives, Options())
@@ -81,16 +84,24 @@ def file_of(alert: str) -> str:
     return name
 
 
+@cache
+def _groups(name: str, promises: tuple[Objective, ...]) -> str:
+    """The groups of a rule file, made for these objectives or else as it is committed; as JSON, which is read in no time."""
+    text = rule_files(promises)[name] if promises else (ALERTS / name).read_text(encoding="utf-8")
+    return json.dumps(yaml.safe_load(text)["groups"])
+
+
 def rules_of(story: Story, folder: Path) -> Path:
     """A rule file for a story: the groups that make alerts that it counts. Those of all objectives would take ten times as long."""
     name = file_of(story.alert)
-    text = rule_files(story.promises)[name] if story.promises else (ALERTS / name).read_text(encoding="utf-8")
-    groups = [group for group in yaml.safe_load(text)["groups"] if any(_may_make(rule, story) for rule in group["rules"])]
+    groups = [
+        group for group in json.loads(_groups(name, story.promises)) if any(_may_make(rule, story) for rule in group["rules"])
+    ]
     if story.reads:  # promtool reads all alerts of a name together
         for group in groups:
             group["rules"] = [rule for rule in group["rules"] if _is_meant(rule, story) or rule.get("alert") != story.alert]
     path = folder / name
-    path.write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
+    path.write_text(json.dumps({"groups": groups}), encoding="utf-8")  # JSON is YAML
     return path
 
 
@@ -120,7 +131,7 @@ def play(story: Story, folder: Path) -> tuple[int, str]:
         ],
     }
     path = folder / "story.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    path.write_text(json.dumps(document), encoding="utf-8")
     return said("promtool", "test", "rules", path)
 
 
