@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.staticfiles import StaticFiles
 
 from api import problems
@@ -43,7 +43,6 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         generate_unique_id_function=lambda route: route.name,
     )
     arrivals = Depends(Arrivals(view, archive, answers))
-    api = APIRouter(prefix=API, dependencies=[Depends(said_once), arrivals])
     for router in (
         status.router(answers, current),
         probes.router(answers, current, view),
@@ -54,9 +53,9 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         slos.router(answers, current, archive),
         reports.router(answers, archive),
     ):
-        api.include_router(router)
-    for router in (api, health.router(view)):
-        app.include_router(router)
+        # not by a router around all of them, for which FastAPI would build every route once more
+        app.include_router(router, prefix=API, dependencies=[Depends(said_once), arrivals])
+    app.include_router(health.router(view))
     app.include_router(page.router(answers, current, archive, settings.runbooks), dependencies=[arrivals])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
