@@ -20,6 +20,7 @@ from api.query_parameters import (
 from api.recent import Recent
 from api.view import Archive
 from prober.config.rates import is_fed
+from prober.core.chances import chances_of
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.kinds import KINDS
 from prober.core.verdict import Verdict
@@ -176,7 +177,7 @@ class PageContents:
         if run is None:
             raise PageNotFound("There is no run of this name. It may not have been written yet, or been deleted since.")
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        return {"run": run, "result": run.result, "found": found.items}
+        return {"run": run, "result": run.result, "found": found.items, "chances": chances_of(run.result.counters)}
 
     def key(self, key: str) -> Values:
         """What was found on a key, and whether it was hot."""

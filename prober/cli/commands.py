@@ -13,10 +13,13 @@ from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.cli.process import Format, warn
 from prober.config.loading import load, load_with_warnings, show, written_objectives
+from prober.config.models import ProbeName
 from prober.config.values import duration_s
 from prober.embedded.faults import describe_faults
 from prober.errors import ConfigError
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PLANNED, PROBES
+from prober.probes.power import power_as_text
+from prober.schedule.instances import sites_of
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
@@ -25,10 +28,14 @@ def faults() -> None:
     print(describe_faults(), end="")
 
 
-def probes() -> None:
-    """List the probes and the promise that each tests."""
+def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None) -> None:
+    """List the probes, the promise that each tests, and how rare a fault may be and still be found."""
+    targets = load(config, os.environ, opens_store=False).targets
+    sites = {site.probe: site for target in reversed(targets) for site in sites_of(target)}
     for known in PROBES.values():
         print(f"{known.name}\n    {known.promise}")
+        if (site := sites.get(ProbeName(known.name))) is not None:
+            print(power_as_text(PLANNED[known.name](site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
 
 
 def slos(

@@ -31,7 +31,7 @@ DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "redelivery": {
             "schedule": {"interval": "30s"},
             "keys": 12,
-            "messages": 12,
+            "messages": 6,
             "subscribers": 2,
             "ack_deadline": "10s",
         },

@@ -5,7 +5,8 @@ turns certainty into doubt where a control operation (seek, purge, filter change
 grace period hides nothing, it only makes a violation indeterminate.
 
 A run in which nothing was redelivered says nothing about redelivery, whatever else it saw. So the situations that the promises are
-about are counted, and a probe names the counters that must not be 0.
+about are counted, and a probe names the counters that must not be 0. How often each promise could have been seen broken is counted too,
+by the check that would have told it (`chances`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ COUNTED: Final = (
     "affinity_moves_outstanding_no",
     "affinity_moves_outstanding_unknown",
     "affinity_moves_outstanding_yes",
+    "chances_affinity",
+    "chances_order",
+    "chances_redelivery",
+    "chances_redelivery_acked",
     "dead_lettered",
     "deliveries_among_several",
     "deliveries_first",
@@ -89,6 +94,7 @@ class Counts:
         self.rewinds = self.rewinds_inside_a_run = self.rewinds_to_acked = self.early_redeliveries = 0
         self.affinity_moves_outstanding_no = self.affinity_moves_outstanding_yes = self.affinity_moves_outstanding_unknown = 0
         self.publisher_duplicates = self.service_duplicates = 0
+        self.chances_order = self.chances_redelivery = self.chances_redelivery_acked = self.chances_affinity = 0
 
     def by_name(self) -> Counter[str]:
         """Everything that was counted at least once."""

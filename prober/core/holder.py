@@ -141,8 +141,7 @@ class HolderCheck:
         if self.owner == arrival.track.session.subscriber:
             if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
                 self._note_break(arrival)
-            if self._contested:
-                self._resume(arrival)
+            self._stay(arrival)
             return True
         if self.owner is None:
             self._move(arrival, arrival.position, arrival.lo)
@@ -154,6 +153,20 @@ class HolderCheck:
             if applies(self, scene):
                 return outcome(self, scene)
         raise AssertionError("something is held, or perhaps, or nothing")
+
+    def _stay(self, arrival: Arrival) -> None:
+        if self._contested:
+            self._resume(arrival)
+        if arrival.new and self._subscription.shared:
+            self._count_chance(arrival)
+
+    def _count_chance(self, arrival: Arrival) -> None:
+        """The key stays. Had this gone elsewhere, that would be a split, if it was published after what is held had come; see `chances`."""
+        track, rules = arrival.track, self._collector.rules
+        later = self._log.invoked_t(arrival.position) > track.last_t + rules.clock_error_s and arrival.position > track.last > 0
+        if later and arrival.t > self._collector.grace_until_t and track.certainly_holds(arrival.t + rules.clock_error_s):
+            self._collector.counts.chances_affinity += 1
+            self._subscription.note_chance(arrival.t)
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""

@@ -421,6 +421,7 @@ class OrderCheck:
             order.await_late(publication)
 
     def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
+        self._collector.counts.chances_order += order.last is not None
         if order.is_next(publication, position):
             order.come_past(publication)
         elif order.settled:
@@ -430,9 +431,7 @@ class OrderCheck:
             order.come_past(publication)
             self._log.retire(order.index, publication.seq - 1)
         if position > order.last_position:
-            order.last = publication
-            order.last_position = position
-            order.last_number = number
+            order.last, order.last_position, order.last_number = publication, position, number
         if self._subscription.racing and self._log.holds(position):
             self._log.mark(position, PRIMARY)
 

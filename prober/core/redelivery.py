@@ -34,9 +34,10 @@ from itertools import chain
 from math import inf
 from typing import Final
 
-from prober.core.collector import SEQS_SHOWN, FindingsCollector
+from prober.core.beginnings import Beginning
+from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
-from prober.core.findings import Fact, Facts, Kind
+from prober.core.findings import Facts, Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.places import precedes
@@ -54,6 +55,7 @@ from prober.core.skips import (
     TOO_MANY,
     Predecessor,
     Skip,
+    facts_of,
     highest_predecessor,
     possible_predecessors,
 )
@@ -70,9 +72,21 @@ class RedeliveryCheck:
 
     held                the skips on hold.
     sought_frontier     positions up to it may have been passed over by a control operation.
+    beginning           where the key began again, until it goes on from there.
     """
 
-    __slots__ = ("_collector", "_holder", "_log", "_nacked_push", "_orders", "_subscription", "_tracks", "held", "sought_frontier")
+    __slots__ = (
+        "_collector",
+        "_holder",
+        "_log",
+        "_nacked_push",
+        "_orders",
+        "_subscription",
+        "_tracks",
+        "beginning",
+        "held",
+        "sought_frontier",
+    )
 
     def __init__(
         self,
@@ -90,6 +104,7 @@ class RedeliveryCheck:
         self._orders = orders
         self._holder = holder
         self._nacked_push: tuple[int, int, float] | None = None
+        self.beginning = Beginning(collector, log, holder.acks, subscription)
         self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
 
@@ -105,6 +120,8 @@ class RedeliveryCheck:
         before = highest_predecessor(self._collector.rules, self._tracks, arrival)
         if not before.position:
             return False
+        if self.beginning.position:
+            self.beginning.go_on(arrival, before)
         if arrival.position > before.position + 1:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
@@ -122,7 +139,7 @@ class RedeliveryCheck:
     @property
     def watching(self) -> bool:
         """Whether even the next message in the log on the only session has to be looked at."""
-        return bool(self.held) or self._nacked_push is not None
+        return bool(self.held) or self._nacked_push is not None or self.beginning.position > 0
 
     def nacked(self, position: int, number: int, t: float) -> None:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
@@ -151,6 +168,7 @@ class RedeliveryCheck:
     def rest(self) -> None:
         """Nothing that was sent so far can be a predecessor any more."""
         self._nacked_push = None
+        self.beginning.position = 0
 
     # --- skips ---------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +178,7 @@ class RedeliveryCheck:
             return
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
-        facts = self._facts(arrival, before.position, skipped)
+        facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
         rules = self._collector.rules
         due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
@@ -283,7 +301,7 @@ class RedeliveryCheck:
         if arrival.position > arrival.own and not skipped:
             return
         witnesses = (arrival.track.last_number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
-        facts = self._facts(arrival, arrival.own, skipped)
+        facts = facts_of(self._log, self._orders, self._collector.rules, arrival, arrival.own, skipped)
         rules, kind = self._collector.rules, Kind.PULL_BATCH_ORDER
         between, due_t = (arrival.own, arrival.position), arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
         doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if skipped else self._race_doubt(*between)
@@ -373,23 +391,3 @@ class RedeliveryCheck:
         return (
             "" if one == other or precedes(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
         )
-
-    def _facts(self, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
-        log = self._log
-        shown = skipped[:SEQS_SHOWN]
-        facts: dict[str, Fact] = {
-            "seq": arrival.seq,
-            "epoch": arrival.epoch,
-            "message_id": arrival.message_id,
-            "after": log.seq(after) if log.holds(after) else 0,
-            "skipped": tuple(log.seq(position) for position in shown),
-            "skipped_count": len(skipped),
-            "subscriber": arrival.track.session.subscriber,
-            "mode": self._collector.rules.mode.value,
-        }
-        epochs = tuple(self._orders.epoch_name(log.epoch(position)) for position in shown)
-        if any(epoch != arrival.epoch for epoch in epochs):
-            facts["skipped_epochs"] = epochs
-        if log.holds(after) and self._orders.epoch_name(log.epoch(after)) != arrival.epoch:
-            facts["after_epoch"] = self._orders.epoch_name(log.epoch(after))
-        return facts

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.attempts import PublishAttempts
+from prober.core.beginnings import Beginning
 from prober.core.collector import Counts, FindingsCollector
 from prober.core.divergence import DivergenceCheck
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
@@ -192,6 +193,7 @@ _KINDS: Final[tuple[type, ...]] = (
     FindingsCollector,
     LearnedLog,
     RedeliveryCheck,
+    Beginning,
     OrderCheck,
     Places,
     EpochOrder,

@@ -202,6 +202,10 @@ class Track:
             self._leased_until_t = LONG_AGO
         return held is not None
 
+    def certainly_holds(self, t: float) -> bool:
+        """Whether its subscriber certainly holds something at `t`: the highest, whose lease mostly runs longest."""
+        return bool(self.held) and self.held[next(reversed(self.held))][2] > t
+
     def doubt(self, position: int) -> None:
         """A position is no longer held certainly, but perhaps."""
         held = self.held.get(position)

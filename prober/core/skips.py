@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from prober.core.collector import SEQS_SHOWN
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Fact, Facts, Kind
+from prober.core.order import OrderCheck
+from prober.core.positions import LearnedLog
 from prober.core.rules import Rules
 from prober.core.sessions import Arrival, Session, Span, Tracks
 
@@ -118,3 +121,24 @@ def _pasts(tracks: Tracks, arrival: Arrival, besides: int) -> list[list[Span]]:
     """What was delivered elsewhere, session by session."""
     pasts = [*(track.past() for track in tracks.others(arrival.track)), *tracks.past]
     return [[span for span in spans if span.number != besides] for spans in pasts] if besides else pasts
+
+
+def facts_of(log: LearnedLog, orders: OrderCheck, rules: Rules, arrival: Arrival, after: int, skipped: list[int]) -> Facts:
+    """What is told of a delivery that skipped these, after the position that it was sent behind."""
+    shown = skipped[:SEQS_SHOWN]
+    facts: dict[str, Fact] = {
+        "seq": arrival.seq,
+        "epoch": arrival.epoch,
+        "message_id": arrival.message_id,
+        "after": log.seq(after) if log.holds(after) else 0,
+        "skipped": tuple(log.seq(position) for position in shown),
+        "skipped_count": len(skipped),
+        "subscriber": arrival.track.session.subscriber,
+        "mode": rules.mode.value,
+    }
+    epochs = tuple(orders.epoch_name(log.epoch(position)) for position in shown)
+    if any(epoch != arrival.epoch for epoch in epochs):
+        facts["skipped_epochs"] = epochs
+    if log.holds(after) and orders.epoch_name(log.epoch(after)) != arrival.epoch:
+        facts["after_epoch"] = orders.epoch_name(log.epoch(after))
+    return facts

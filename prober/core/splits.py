@@ -227,8 +227,11 @@ class Acknowledgements:
         """Whether one of them may be applied after `sent_t`, and end a hold of the position that began then."""
         if not self._log.flags(position) & (ACKED | REFUSED):
             return False
-        answered_t = self._forgotten_t if self._latest is None else self._latest.get(position, self._forgotten_t)
-        return answered_t + self._rules.ack_lag_max_s + self._rules.clock_error_s >= sent_t
+        return self.latest_t(position) + self._rules.ack_lag_max_s + self._rules.clock_error_s >= sent_t
+
+    def latest_t(self, position: int) -> float:
+        """When the position was answered last, long ago if it never was; later than that, perhaps, if it is forgotten."""
+        return self._forgotten_t if self._latest is None else self._latest.get(position, self._forgotten_t)
 
     def rest(self) -> None:
         """Gives the memory back."""

@@ -27,6 +27,9 @@ LOSSES_KEPT: Final = 64
 OVER_KEPT: Final = 1024
 """Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
 
+CHANCES_KEPT: Final = 16
+"""Into how many counts the chances to see a split are divided that a stream which is over takes back."""
+
 SAMPLES_PER_DEADLINE: Final = 32
 
 Loss = tuple[float, float]
@@ -54,6 +57,7 @@ class Subscription:
     """
 
     __slots__ = (
+        "_chances",
         "_losses",
         "_open_streams",
         "_over",
@@ -109,6 +113,7 @@ class Subscription:
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
         self._losses: list[Loss] = []
+        self._chances: list[tuple[float, int]] = []
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -138,9 +143,22 @@ class Subscription:
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
 
-    def closed(self, event: Closed) -> None:
-        """The client noticed that a session is over."""
+    def closed(self, event: Closed) -> int:
+        """The client noticed that a session is over. Returns how many chances to see a split that takes back."""
         self._end(event.session, event.t, lost=event.lost)
+        doubtful_t = event.t - self.rules.close_detection_max_s - self.rules.clock_error_s
+        taken_back = sum(count for until_t, count in self._chances if until_t >= doubtful_t)
+        self._chances = []
+        return taken_back
+
+    def note_chance(self, t: float) -> None:
+        """A split of a key could have been seen. It would be in doubt if a stream was over soon after."""
+        step_s = self.rules.close_detection_max_s / CHANCES_KEPT
+        if not step_s:
+            return
+        until_t = (t // step_s + 1.0) * step_s if step_s < inf else inf  # the same whatever other keys do
+        count = self._chances.pop()[1] if self._chances and self._chances[-1][0] == until_t else 0
+        self._chances = [*self._chances[-CHANCES_KEPT:], (until_t, count + 1)]
 
     def close_all(self, t: float) -> None:
         """Ends every session: the record has a hole, and what is open is not known."""
@@ -153,6 +171,11 @@ class Subscription:
     def is_alone(self, session: Session) -> bool:
         """Whether nothing but this stream can deliver. Never said of pull and push: a request may be on its way."""
         return self.streaming and self.complete and self.open == 1 and session.closed_t == inf and not self.rules.clock_error_s
+
+    @property
+    def shared(self) -> bool:
+        """Whether several subscribers have streams open."""
+        return len(self._open_streams) > 1
 
     def race_s(self, session: Session) -> float:
         """By how much a delivery on this session may have overtaken one that was sent before it on another, in seconds.

@@ -261,7 +261,7 @@ class Verifier:
         subscription.opened(event)
 
     def _closed(self, event: Closed) -> None:
-        self._subscription(event.subscription).closed(event)
+        self._counts.chances_affinity -= self._subscription(event.subscription).closed(event)
         self._counts.sessions_closed += 1
 
     def _sought(self, event: Sought | FilterChanged) -> None:

@@ -16,3 +16,10 @@ TRAFFIC: Mapping[str, Callable[[Workload], Traffic]] = {
     affinity.PROBE.name: affinity.traffic,
 }
 """What one run of each probe sends and receives."""
+
+PLANNED: Mapping[str, Callable[[Workload], Mapping[str, int]]] = {
+    ordering.PROBE.name: ordering.chances,
+    redelivery.PROBE.name: redelivery.chances,
+    affinity.PROBE.name: affinity.chances,
+}
+"""How many chances (`prober.core.chances`) one run of each probe gives at the wire to see its own promise broken, by their counters."""

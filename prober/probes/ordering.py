@@ -38,6 +38,12 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, published, published)
 
 
+def chances(workload: Workload) -> dict[str, int]:
+    """One for each message behind the first of its key, and each may be lost."""
+    published = PROBE.messages(workload)
+    return {"chances_order": published - workload.keys, "publishes_confirmed": published}
+
+
 PROBE = Experiment(
     name="ordering",
     promise="Messages of a key are received in the order in which the service received them, and all of them are.",

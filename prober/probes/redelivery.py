@@ -1,25 +1,27 @@
 """`redelivery`: when a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.
 
-For each cause of a redelivery and each place in a run there is a key of its own. A burst is published; the message in question is held
-back while every later one is acknowledged, and then made to come again:
+A burst is published on each key. One message is held back while every later one is acknowledged, and then made to come again. When it
+has, the next one is held back, and so on: each place of the burst in turn, so that one burst shows many redeliveries. They have two
+causes, which take turns, so that over all keys each place meets both:
 
     refused     it is refused (nack)
     expired     its lease ends
+
+That is done while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. A
+second burst follows at once, so that a redelivery that left out what nothing followed shows as well. Then others join, and one message of
+that burst, held back on each key, comes again since its stream ends. A stream carries all keys, so half of them meet one cause:
+
     broken      the stream that carried it breaks
     killed      its subscriber goes away; another takes over
-
-What comes again is acknowledged, and a second burst follows, so that a skip after the run shows as well. Refusals and leases are tried
-while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. For broken
-streams and killed subscribers others join, to take over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from itertools import cycle, product
+from typing import Final, NamedTuple
 
 from prober.brokers.base import Subscriber
 from prober.config.models import ProbeName
@@ -27,15 +29,21 @@ from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
 from prober.probes.cost import Traffic
 
-LEASE_S = 1
-HOLD_S = 1.5
+LEASE_S: Final = 1
+EXPIRES_EVERY: Final = 3
+"""Of so many redeliveries one waits for the end of a lease; a refusal takes no time."""
+PLACES_MAX: Final = 8
+"""How many places of a long burst are tried: each redelivery brings all later messages again."""
+HOLD_S: Final = 1.5
 """How long a message is held back for the later ones to be acknowledged. A client library delivers them only after it is answered."""
-AGAIN_S = 10.0
+COMES_S: Final = 3.0
+"""How long to wait for a message that is to be held back."""
+AGAIN_S: Final = 10.0
 """How long to wait for it to come again before publishing goes on."""
 
 
 class Cause(StrEnum):
-    """What makes the message come again."""
+    """What makes a message come again."""
 
     REFUSED = "refused"
     EXPIRED = "expired"
@@ -43,51 +51,142 @@ class Cause(StrEnum):
     KILLED = "killed"
 
 
-class Trial:
-    """One key: which message is to come again and why."""
+class Step(NamedTuple):
+    """One redelivery: why, and of which message."""
 
-    def __init__(self, number: int, cause: Cause, seq: int, length: int) -> None:
-        self.cause = cause
-        self.key = f"redelivery-{number}-{cause}-{seq}"
-        self.seq = seq
+    cause: Cause
+    seq: int
+
+
+class Trial:
+    """One key: the messages that are to come again, one after the other.
+
+    held    the message that is held back.
+    ready   every later one was acknowledged meanwhile.
+    again   the one that was made to come again has.
+    """
+
+    def __init__(self, number: int, length: int) -> None:
+        self.key = f"redelivery-{number}"
         self.length = length
+        self.gentle, self.harsh = _steps(number, length)
         self.held: Delivery | None = None
-        self.holds = True
-        self.later_acked = 0
-        self.ready = asyncio.Event()
-        self.again = asyncio.Event()
+        self.holding, self.ready, self.again = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._steps: list[Step] = []
+        self._end = self._later_acked = 0
+        self._provoked = False
+        self._patience_s = HOLD_S
+
+    def expect(self, steps: Sequence[Step], end: int) -> None:
+        """The redeliveries to come, in a burst that ends with message `end`. None: whatever comes is acknowledged."""
+        self._steps, self._end = list(steps), end
+        self._await_next()
+        for event in (self.holding, self.ready, self.again):
+            event.clear()
+
+    def _await_next(self) -> None:
+        self.held, self._provoked, self._later_acked = None, False, 0
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds the chosen message back the first time; acknowledges everything else, and the chosen one when it comes again."""
-        if delivery.seq == self.seq and not delivery.again and self.held is None and self.holds:
+        """Holds back the next one that is to come again; acknowledges everything else, and that one when it has come again."""
+        seq = self._steps[0].seq if self._steps else 0
+        if delivery.seq == seq and not self._provoked:
             self.held = delivery
+            self.holding.set()
         else:
             delivery.ack()
-            self.later_acked += delivery.seq > self.seq
-            if delivery.seq == self.seq:
+            if self.held is not None and delivery.seq > seq:
+                self._later_acked += 1
+            elif delivery.seq == seq:
+                del self._steps[0]
+                self._await_next()
                 self.again.set()
-        if self.held is not None and self.later_acked >= self.length - self.seq:
+        if self.held is not None and self._later_acked >= self._end - seq:
             self.ready.set()
+
+    async def is_held(self) -> bool:
+        """Waits for the message and those behind it; for the latter only once if they do not come while it is held."""
+        await _within(COMES_S, self.holding)
+        if self.held is None or not self._steps:
+            return False
+        await _within(self._patience_s, self.ready)
+        if not self._later_acked and self._steps[0].seq < self._end:
+            self._patience_s = 0.0
+        return True
+
+    def provoke(self) -> Delivery | None:
+        """The message that is held, if one is; from now on it is to come again."""
+        held, self.held = self.held, None
+        if held is None:
+            return None
+        self._provoked = True
+        for event in (self.holding, self.ready, self.again):
+            event.clear()
+        return held
+
+    def let_go(self) -> None:
+        """Whatever comes from now on is acknowledged: nobody would make it come again."""
+        if self.held is not None:
+            self.held.ack()
+        self.expect((), 0)
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Runs the gentle trials side by side, then those that break streams one after the other: a stream carries all keys."""
-    length = _length(workload)
-    trials = {trial.key: trial for trial in _trials(workload.numbers, length)}
+    """Runs the gentle redeliveries on all keys side by side, then those that end streams."""
+    trials = {trial.key: trial for trial in (Trial(number, _length(workload)) for number in workload.numbers)}
+    broken = [trial for trial in trials.values() if trial.harsh.cause is Cause.BROKEN]
+    killed = [trial for trial in trials.values() if trial.harsh.cause is Cause.KILLED]
 
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
     subscribers = [await context.subscribe(decide)]
-    gentle = [trial for trial in trials.values() if trial.cause in (Cause.REFUSED, Cause.EXPIRED)]
-    await asyncio.gather(*(_provoke(context, trial, workload, ()) for trial in gentle))
+    await asyncio.gather(*(_gently(context, trial, workload) for trial in trials.values()))
     subscribers += [await context.subscribe(decide) for _ in range(workload.subscribers - 1)]
-    for trial in trials.values():
-        if trial.cause is Cause.BROKEN:
-            await _provoke(context, trial, workload, subscribers)
-        if trial.cause is Cause.KILLED:
-            await _provoke(context, trial, workload, subscribers)
-            subscribers = [await context.subscribe(decide) for _ in subscribers]
+    await _break(broken, subscribers)
+    _provoke(killed)
+    await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
+    for _ in subscribers:
+        await context.subscribe(decide)
+
+
+async def _gently(context: ProbeContext, trial: Trial, workload: Workload) -> None:
+    """Makes the messages of the first burst come again, and holds one of the second back."""
+    trial.expect(trial.gentle, trial.length)
+    await context.publish(trial.key, trial.length, workload.sizes)
+    for step in trial.gentle:
+        if not await trial.is_held() or (held := trial.provoke()) is None:
+            break
+        if step.cause is Cause.REFUSED:
+            held.nack()
+        else:
+            held.shorten_lease(LEASE_S)
+        await _within(AGAIN_S, trial.again)
+        if not trial.again.is_set():
+            break
+    trial.let_go()
+    trial.expect([trial.harsh], 2 * trial.length)
+    for _ in range(1, workload.bursts):
+        await context.publish(trial.key, trial.length, workload.sizes)
+    await trial.is_held()
+
+
+async def _break(broken: Sequence[Trial], subscribers: Iterable[Subscriber]) -> None:
+    """Breaks the streams, which carry all keys: what is held on the others is held again when it comes again."""
+    provoked = _provoke(broken)
+    await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
+    for held in provoked:
+        held.let_expire()  # a client library would keep it over the break, and make its lease longer and longer
+    await asyncio.gather(*(_within(AGAIN_S, trial.again) for trial in broken))
+
+
+def _provoke(trials: Sequence[Trial]) -> list[Delivery]:
+    """What is held on these keys and is to come again now. A key where nothing is, goes without."""
+    provoked = [trial.provoke() for trial in trials]
+    for trial, held in zip(trials, provoked, strict=True):
+        if held is None:
+            trial.let_go()
+    return [held for held in provoked if held is not None]
 
 
 def _length(workload: Workload) -> int:
@@ -95,35 +194,18 @@ def _length(workload: Workload) -> int:
     return max(3, workload.burst_messages)
 
 
-def _trials(numbers: Sequence[int], length: int) -> list[Trial]:
-    """Each cause with each place in turn; the causes change fastest, so that few keys still meet all of them."""
-    combinations = cycle((cause, seq) for seq, cause in product((1, (length + 1) // 2, length), Cause))
-    return [Trial(number, cause, seq, length) for number, (cause, seq) in zip(numbers, combinations, strict=False)]
+def _places(length: int) -> list[int]:
+    """The places of a burst that are tried: all, or some from the first to the last."""
+    count = min(length, PLACES_MAX)
+    return [1 + step * (length - 1) // (count - 1) for step in range(count)]
 
 
-async def _provoke(context: ProbeContext, trial: Trial, workload: Workload, subscribers: Sequence[Subscriber]) -> None:
-    await context.publish(trial.key, trial.length, workload.sizes)
-    await _within(HOLD_S, trial.ready)
-    trial.holds = False  # one that comes later is acknowledged: nobody would make it come again
-    if trial.held is not None:
-        await _cause(trial.cause, trial.held, subscribers)
-        if trial.cause is not Cause.KILLED:
-            await _within(AGAIN_S, trial.again)
-    for _ in range(1, workload.bursts):
-        await context.publish(trial.key, trial.length, workload.sizes)
-
-
-async def _cause(cause: Cause, held: Delivery, subscribers: Sequence[Subscriber]) -> None:
-    match cause:
-        case Cause.REFUSED:
-            held.nack()
-        case Cause.EXPIRED:
-            held.shorten_lease(LEASE_S)
-        case Cause.BROKEN:
-            await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
-            held.let_expire()  # a client library would keep it over the break, and make its lease longer and longer
-        case Cause.KILLED:
-            await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
+def _steps(number: int, length: int) -> tuple[list[Step], Step]:
+    """What is done on the key of that number: on its first burst, and on its second."""
+    places = _places(length)
+    gentle = [Step(Cause.REFUSED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq) for turn, seq in enumerate(places)]
+    cause = Cause.KILLED if number // len(places) % 2 else Cause.BROKEN
+    return gentle, Step(cause, length + places[number % len(places)])
 
 
 async def _within(limit_s: float, event: asyncio.Event) -> None:
@@ -132,17 +214,26 @@ async def _within(limit_s: float, event: asyncio.Event) -> None:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and those of the first burst again from the chosen one on."""
-    published, length = PROBE.messages(workload), _length(workload)
-    again = sum(length - trial.seq + 1 for trial in _trials(workload.numbers, length))
+    """Two bursts on each key, the first again from each place on, the second from one."""
+    length = _length(workload)
+    steps = [step for gentle, harsh in (_steps(number, length) for number in workload.numbers) for step in (*gentle, harsh)]
+    killed = [step for step in steps if step.cause is Cause.KILLED]  # they come again when streams break, too
+    again = sum(length - (step.seq - 1) % length for step in (*steps, *killed))
+    published = PROBE.messages(workload)
     return Traffic(workload.keys * workload.bursts, published, published + again)
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """One for each place that has others behind it."""
+    each = workload.keys * (len(_places(_length(workload))) - 1)
+    return {"chances_redelivery": each, "chances_redelivery_acked": each}
 
 
 PROBE = Experiment(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
-    workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=5, subscribers=2),
+    workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=6, subscribers=2),
     requires={
         "rewinds": "nothing was redelivered",
         "redeliveries_of_acked": "no redelivery passed an acknowledged message",

@@ -215,6 +215,9 @@ def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
     if verdict is Verdict.UNKNOWN:
         return result
     counters = {
+        "chances_order": 990,
+        "chances_redelivery": 60,
+        "chances_redelivery_acked": 60,
         "deliveries_first": 200,
         "deliveries_again": chance.randrange(20, 60),
         "keys": 10,

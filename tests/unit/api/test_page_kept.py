@@ -137,6 +137,11 @@ class TestOthers:
         assert "publish_latency \u2013 \u2013 \u2013 1" in said
         assert "REDELIVERY_SKIP violation 2026-03-01 11:59:1" in said
 
+    def test_a_run_says_how_often_it_could_have_seen_a_promise_broken(self, world: World) -> None:
+        said = page(world, PAGES["run"]).said()
+        assert "How often it could have seen a promise broken first deliveries behind another message of the key" in said
+        assert "deliveries while the key was held and another subscriber was there 0" in said
+
     def test_a_key(self, world: World) -> None:
         said = page(world, PAGES["key"]).said()
         assert "REDELIVERY_SKIP violation" in said

@@ -1,0 +1,43 @@
+"""How rare a broken promise may be and still be found, from how many chances there are to see it (`prober.core.chances`).
+
+A service that does wrong at each chance with probability p, independently of the others, is found by n chances with probability
+1 - (1 - p)^n. A fault that comes in fits and starts is found less often than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import pow
+from typing import Final
+
+from prober.core.chances import CHANCES
+
+SURE: Final = 0.95
+HOUR_S: Final = 3600.0
+
+
+def found_with(chances: float, share: float) -> float:
+    """With which probability something is found that goes wrong in this share of all cases."""
+    return 1.0 - pow(1.0 - share, chances)
+
+
+def share_found(chances: float, sure: float = SURE) -> float:
+    """The smallest share of wrong cases that is found with that probability."""
+    return 1.0 - pow(1.0 - sure, 1.0 / chances) if chances else 1.0
+
+
+def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
+    """For each kind of chance how many a run gives, and what one run and one hour find."""
+    lines = []
+    for counter, chances in planned.items():
+        hourly = chances * HOUR_S / period_s
+        lines.append(
+            f"    {chances:,} chances a run, {hourly:,.0f} an hour: {CHANCES[counter]} ({counter})\n"
+            f"        {SURE:.0%} sure to find what goes wrong in {_percent(share_found(chances))} of them by one run, "
+            f"in {_percent(share_found(hourly))} within an hour\n"
+        )
+    return "".join(lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"

@@ -1,0 +1,74 @@
+"""The chances that the checker counts are those that the service had, and the probes find what they are for; over real gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from prober.brokers.base import Vantage
+from prober.cli.check import CheckRequest, run_checks
+from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.embedded.faults import CATALOGUE, Armed, parse_fault
+from prober.embedded.server import EmbeddedServer
+from prober.probes.catalogue import PLANNED
+from prober.runs.result import RunResult
+from prober.schedule.instances import sites_of
+
+pytestmark = pytest.mark.timeout(120)
+
+PROBES = {
+    "redeliver_single": "redelivery",
+    "redeliver_unacked_only": "redelivery",
+    "split_holder": "affinity",
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each fault could have struck."""
+    could = Counter[str]()
+    strikes = Armed.strikes
+
+    def counted(self: Armed, key: str, now: float) -> bool:
+        could[self.fault.name] += 1
+        return strikes(self, key, now)
+
+    monkeypatch.setattr(Armed, "strikes", counted)
+    return could
+
+
+def run(probe: str, *faults: str, vantage: Vantage = Vantage.WIRE, seed: int = 0) -> RunResult:
+    async def scenario() -> RunResult:
+        async with EmbeddedServer(faults=map(parse_fault, faults)) as server:
+            request = CheckRequest(probes=(probe,), endpoint=server.address, vantage=vantage, seed=seed)
+            (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
+            return result
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("vantage", Vantage)
+def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: Counter[str], vantage: Vantage) -> None:
+    result = run("redelivery", "redeliver_single:p=0", "redeliver_unacked_only:p=0", vantage=vantage)
+    assert result.verdict is Verdict.PASS, result.reason
+    assert result.counters["chances_redelivery"] == asked["redeliver_single"]
+    assert result.counters["chances_redelivery_acked"] == asked["redeliver_unacked_only"]
+
+
+def test_a_run_gives_as_many_chances_as_are_planned(asked: Counter[str]) -> None:
+    for site in sites_of(load(None, {}).targets[0]):
+        result = run(site.probe, "split_holder:p=0")
+        for counter, planned in PLANNED[site.probe](site.workload).items():
+            assert result.counters[counter] == pytest.approx(planned, rel=0.35 if counter == "chances_affinity" else 0.0)
+        assert result.counters.get("chances_affinity", 0) <= asked["split_holder"]
+        asked.clear()
+
+
+@pytest.mark.parametrize("fault", PROBES)
+def test_what_goes_wrong_in_one_case_of_five_is_found_at_once(fault: str) -> None:
+    result = run(PROBES[fault], f"{fault}:p=0.2,seed=7", seed=7)
+    assert result.verdict is Verdict.FAIL
+    assert {str(kind) for kind, status in result.counts if status in ("violation", "liveness")} & set(CATALOGUE[fault].findings)

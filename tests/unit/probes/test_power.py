@@ -1,0 +1,37 @@
+"""How rare a fault may be and still be found."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.cli import main
+from prober.config.loading import load
+from prober.core.chances import CHANCES
+from prober.probes.catalogue import PLANNED, PROBES
+from prober.probes.power import HOUR_S, SURE, found_with, share_found
+from prober.schedule.instances import sites_of
+from tests.commands import Output
+
+
+def test_a_share_is_found_by_as_many_chances_as_it_takes() -> None:
+    assert found_with(1, 0.2) == pytest.approx(0.2)
+    assert found_with(4, 0.2) == pytest.approx(0.5904)
+    assert found_with(10, share_found(10)) == pytest.approx(SURE)
+    assert share_found(0) == 1.0
+
+
+def test_by_default_every_probe_finds_one_in_five_at_once_and_one_in_a_thousand_within_an_hour() -> None:
+    assert PLANNED.keys() == PROBES.keys()
+    for site in sites_of(load(None, {}).targets[0]):
+        hourly = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
+        for counter, chances in PLANNED[site.probe](site.workload).items():
+            assert counter in CHANCES
+            assert found_with(chances, 0.2) >= SURE, site.probe
+            assert found_with(chances * hourly, 0.001) >= SURE, site.probe
+
+
+def test_the_command_says_so(capsys: Output) -> None:
+    assert main(["probes"]) == 0
+    said = capsys.readouterr().out
+    assert "60 chances a run, 7,200 an hour: redeliveries that had to bring later messages again (chances_redelivery)" in said
+    assert "95% sure to find what goes wrong in 4.9% of them by one run, in 0.042% within an hour" in said
