@@ -29,7 +29,7 @@ def test_every_values_file_has_its_sum() -> None:
 def test_production_by_hand() -> None:
     """Three targets; 259,200 runs of `ordering` from two vantages, 86,400 of each other probe."""
     one = Environment("production")
-    assert one.messages == 3 * (2 * 259_200 * 2000 + 86_400 * (288 + 368) + 86_400 * (1280 + 1382))
+    assert one.messages == 3 * (2 * 259_200 * 2000 + 86_400 * (144 + 459) + 86_400 * (1280 + 1382))
     assert one.messages * REQUEST_BYTES_MIN / 2**40 * USD_PER_TIB == pytest.approx(144, abs=1)
     assert one.pubsub_usd.most < 144
     assert one.pods == {"prober": 3, "api": 2}
