@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.error import HTTPError
@@ -30,9 +31,12 @@ from prober.traces.trace import FIRST_EVENT_LINE
 from tests.commands import run
 from tests.integration.programs import service
 
+FAILING: Final = ("violation", "liveness")
 FAULTS: Final = ("redeliver_unacked_only", "stall_key:p=0.05", "swap_in_batch:p=0.02")
 DEADLINE_S: Final = 10
-INTERVAL_S: Final = 10
+INTERVAL: Final = "10s"
+DRAIN: Final = "60s"
+"""Longer than any run waits: it never waits longer than something can be owed."""
 JUDGED_AT_ONCE: Final = 50
 PATIENCE_S: Final = 60.0
 SEED: Final = 14
@@ -44,10 +48,10 @@ _LINE: Final = re.compile(r"line (\d+) of the trace")
 Event = Mapping[str, Any]
 
 
-def settings(deadline_s: float, interval_s: float) -> dict[str, str]:
+def settings(deadline_s: float) -> dict[str, str]:
     """The environment of a service whose runs end soon although something is owed."""
-    deadlines = dict.fromkeys(("delivery", "stall", "unacked"), f"{deadline_s:g}s") | {"drain": f"{2 * deadline_s:g}s"}
-    probe = {"schedule": {"interval": f"{interval_s:g}s"}, "jitter": "0s", "deadlines": deadlines}
+    deadlines = dict.fromkeys(("delivery", "stall", "unacked"), f"{deadline_s:g}s") | {"drain": DRAIN}
+    probe = {"schedule": {"interval": INTERVAL}, "jitter": "0s", "deadlines": deadlines}
     probes = json.dumps({"ordering": probe, "redelivery": probe, "affinity": probe})
     return {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(FAULTS), "ORDERING_PROBER_PROBES": probes}
 
@@ -79,41 +83,43 @@ def _words(row: Element) -> str:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: how many of each kind there were and were looked at, and what was missing by finding."""
+    """What came of it: how many of each kind there were and were looked at, what was missing by finding, and events of the proofs."""
 
     found: Counter[str] = field(default_factory=Counter)
     looked_at: Counter[str] = field(default_factory=Counter)
     missing: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     events: list[int] = field(default_factory=list)
 
+    def wrong(self) -> dict[str, list[str]]:
+        """What is missing, of those of which something is."""
+        return {name: why for name, why in self.missing.items() if why}
 
-def prove(seconds: float, sample: int, *, folder: Path, deadline_s: float = DEADLINE_S, interval_s: float = INTERVAL_S) -> Outcome:
-    """Runs the service, and looks at so many of its findings."""
-    with service(**settings(deadline_s, interval_s)) as (_, url):
-        threading.Event().wait(seconds)
-        outcome = Outcome()
-        every = [one for status in ("violation", "liveness") for one in listed(url, status)]
-        outcome.found.update(one["kind"] for one in every)
-        chosen = [json.loads(get(f"{url}/api/v1/findings/{quote(one['finding_id'])}")) for one in sampled(every, sample)]
-        outcome.looked_at.update(one["kind"] for one in chosen)
-        saved = {}
-        for finding in chosen:
-            name = finding["finding_id"]
-            try:
-                address = f"{url}/api/v1/findings/{quote(name)}"
-                trace, on_key = (_saved(folder / f"{name}{end}.jsonl", get(f"{address}/trace?show={show}")) for show, end in SHOWN)
-                saved[name] = folder / f"{name}.jsonl"
-                page, everything = (get(f"{url}/findings/{quote(name)}?show={show}") for show, _ in SHOWN)
-                outcome.events.append(len(trace))
-                Drawing.on(everything)
-                outcome.missing[name] += lacks(finding, trace, on_key, Drawing.on(page))
-            except (HTTPError, AssertionError) as error:
-                outcome.missing[name].append(f"{error}: {finding['unproven_because']}")
-        for finding, judged in judged_again([one for one in chosen if one["finding_id"] in saved], saved):
-            again = {(one["kind"], one["status"]) for one in judged["findings"]}
-            if judged["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
-                outcome.missing[finding["finding_id"]].append(f"judged again: {judged['verdict']}, {sorted(again)}")
-        return outcome
+
+def prove(url: str, sample: int, folder: Path) -> Outcome:
+    """Looks at so many findings of the service there; their traces are put into the folder."""
+    outcome = Outcome()
+    every = [one for status in FAILING for one in listed(url, status)]
+    outcome.found.update(one["kind"] for one in every)
+    chosen = [json.loads(get(f"{url}/api/v1/findings/{quote(one['finding_id'])}")) for one in sampled(every, sample)]
+    outcome.looked_at.update(one["kind"] for one in chosen)
+    saved = []
+    for finding in chosen:
+        name = finding["finding_id"]
+        address = f"{url}/api/v1/findings/{quote(name)}"
+        try:
+            proof, on_key = (_saved(folder / f"{name}{end}.jsonl", get(f"{address}/trace?show={show}")) for show, end in SHOWN)
+            page, other = (get(f"{url}/findings/{quote(name)}?show={show}") for show, _ in SHOWN)
+            saved.append(finding)
+            outcome.events.append(len(proof))
+            Drawing.on(other)
+            outcome.missing[name] += lacks(finding, proof, on_key, Drawing.on(page))
+        except (HTTPError, AssertionError) as error:
+            outcome.missing[name].append(f"{error}: {finding['unproven_because']}")
+    for finding, judged in judged_again(saved, folder):
+        again = {(one["kind"], one["status"]) for one in judged["findings"]}
+        if judged["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
+            outcome.missing[finding["finding_id"]].append(f"judged again: {judged['verdict']}, {sorted(again)}")
+    return outcome
 
 
 def _saved(path: Path, trace: str) -> list[Event]:
@@ -157,11 +163,11 @@ def sampled(every: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]
     return [one for *_, one in sorted(turns, key=lambda each: each[:2])[:count]]
 
 
-def judged_again(findings: Sequence[dict[str, Any]], saved: Mapping[str, Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """What `verify` says of each."""
+def judged_again(findings: Sequence[dict[str, Any]], folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """What `verify` says of the trace of each."""
     for start in range(0, len(findings), JUDGED_AT_ONCE):
         some = findings[start : start + JUDGED_AT_ONCE]
-        done = run("verify", "--format", "json", *(str(saved[one["finding_id"]]) for one in some))
+        done = run("verify", "--format", "json", *(str(folder / f"{one['finding_id']}.jsonl") for one in some))
         yield from zip(some, map(json.loads, done.stdout.splitlines()), strict=True)
 
 
@@ -210,11 +216,12 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--keep", type=Path, help="a folder for the traces and pages")
     asked = parser.parse_args()
-    with TemporaryDirectory() as folder:
-        outcome = prove(asked.seconds, asked.sample, folder=asked.keep or Path(folder))
+    with TemporaryDirectory() as folder, service(**settings(DEADLINE_S)) as (_, url):
+        threading.Event().wait(asked.seconds)
+        outcome = prove(url, asked.sample, asked.keep or Path(folder))
     print(f"found: {dict(outcome.found)}")
-    print(f"looked at: {dict(outcome.looked_at)}")
-    wrong = {name: why for name, why in outcome.missing.items() if why}
+    print(f"looked at: {dict(outcome.looked_at)}; their traces have {median(outcome.events)} events, at most {max(outcome.events)}")
+    wrong = outcome.wrong()
     for name, why in wrong.items():
         print(f"{name}: {'; '.join(why)}")
     print(f"{sum(outcome.looked_at.values()) - len(wrong)} of {sum(outcome.looked_at.values())} have what they need")

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from tempfile import TemporaryFile
@@ -29,7 +29,8 @@ from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError, ProberError
-from prober.evidence.evidence import Proof, collect, proof_of
+from prober.evidence.evidence import Excerpt, Proof, collect, on_key_of, proof_of
+from prober.traces.header import TraceHeader
 from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
 
@@ -48,6 +49,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     explain: Annotated[
         bool, typer.Option("--explain", help="Of trace files: draw the smallest history behind each finding.")
     ] = False,
+    on_key: Annotated[
+        bool, typer.Option("--on-key", help="With --explain: draw everything on the key instead, until the finding was made.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Print every finding, not only three of each kind.")] = False,
     key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
     subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
@@ -65,10 +69,10 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
-    extras = Extras(explain, _timeouts(wait_timeout, idle_timeout) if reorder else None, everything)
+    extras = Extras(explain or on_key, _timeouts(wait_timeout, idle_timeout) if reorder else None, everything, on_key)
     try:
         if len(files) == 1 and is_history(files[0]):
-            for option, given in (("--reorder", reorder), ("--explain", explain)):
+            for option, given in (("--reorder", reorder), ("--explain", explain), ("--on-key", on_key)):
                 if given:
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
@@ -109,11 +113,13 @@ class Extras:
     explain      the smallest history that shows a finding, for the first few findings of each kind.
     reorder      how the deliveries came by their numbers, with these timeouts; None: not asked for.
     everything   all other findings too; in JSON they always are.
+    on_key       instead of the smallest history everything on the key of the finding.
     """
 
     explain: bool = False
     reorder: Timeouts | None = None
     everything: bool = False
+    on_key: bool = False
 
 
 def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
@@ -149,7 +155,7 @@ def _judge_file(
             with while_reading(stream, name) as watched:
                 events = watched(trace)
                 judgement = judge(name, trace.header, events if measuring is None else measuring.follow(events, trace.header))
-            return judgement, _proofs(judgement, stream, start) if extras.explain else {}
+            return judgement, _proofs(judgement, stream, start, on_key_of if extras.on_key else proof_of) if extras.explain else {}
     except TraceError as wrong:
         return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
 
@@ -169,7 +175,9 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, copy)
 
 
-def _proofs(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[RecordedFinding, Proof]:
+def _proofs(
+    judgement: Judgement, stream: BinaryIO, start: int, shown: Callable[[Excerpt, TraceHeader], Proof]
+) -> Mapping[RecordedFinding, Proof]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
 
     def again() -> TraceReader:
@@ -179,7 +187,7 @@ def _proofs(judgement: Judgement, stream: BinaryIO, start: int) -> Mapping[Recor
     wanted = [] if judgement.crash else list(_explained(judgement.findings))
     try:
         header = again().header
-        return {excerpt.made: proof_of(excerpt, header) for excerpt in collect(again, wanted)}
+        return {excerpt.made: shown(excerpt, header) for excerpt in collect(again, wanted)}
     except Exception as fault:  # a fault of ours, or of the disk, costs the explanation and not the verdict
         print(f"{judgement.path}: cannot explain the findings: {fault!r}; please report this with the file", file=sys.stderr)
         return {}

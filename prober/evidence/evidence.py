@@ -16,7 +16,7 @@ from prober.core.events import Closed, Ended, Event, Opened
 from prober.core.findings import Finding
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import KINDS
-from prober.evidence.diagram.text import as_text
+from prober.evidence.diagram.text import EVENTS_MAX, as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, OfSession, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -160,13 +160,23 @@ def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
     return Proof((), _drawn(events, finding, header, excerpt), heading)
 
 
+def on_key_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
+    """Everything on the key of a finding until it was made, as far as the excerpt goes; the drawing says what it leaves out."""
+    on_key = excerpt.on_key()
+    among = f" and {on_key.left_out:,} earlier ones" if on_key.left_out else ""
+    heading = f"everything on this key until then ({len(on_key.events):,} events{among})"
+    return Proof((), _drawn(on_key.events, excerpt.made.finding, header, excerpt, events_max=ON_KEY_MAX), heading)
+
+
 def _heading(minimal: Minimal, among: int) -> str:
     size = f"{len(minimal.events):,} of {among:,} events"
     what = "the smallest history that shows it" if minimal.complete else "a history that shows it, not reduced to the smallest"
     return f"{what} ({size})"
 
 
-def _drawn(events: Sequence[Numbered], finding: Finding, header: TraceHeader, excerpt: Excerpt) -> str:
+def _drawn(
+    events: Sequence[Numbered], finding: Finding, header: TraceHeader, excerpt: Excerpt, *, events_max: int = EVENTS_MAX
+) -> str:
     lines = [(number + LINES_BEFORE, event) for number, event in events]
     in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
-    return as_text(lines, in_lines, header.rules, opened=excerpt.opened())
+    return as_text(lines, in_lines, header.rules, opened=excerpt.opened(), events_max=events_max)

@@ -150,6 +150,17 @@ def test_explain_draws_the_smallest_history(capsys: Output) -> None:
     assert expected in capsys.readouterr().out
 
 
+def test_everything_on_the_key_is_drawn_when_it_is_asked_for(capsys: Output) -> None:
+    main(["verify", "--explain", FAILING])
+    smallest = capsys.readouterr().out
+    assert main(["verify", "--on-key", FAILING]) == 1
+    on_key = capsys.readouterr().out
+    assert "the smallest history that shows it" in smallest
+    assert "everything on this key until then" in on_key
+    assert "X <-- wrong" in on_key
+    assert on_key.count(" publish ") > smallest.count(" publish ")
+
+
 def test_explain_in_json(capsys: Output) -> None:
     main(["verify", "--explain", "--format", "json", FAILING])
     (row,) = rows(capsys)

@@ -1,0 +1,31 @@
+"""Every violation has its proof: the service under three faults at once, and each of its findings judged and read again.
+
+`python -m benchmarks.proofs` does the same for ten minutes, and with 200 of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.proofs import FAILING, SKIPS, listed, prove, settings
+from tests.integration.programs import eventually, service
+
+pytestmark = pytest.mark.timeout(120)
+
+ORDER = ("ORDER_GAP", "ORDER_INVERSION")
+SOON_S = 1.0
+"""The deadline for what is owed, in this test."""
+
+
+def test_under_three_faults_every_finding_has_a_proof_that_shows_its_cause(tmp_path: Path) -> None:
+    def has_all(url: str) -> bool:
+        kinds = {one["kind"] for status in FAILING for one in listed(url, status)}
+        return all(kinds & set(some) for some in (ORDER, SKIPS, ("STUCK",)))
+
+    with service(**settings(SOON_S)) as (_, url):
+        eventually(lambda: has_all(url))
+        outcome = prove(url, 25, tmp_path)
+    assert outcome.looked_at.total() >= 3
+    assert outcome.wrong() == {}
