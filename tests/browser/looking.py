@@ -26,6 +26,7 @@ PAGES: Final = {
     "open findings": "/findings?open=true&kind=REDELIVERY_SKIP",
     "no findings": "/findings?kind=FILTER_LEAK",
     "violation": "/findings/redelivery-europe-wire-089-1",
+    "everything on a key": "/findings/redelivery-europe-wire-089-1?show=key",
     "indeterminate": "/findings/ordering-t58-1",
     "pull": "/findings/ordering-t40-1",
     "hostile": "/findings/ordering-t02-1",
