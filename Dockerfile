@@ -49,6 +49,7 @@ COPY pyproject.toml hatch_build.py README.md LICENSE /build/project/
 COPY prober /build/project/prober
 COPY api /build/project/api
 COPY spark_jobs /build/project/spark_jobs
+COPY docs/runbooks /build/project/docs/runbooks
 RUN cd /build/project && ORDERING_PROBER_COMPILE=$COMPILE /build/tools/bin/hatchling build --target wheel --directory /build/dist
 
 FROM service-packages AS service-installed

@@ -9,7 +9,6 @@ from typing import Final
 
 from api.formatting import name, why
 from api.words import counted, number, share
-from prober.alerting.rules import RUNBOOKS
 from prober.alerting.service import alerts_of
 from prober.core.kinds import SYMPTOMS, USUAL
 from prober.core.verdict import Verdict
@@ -22,6 +21,21 @@ SYMPTOMS_SHOWN_MAX: Final = 5
 UNREACHABLE: Final = "PubsubTargetUnreachable"
 NO_PROMISE: Final = "no promise is broken: Google documents the opposite as usual, and does not guarantee it"
 """Said of `USUAL` wherever it is open."""
+
+SPENT: Final = "PubsubErrorBudgetExhausted"
+BURNS: Final = "PubsubErrorBudgetBurn"
+TROUBLES: Final = {
+    "has sent no heartbeat": "PubsubProberDown",
+    "is stuck": "PubsubProberRunsMissing",
+    "history cannot be written": "PubsubProberHistoryFailing",
+    "are missing from": "PubsubProberEventsDropped",
+    "the reports of the nightly jobs cannot be read": "PubsubProberJobLate",
+    "the other probers cannot be asked": "PubsubProberStatusStoreDown",
+    "the status store cannot be written": "PubsubProberStatusStoreFailing",
+    "the status store cannot be reached": "PubsubProberStatusStoreDown",
+    "what the status store has is out of date": "PubsubProberStatusStoreFailing",
+}
+"""What problems of the prober say of themselves, and what to do about each; the first one that fits."""
 
 _TITLES: Final = {Verdict.PASS: "All probes pass", Verdict.FAIL: "A probe fails", Verdict.UNKNOWN: "Not everything is known"}
 _STATUSES: Final = {Verdict.FAIL: "FAIL", Verdict.UNKNOWN: "UNKNOWN", Verdict.PASS: "PASS", None: "under maintenance"}
@@ -77,15 +91,15 @@ def headline(snapshot: StatusSnapshot) -> Headline:
     )
 
 
-def runbook_address(runbook: str, base: str | None) -> str:
-    """Where a runbook is read; without a base its path in the repository."""
-    return f"{base.rstrip('/') if base else RUNBOOKS}/{runbook}.md"
-
-
 def runbook_of(incident: Incident) -> str:
     """The runbook of the alert that an incident fires, most likely; empty if its kind fires none."""
     alerts = alerts_of(incident.kind)
     return alerts[-1 if incident.status.value == "liveness" else 0] if alerts else ""
+
+
+def runbook_of_trouble(trouble: str) -> str:
+    """The runbook for a problem of the prober, by the words that it has; empty: there is none."""
+    return next((runbook for words, runbook in TROUBLES.items() if words in trouble), "")
 
 
 def words_of(incident: Incident) -> str:

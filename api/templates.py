@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import charts, formatting, headline, operations, words
+from api.runbooks import runbook_address
 
 PAGES: Final = Path(__file__).parent / "pages"
 STATIC: Final = PAGES / "static"
@@ -22,6 +23,7 @@ _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=headline, operations=operations, words=words)
+_ENVIRONMENT.globals["runbook_address"] = runbook_address
 
 
 def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:

@@ -18,6 +18,7 @@ from api.query_parameters import (
     SiteParameters,
 )
 from api.recent import Recent
+from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
 from prober.config.rates import is_fed
 from prober.core.chances import chances_of
@@ -214,9 +215,23 @@ class PageContents:
             "objective": objective,
             "slos": slos,
             "now": snapshot.at,
+            "runbooks": self.runbooks,
             "windows": {slo.target: tuple(_window(slo, window, tallies) for window, tallies in counted.items()) for slo in slos},
             "report": report,
         }
+
+    def books(self) -> Values:
+        """Every runbook that is here, those about the service first."""
+        books = [book for name, book in runbooks().items() if name != INDEX]
+        groups = [(about, [book for book in books if book.about == about]) for about in ("service", "prober")]
+        return {"index": runbooks()[INDEX], "groups": groups}
+
+    def book(self, name: str) -> Values:
+        """A runbook that is here, also by the name of its file."""
+        book = runbooks().get(name.removesuffix(SUFFIX))
+        if book is None or book.name == INDEX:
+            raise PageNotFound("There is no runbook of this name. The page of all runbooks has those that there are.")
+        return {"book": book}
 
     def _newest_hot_keys(self) -> HotKeysReport | None:
         reader = self._archive.reports

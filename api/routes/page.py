@@ -37,7 +37,7 @@ Asked = TypeVar("Asked", bound=QueryParameters)
 
 
 def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, runbooks: str | None = None) -> APIRouter:
-    """The pages: `/`, `/incidents`, `/findings`, `/runs`, `/probes`, `/slos`, `/keys`, `/hot-keys` and `/docs`, and those below them."""
+    """`/`, `/incidents`, `/findings`, `/runs`, `/probes`, `/slos`, `/keys`, `/hot-keys`, `/runbooks`, `/docs`, and the pages below them."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     contents = PageContents(archive, runbooks)
     recent = Recent(archive)
@@ -158,6 +158,16 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
         return await answers.ask(
             lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters)))
         )
+
+    @routes.get("/runbooks")
+    async def runbooks_page(request: Request) -> Response:
+        """Every runbook."""
+        return await answers.ask(lambda: _made(request, "runbooks.html", contents.books))
+
+    @routes.get("/runbooks/{name}")
+    async def runbook_page(request: Request, name: str) -> Response:
+        """What to do about an alert."""
+        return await answers.ask(lambda: _made(request, "runbook.html", lambda: contents.book(name)))
 
     @routes.get("/docs")
     async def reference_page(request: Request) -> Response:

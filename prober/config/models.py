@@ -271,7 +271,7 @@ class Api(Section):
     reads: Reads = Reads.OPEN
     """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
     runbooks: HttpUrl | None = None
-    """Your copy of docs/runbooks, which pages link to; without it they name the file."""
+    """Your copy of docs/runbooks, which pages link to; without it they link to the runbooks that the service has, at `/runbooks`."""
 
 
 class Maintenance(Section):

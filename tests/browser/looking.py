@@ -41,6 +41,8 @@ PAGES: Final = {
     "hot keys": "/hot-keys",
     "objective": "/slos/redelivery",
     "unknown objective": "/slos/stalled_keys",
+    "runbooks": "/runbooks",
+    "runbook": "/runbooks/PubsubRedeliveryViolated",
     "reference": "/docs",
 }
 """Every page, also in its odd states."""
@@ -50,6 +52,7 @@ ABSENT: Final = {
     "no such run": "/runs/none",
     "no such objective": "/slos/none",
     "no such probe": "/probes/none",
+    "no such runbook": "/runbooks/none",
     "no such page": "/nowhere/at/all",
 }
 

@@ -111,9 +111,3 @@ class TestAcknowledging:
     )
     def test_what_is_refused(self, body: dict[str, Any]) -> None:
         assert acknowledge(guarded(), body).status_code == 400
-
-
-def test_the_page_links_the_runbook_where_it_is() -> None:
-    asked = full_view()
-    asked.settings = Api(runbooks="https://example.com/runbooks/")
-    assert "https://example.com/runbooks/PubsubDeliveryOverdue.md" in Page(ask(asked, "/").text).values("href")
