@@ -172,6 +172,7 @@ def end(
     reason: str = "",
     number: int | None = None,
     at: float = NOON - 5.0,
+    unreachable: bool = False,
 ) -> None:
     """A run ends, with 200 messages in order: the first one, second one ... of all sites unless it has a number."""
     asked.runs += 1
@@ -190,6 +191,7 @@ def end(
         findings=made,
         counts=counts,
         checks=checks,
+        unreachable=unreachable,
     )
     asked.live.ended(site, result, at)
     if asked.writer is not None:

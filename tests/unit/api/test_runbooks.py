@@ -14,14 +14,19 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from api.app import create_app
-from api.headline import BURNS, SPENT, TROUBLES, runbook_of_trouble
+from api.headline import BURNS, SPENT, TROUBLES, UNREACHABLE, runbook_of_trouble
 from api.limits import Rate
 from api.runbooks import INDEX, rendered, runbook_address, runbooks
 from prober.alerting.rules import RUNBOOKS
 from prober.config.models import Api, Reads
 from prober.core.verdict import Verdict
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.slices import definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.objectives import SliCounts
 from tests.commands import ROOT
-from tests.unit.api.asking import EUROPE, STUCK, StubView, ask, client_of, end, view
+from tests.unit.api.asking import EUROPE, NOON, STUCK, StubView, ask, client_of, copy_of, end, view
 from tests.unit.api.pages import Page
 from tests.unit.api.test_hostile import TEXTS, quoted
 
@@ -184,5 +189,23 @@ class TestLinked:
     def test_a_problem_that_no_runbook_is_about(self) -> None:
         assert runbook_of_trouble("something else") == ""
 
-    def test_those_of_objectives_are_there(self) -> None:
-        assert {BURNS, SPENT} <= set(NAMES)
+    def test_an_outage(self) -> None:
+        asked = view(EUROPE)
+        for at in (NOON - 20.0, NOON - 10.0):
+            end(asked, EUROPE, Verdict.UNKNOWN, at=at, unreachable=True)
+        assert f"runbooks/{UNREACHABLE}" in Page(ask(asked, "/").text).values("href")
+        assert f"../runbooks/{UNREACHABLE}" in Page(ask(asked, "/probes/ordering").text).values("href")
+
+    @pytest.mark.parametrize(("bad", "linked"), [(0, set()), (2, {BURNS, SPENT})])
+    def test_an_objective_whose_alerts_fire(self, bad: int, linked: set[str]) -> None:
+        asked, url = view(EUROPE), copy_of("empty")
+        asked.write_to(url)
+        order = next(one for one in asked.archive.objectives if one.name == "order")
+        counts = [
+            Slice("p", EUROPE.target, order.name, definition_of(order), length_s, NOON - length_s, SliCounts(100, bad, 0))
+            for length_s in (300, 3600)
+        ]
+        StatusStore(Database(url)).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, counts)
+        links = set(Page(ask(asked, "/slos/order").text).values("href"))
+        assert {link for link in links if "runbooks/" in link} == {f"../runbooks/{name}" for name in linked}
+        assert linked <= set(NAMES)
