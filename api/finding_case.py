@@ -9,7 +9,7 @@ from typing import Final
 
 from api.models.findings import trace_file_name
 from api.query_parameters import Shown
-from api.swim_lanes import EVENTS_MAX, NoDiagram, caption, read_evidence, swim_lanes
+from api.swim_lanes import EVENTS_MAX, NARROW, WIDE, NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
 from prober.core.findings import Status
 from prober.core.kinds import USUAL
@@ -30,7 +30,7 @@ class FindingCase:
 
     run       the one that made it; None: it is not kept any more.
     alike     the findings of the same kind and status on the same key and subscription together.
-    drawing   SVG; empty if there is none, and `undrawn` then says why.
+    drawing   SVG; empty if there is none, and `undrawn` then says why. `narrow` is the same for a phone.
     text      the same lines as text.
     shown     which of the two histories that is.
     """
@@ -39,6 +39,7 @@ class FindingCase:
     run: RunRecord | None
     alike: FindingGroup | None
     drawing: str
+    narrow: str
     undrawn: str
     text: str
     shown: Shown = Shown.SMALLEST
@@ -153,10 +154,10 @@ def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | 
     try:
         history, finding, rules, opened = read_evidence(drawn)
         text = as_text(history, finding, rules, opened=opened, events_max=rows_max)
-        drawing = swim_lanes(drawn, standalone=False, rows_max=rows_max)
-        return FindingCase(drawn, run, alike, drawing, "", text, shown)
+        wide, narrow = (swim_lanes(drawn, standalone=False, sheet=sheet, rows_max=rows_max) for sheet in (WIDE, NARROW))
+        return FindingCase(drawn, run, alike, wide, narrow, "", text, shown)
     except NoDiagram as reason:
-        return FindingCase(drawn, run, alike, "", str(reason), "", shown)
+        return FindingCase(drawn, run, alike, "", "", str(reason), "", shown)
 
 
 def _events(evidence: Evidence) -> int:

@@ -1,7 +1,8 @@
 """The swim-lane diagram of a finding as a picture: who sent what to whom, when, and where that broke a promise.
 
-What is in it is said by `prober.evidence.diagram`; `captions.py` says it in a sentence, `drawing.py` puts it on paper with the help of
-`lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as bounded as that is.
+What is in it is said by `prober.evidence.diagram`; `captions.py` says it in a sentence, `layout.py` where it stands, `drawing.py`
+puts it on paper with the help of `lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as
+bounded as that is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 
 from api.swim_lanes.captions import caption
 from api.swim_lanes.drawing import as_svg
+from api.swim_lanes.layout import NARROW, WIDE, Sheet
 from prober.core.events import Opened
 from prober.core.findings import Finding
 from prober.core.rules import Rules
@@ -21,12 +23,11 @@ from prober.evidence.minimise import Numbered
 from prober.sinks.status.records import FindingRecord
 from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
 
-SUBSCRIBERS_MAX: Final = 6
 EVENTS_MAX: Final = 80
 STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").read_text(encoding="utf-8")
 """How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""
 
-__all__ = ["STYLE", "NoDiagram", "caption", "read_evidence", "swim_lanes"]
+__all__ = ["NARROW", "STYLE", "WIDE", "NoDiagram", "caption", "read_evidence", "swim_lanes"]
 
 
 class NoDiagram(Exception):
@@ -42,15 +43,17 @@ class Shown(NamedTuple):
     opened: list[Opened]
 
 
-def swim_lanes(record: FindingRecord, *, standalone: bool = True, rows_max: int = EVENTS_MAX) -> str:
-    """The evidence of a finding as an SVG document. A `standalone` one has its style inside, and its sentence above it (`caption`).
+def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet = WIDE, rows_max: int = EVENTS_MAX) -> str:
+    """The evidence of a finding as an SVG document that fits on a sheet.
+
+    A `standalone` one has its style inside, and its sentence above it (`caption`).
 
     Names from outside are escaped, cut where they are long, and shown without characters that cannot be printed. Raises `NoDiagram` if
     the finding has no evidence, or one that cannot be read.
     """
     history, finding, rules, opened = read_evidence(record)
-    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=rows_max)
-    return as_svg(diagram, caption(record), STYLE if standalone else "")
+    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=sheet.subscribers_max, rows_max=rows_max)
+    return as_svg(diagram, caption(record), STYLE if standalone else "", sheet)
 
 
 def read_evidence(record: FindingRecord) -> Shown:

@@ -1,32 +1,26 @@
-"""A diagram as SVG. Sizes are in pixels; how things look stands in the style sheet, what shape they have stands here."""
+"""A diagram as SVG. How things look stands in the style sheet, where they are in `layout.py`, what shape they have stands here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from api.swim_lanes.captions import Caption
+from api.swim_lanes.layout import ICON, LETTER, LINE, NOTE, SMALL, Plan, Sheet, columns_on, plan_of
 from api.swim_lanes.lettering import BOLD, clean, fitted, width, words_within, wrapped
 from api.words import duration
 from prober.core.findings import FAILING, Finding
 from prober.evidence.diagram.columns import Column
 from prober.evidence.diagram.rows import Arrow, Banner, Diagram, Mark, Note, Omission, Pause, Row, Sign, Sort
 
-LETTER: Final = 13.0
 CAPTION: Final = 16.0
 CAPTION_LINES_MAX: Final = 4
-MARGIN: Final = 16.0
-GUTTER: Final = 74.0
-ROW: Final = 30.0
-PAUSE: Final = 34.0
-HEAD: Final = 52.0
-MARKS: Final = 232.0
+NOTE_LINES_MAX: Final = 3
 BOX: Final = 20.0
 """The height of the box around a message's number."""
-_GAPS: Final = {3: 212.0, 4: 190.0}  # between columns, by how many there are
-_GAP_MIN: Final = 168.0
+ABOVE: Final = 19.0
+"""From an arrow up to the words above it."""
 LEGEND_LINE: Final = 24.0
 LEGEND_SAMPLE: Final = 34.0
 LEGEND_SPACE: Final = 20.0
@@ -39,42 +33,18 @@ _ICONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Where columns and rows are, and from when on times count, in milliseconds where all of it takes less than a second."""
-
-    at: tuple[float, ...]
-    gap: float
-    top: float
-    y: tuple[float, ...]
-    bottom: float
-    width: float
-    start: float
-    in_ms: bool
-
-    def time(self, t: float) -> str:
-        """A time as it stands at the left."""
-        return f"{(t - self.start) * 1000.0:,.3f}" if self.in_ms else f"{t - self.start:,.3f}"
-
-    @property
-    def right(self) -> float:
-        """Where the last column's room ends and the marks begin."""
-        return self.at[-1] + 66.0
-
-
-def as_svg(diagram: Diagram, said: Caption, style: str) -> str:
-    """The whole document. With a `style` it stands alone: that is put inside, and so is a heading."""
-    gap = _GAPS.get(len(diagram.columns.all), _GAP_MIN)
-    first = MARGIN + GUTTER + 50.0
-    at = tuple(first + gap * number for number in range(len(diagram.columns.all)))
-    total = at[-1] + 66.0 + MARKS + MARGIN
-    sentence = list(wrapped(said.sentence, total - 2 * MARGIN, CAPTION * BOLD, CAPTION_LINES_MAX))
-    top = MARGIN + (len(sentence) * 23.0 + 30.0 if style else 4.0)
-    plan = _plan(at, gap, top, total, diagram.rows)
-    samples = list(_samples(diagram, total - 2 * MARGIN))
-    notes = _notes(diagram, plan)
+def as_svg(diagram: Diagram, said: Caption, style: str, sheet: Sheet) -> str:
+    """The whole document on a sheet. With a `style` it stands alone: that is put inside, and so is a heading."""
+    count = len(diagram.columns.all)
+    total = columns_on(sheet, count)[-1]
+    room = total - 2 * sheet.margin
+    sentence = list(wrapped(said.sentence, room, CAPTION * BOLD, CAPTION_LINES_MAX))
+    top = sheet.margin + (len(sentence) * 23.0 + 30.0 if style else 4.0)
+    plan = plan_of(sheet, count, diagram.rows, said.mark, top)
+    samples = list(_samples(diagram, room))
+    notes = [line for note in _notes(diagram, plan) for line in wrapped(note, room, SMALL, NOTE_LINES_MAX)]
     legend_top = plan.bottom + 26.0
-    height = legend_top + LEGEND_LINE * (samples[-1].line + 1 if samples else 1) + 18.0 * len(notes) + MARGIN
+    height = legend_top + LEGEND_LINE * (samples[-1].line + 1 if samples else 1) + LINE * len(notes) + sheet.margin
 
     certain = diagram.finding.status in FAILING
     root = Element(
@@ -86,31 +56,21 @@ def as_svg(diagram: Diagram, said: Caption, style: str) -> str:
         SubElement(root, "style").text = style
     SubElement(root, "rect", {"class": "ground", "width": "100%", "height": "100%"})
     if style:
-        _caption(root, diagram.finding, sentence, total)
-    for row, y in zip(diagram.rows, plan.y, strict=True):
-        _band(root, plan, row, y)
+        _caption(root, plan, diagram.finding, sentence)
+    for index, row in enumerate(diagram.rows):
+        _band(root, plan, row, index)
     for number, column in enumerate(diagram.columns.all):
         _column(root, plan, number, column)
     for bar in diagram.bars:
         _rect(root, "hold", plan.at[bar.column] - 4.0, plan.y[bar.first], 8.0, max(6.0, plan.y[bar.last] - plan.y[bar.first]))
-    for row, y in zip(diagram.rows, plan.y, strict=True):
-        _row(root, plan, row, y, said, certain)
-    _text(root, "note", MARGIN + GUTTER - 12.0, top + HEAD - 20.0, "ms" if plan.in_ms else "seconds", anchor="end")
+    for index, row in enumerate(diagram.rows):
+        _row(root, plan, row, index, certain)
+    _text(root, "note", plan.times_end, plan.edges[0] - 20.0, "ms" if plan.in_ms else "seconds", anchor="end")
     for sample in samples:
-        _sample(root, sample, legend_top)
+        _sample(root, sample, sheet.margin, legend_top)
     for line, note in enumerate(notes):
-        _text(root, "note", MARGIN, height - MARGIN - 18.0 * (len(notes) - 1 - line), note)
+        _text(root, "note", sheet.margin, height - sheet.margin - LINE * (len(notes) - 1 - line), note)
     return tostring(root, encoding="unicode")
-
-
-def _plan(at: tuple[float, ...], gap: float, top: float, total: float, rows: Sequence[Row]) -> Plan:
-    y, places = top + HEAD, []
-    for row in rows:
-        step = PAUSE if isinstance(row.shape, Pause) else ROW
-        places.append(y + step / 2)
-        y += step
-    times = [row.t for row in rows if row.t is not None]
-    return Plan(at, gap, top, tuple(places), y + 8.0, total, times[0], times[-1] - times[0] < 1.0)
 
 
 def _describe(root: Element, diagram: Diagram, said: Caption) -> None:
@@ -121,12 +81,14 @@ def _describe(root: Element, diagram: Diagram, said: Caption) -> None:
     SubElement(root, "desc").text = clean(f"{said.sentence} {about}", 1_000)
 
 
-def _caption(root: Element, finding: Finding, sentence: list[str], total: float) -> None:
+def _caption(root: Element, plan: Plan, finding: Finding, sentence: list[str]) -> None:
+    margin = plan.sheet.margin
     for number, line in enumerate(sentence):
-        _text(root, "caption", MARGIN, MARGIN + 15.0 + 23.0 * number, line)
+        _text(root, "caption", margin, margin + 15.0 + 23.0 * number, line)
     about = f"{finding.kind} ({finding.status}) · key {clean(finding.key, 60)} · subscription {clean(finding.subscription, 90)}"
-    y = MARGIN + 23.0 * len(sentence) + 10.0
-    _text(root, "note", MARGIN, y, fitted(about, total - 2 * MARGIN, LETTER), title=f"{finding.key} · {finding.subscription}")
+    y = margin + 23.0 * len(sentence) + 10.0
+    said = fitted(about, plan.width - 2 * margin, LETTER)
+    _text(root, "note", margin, y, said, title=f"{finding.key} · {finding.subscription}")
 
 
 def _notes(diagram: Diagram, plan: Plan) -> list[str]:
@@ -142,51 +104,65 @@ def _notes(diagram: Diagram, plan: Plan) -> list[str]:
 
 
 def _column(root: Element, plan: Plan, number: int, column: Column) -> None:
-    x, room = plan.at[number], plan.gap - 16.0 if number > 1 else 116.0
-    _line(root, "life", x, plan.top + HEAD - 12.0, x, plan.bottom)
+    x, room, is_stacked = plan.at[number], plan.room_of_name(number), plan.sheet.is_stacked
+    top = plan.top + 8.0 + (34.0 if is_stacked and number % 2 else 0.0)
+    _line(root, "life", x, top + 26.0 if is_stacked else plan.edges[0] - 12.0, x, plan.bottom)
     above = fitted(" of ".join(filter(None, (column.role, column.subscription.rpartition("/")[2]))), room, 11.0)
-    _text(root, "role", x, plan.top + 8.0, above, anchor="middle")
+    _text(root, "role", x, top, above, anchor="middle")
     full = f"{column.subscription} {column.name}"
-    _text(root, "name", x, plan.top + 26.0, fitted(column.name, room, LETTER * BOLD), anchor="middle", title=full)
+    _text(root, "name", x, top + 18.0, fitted(column.name, room, LETTER * BOLD), anchor="middle", title=full)
 
 
-def _band(root: Element, plan: Plan, row: Row, y: float) -> None:
+def _band(root: Element, plan: Plan, row: Row, index: int) -> None:
     if row.mark:
-        _rect(root, f"band {row.mark}", MARGIN / 2, y - ROW / 2 + 1.0, plan.width - MARGIN, ROW - 2.0, rx=6.0)
+        above, below = plan.edges[index] + 1.0, plan.edges[index + 1] - 1.0
+        _rect(root, f"band {row.mark}", plan.sheet.margin / 2, above, plan.width - plan.sheet.margin, below - above, rx=6.0)
 
 
-def _row(root: Element, plan: Plan, row: Row, y: float, said: Caption, certain: bool) -> None:
+def _row(root: Element, plan: Plan, row: Row, index: int, certain: bool) -> None:
+    y = plan.y[index]
     group = SubElement(root, "g", {"class": f"row {row.mark}".strip()})
     if row.number and row.t is not None:
         SubElement(group, "title").text = f"line {row.number} of the trace, t = {row.t:.6f} s"
     if row.t is not None:
-        _text(group, "time", MARGIN + GUTTER - 12.0, y + 4.5, plan.time(row.t), anchor="end")
+        _text(group, "time", plan.times_end, y + 4.5, plan.time(row.t), anchor="end")
     match row.shape:
         case Arrow():
             _arrow(group, plan, row.shape, y)
         case Note():
             _note(group, plan, row.shape, y)
         case Banner():
-            _across(group, plan, "banner", clean(row.shape.words), y)
+            _across(group, plan, "banner", row.shape.words, y)
         case Pause():
             _pause(group, plan, row.shape, y)
         case Omission():
             _across(group, plan, "omission", f"{row.shape.count:,} events left out", y)
-    _marked(group, plan, row, y, said, certain)
+    if row.mark is Mark.WRONG:
+        _reason(group, plan, plan.edges[index + 1], certain)
+    else:
+        _marked(group, plan, row, y)
 
 
-def _marked(group: Element, plan: Plan, row: Row, y: float, said: Caption, certain: bool) -> None:
-    if isinstance(row.shape, Arrow) and row.shape.sort is Sort.MISSING:
+def _marked(group: Element, plan: Plan, row: Row, y: float) -> None:
+    has_words = plan.sheet.marks >= 100.0
+    if isinstance(row.shape, Arrow) and row.shape.sort is Sort.MISSING and has_words:
         _text(group, "mark missing", plan.right + 18.0, y + 4.5, "should be here")
     elif row.mark in (Mark.WITNESS, Mark.SETTLES):
         SubElement(group, "circle", {"class": "dot", "cx": f"{plan.right + 7.0:g}", "cy": f"{y:g}", "r": "4"})
-        _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence" if row.mark is Mark.WITNESS else "settles it")
-    elif row.mark is Mark.WRONG:
-        outline, sign = _ICONS["fail" if certain else "perhaps"]
-        icon = SubElement(group, "g", {"class": "icon", "transform": f"translate({plan.right + 7.0:g} {y:g})"})
-        SubElement(icon, "path", {"class": "outline", "d": outline})
-        SubElement(icon, "path", {"class": "sign", "d": sign})
-        _text(group, "mark", plan.right + 21.0, y + 4.5, fitted(said.mark, MARKS - 16.0, LETTER * BOLD))
+        if has_words:
+            _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence" if row.mark is Mark.WITNESS else "settles it")
+
+
+def _reason(group: Element, plan: Plan, bottom: float, certain: bool) -> None:
+    """Why a row is wrong, at the left, where it is seen however narrow the window is."""
+    y = bottom - LINE * len(plan.reason) + 3.0
+    outline, sign = _ICONS["fail" if certain else "perhaps"]
+    place = f"translate({plan.sheet.margin + 14.0:g} {y:g})"
+    icon = SubElement(group, "g", {"class": "icon", "transform": place})
+    SubElement(icon, "path", {"class": "outline", "d": outline})
+    SubElement(icon, "path", {"class": "sign", "d": sign})
+    for number, line in enumerate(plan.reason):
+        _text(group, "mark reason", plan.sheet.margin + ICON, y + 4.5 + LINE * number, line)
 
 
 def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
@@ -198,18 +174,24 @@ def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
     _line(group, "shaft", source, y, target - forward * 7.0, y)
     head = f"M{target:g} {y:g}l{-forward * 10.0:g}-5v10z"
     SubElement(group, "path", {"class": "head", "d": head})
-    _label(group, plan, arrow, y, max(arrow.source, arrow.target))
+    _label(group, plan, arrow, y)
 
 
-def _label(group: Element, plan: Plan, arrow: Arrow, y: float, right: int) -> None:
-    """The box with the number, and words behind it, in the room on the left of the arrow's right end."""
-    left, room = plan.at[right] - plan.gap + 18.0, plan.gap - 36.0
+def _label(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
+    """The box with the number, and words behind it: above the arrow, or on it in the room on the left of its right end."""
+    is_stacked = plan.sheet.is_stacked
+    left, room = plan.at[max(arrow.source, arrow.target)] - plan.gap + 18.0, plan.gap - 36.0
+    if is_stacked:
+        y, left, room = y - ABOVE, plan.left, plan.width - plan.sheet.margin - plan.left
     message = fitted(arrow.message, room * 0.6, LETTER)
     box = max(24.0, width(message) * LETTER * BOLD + 12.0)
     record = f"as {arrow.record}" if arrow.sort is Sort.REPLY and arrow.record else ""
-    words = words_within([*filter(None, (arrow.verb, record)), *arrow.details], room - box - 14.0, 12.0)
-    taken = box + (8.0 + width(words) * 12.0 if words else 0.0)
+    words = words_within([*filter(None, (arrow.verb, record)), *arrow.details], room - box - 14.0, SMALL)
+    taken = box + (8.0 + width(words) * SMALL if words else 0.0)
     x = left + max(0.0, (room - taken) / 2)
+    if is_stacked:
+        middle = (plan.at[arrow.source] + plan.at[arrow.target]) / 2
+        x = max(left, min(middle - taken / 2, left + room - taken))
     if words:
         _text(group, "words", x + box + 7.0, y + 4.0, words)
     _rect(group, "box", x, y - BOX / 2, box, BOX, rx=BOX / 2 if arrow.sort in (Sort.REPLY, Sort.ANSWER) else 4.0)
@@ -224,20 +206,32 @@ def _note(group: Element, plan: Plan, note: Note, y: float) -> None:
         SubElement(group, "path", {"class": "sign lease", "d": f"M{x:g} {y - 6.0:g}l6 6-6 6-6-6z"})
     else:
         SubElement(group, "path", {"class": "sign closed", "d": f"M{x - 5.0:g} {y - 5.0:g}l10 10m0-10l-10 10"})
-    _text(group, "words", x - 13.0, y + 4.0, fitted(note.words, plan.gap - 36.0, 12.0), anchor="end")
+    before, behind = x - 13.0 - plan.left, plan.width - plan.sheet.margin - x - 13.0
+    if before >= min(behind, width(note.words) * SMALL):
+        _text(group, "words", x - 13.0, y + 4.0, fitted(note.words, before, SMALL), anchor="end")
+    else:
+        _text(group, "words", x + 13.0, y + 4.0, fitted(note.words, behind, SMALL))
 
 
 def _pause(group: Element, plan: Plan, pause: Pause, y: float) -> None:
     for x in plan.at:
         _rect(group, "cut", x - 6.0, y - 5.0, 12.0, 10.0)
         SubElement(group, "path", {"class": "break", "d": f"M{x - 7.0:g} {y - 2.0:g}l14-5M{x - 7.0:g} {y + 7.0:g}l14-5"})
-    _text(group, "pause", MARGIN + GUTTER - 12.0, y + 4.5, f"+ {duration(pause.seconds)}", anchor="end")
+    text = f"+ {duration(pause.seconds)}"
+    if plan.sheet.is_stacked:
+        _text(group, "pause", plan.sheet.margin, y + 4.5, text)
+    else:
+        _text(group, "pause", plan.times_end, y + 4.5, text, anchor="end")
 
 
 def _across(group: Element, plan: Plan, name: str, words: str, y: float) -> None:
-    left, right = plan.at[0] - 40.0, plan.at[-1] + 40.0
-    _rect(group, name, left, y - 11.0, right - left, 22.0, rx=4.0)
-    _text(group, f"{name}-words", (left + right) / 2, y + 4.5, fitted(words, right - left - 12.0, 12.0), anchor="middle")
+    left, right = plan.across()
+    lines = plan.banner(words)
+    half = (NOTE - 8.0 + (LINE - 2.0) * (len(lines) - 1)) / 2
+    _rect(group, name, left, y - half, right - left, half * 2, rx=4.0)
+    for number, line in enumerate(lines):
+        height = y + 4.5 + (LINE - 2.0) * (number - (len(lines) - 1) / 2)
+        _text(group, f"{name}-words", (left + right) / 2, height, line, anchor="middle")
 
 
 # --- legend ------------------------------------------------------------------------------------------------------------------
@@ -255,7 +249,7 @@ class Sample(NamedTuple):
 def _samples(diagram: Diagram, room: float) -> Iterator[Sample]:
     line, at = 0, 0.0
     for sign, meaning in _meanings(diagram):
-        wide = LEGEND_SAMPLE + width(meaning) * 12.0
+        wide = LEGEND_SAMPLE + width(meaning) * SMALL
         if at and at + wide > room:
             line, at = line + 1, 0.0
         yield Sample(sign, meaning, line, at)
@@ -277,8 +271,8 @@ def _meanings(diagram: Diagram) -> Iterator[tuple[str, str]]:
     return ((sign, meaning) for sign, (meaning, occurs) in there.items() if occurs)
 
 
-def _sample(root: Element, sample: Sample, top: float) -> None:
-    place = f"translate({MARGIN + sample.at:g} {top + LEGEND_LINE * sample.line:g})"
+def _sample(root: Element, sample: Sample, left: float, top: float) -> None:
+    place = f"translate({left + sample.at:g} {top + LEGEND_LINE * sample.line:g})"
     group = SubElement(root, "g", {"class": "legend", "transform": place})
     if sample.sign == "lease":
         SubElement(group, "path", {"class": "sign lease", "d": "M14-6l6 6-6 6-6-6z"})

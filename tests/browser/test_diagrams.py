@@ -1,4 +1,4 @@
-"""The diagrams of all recorded traces as a browser draws them: nothing is written over anything else, nothing sticks out."""
+"""The diagrams of all recorded traces as a browser draws them: nothing is written over anything else, what is wrong is in sight."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from api.swim_lanes import NoDiagram, swim_lanes
+from api.swim_lanes import NARROW, WIDE, NoDiagram, swim_lanes
 from prober.core.events import Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.sinks.status.records import FindingRecord
-from tests.browser.looking import looking
+from tests.browser.looking import DESKTOP, PAGES, looking
 from tests.browser.world import HOSTILE, World
 from tests.unit.api.drawing import drawn_of, recorded
 
@@ -65,14 +65,53 @@ def test_nothing_is_written_over_anything_else(browser: Browser, world: World, s
     assert callable(source)
     drawings = []
     for name, record in source():
-        for standalone in (True, False):
+        for standalone, sheet in ((True, WIDE), (False, WIDE), (False, NARROW)):
             try:
-                drawings.append(f"<div id='{name}'>{swim_lanes(record, standalone=standalone)}</div>")
+                drawing = swim_lanes(record, standalone=standalone, sheet=sheet)
             except NoDiagram:
                 continue
+            drawings.append(f"<div id='{name} {sheet.width:g}'>{drawing}</div>")
     assert len(drawings) >= 6
     with looking(browser, world.url) as look:
         look.page.set_content("".join(drawings))
         assert look.page.evaluate(MEASURE) == []
         look.page.add_style_tag(content=".lanes text { font-size: 24px !important; }")
         assert look.page.evaluate(MEASURE) != []
+
+
+def four_subscribers() -> FindingRecord:
+    """A key that a fourth subscriber gets while others hold it."""
+    names = [f"subscriber-{number}" for number in range(4)]
+    events: list[Event] = [Opened(0.0, "s", name, name) for name in names]
+    events += [Published(0.1, "k", "e", number, f"m{number}") for number in range(1, 5)]
+    events += [Delivered(1.0 + number, "s", "k", name, "e", number + 1, f"m{number + 1}") for number, name in enumerate(names)]
+    facts: Facts = {"seq": 4, "subscriber": names[3], "holder": names[2], "held": (3,)}
+    return drawn_of(events, Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 4.0, (11, 12), facts))
+
+
+IN_SIGHT = """
+() => {
+  const drawing = [...document.querySelectorAll('.drawing:has(.lanes)')].find(one => one.checkVisibility());
+  const svg = drawing.querySelector('svg'), room = drawing.getBoundingClientRect();
+  const inside = element => {
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.left >= room.left && box.right <= Math.min(room.right, innerWidth);
+  };
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  const letters = [...svg.querySelectorAll('text')].map(text => parseFloat(getComputedStyle(text).fontSize) * scale);
+  const shown = ['.band.wrong', '.row.wrong .icon', '.row.wrong .reason', '.row.wrong .number'];
+  return {hidden: shown.filter(name => ![...svg.querySelectorAll(name)].every(inside)), least: Math.min(...letters)};
+}
+"""
+
+
+@pytest.mark.parametrize("width", [DESKTOP, 390])
+def test_what_is_wrong_is_in_sight_without_scrolling(browser: Browser, world: World, width: int) -> None:
+    record = four_subscribers()
+    drawings = [swim_lanes(record, standalone=False, sheet=sheet) for sheet in (WIDE, NARROW)]
+    with looking(browser, world.url, width=width) as look:
+        look.open(PAGES["violation"])
+        look.page.evaluate("all => all.forEach((one, at) => document.querySelectorAll('.drawing')[at].innerHTML = one)", drawings)
+        seen = look.page.evaluate(IN_SIGHT)
+    assert seen["hidden"] == []
+    assert seen["least"] >= 11.0

@@ -57,7 +57,7 @@ def test_the_schemes_differ(browser: Browser, world: World) -> None:
     for scheme in schemes:
         with looking(browser, world.url, scheme=scheme) as look:
             look.open(PAGES["violation"])
-            page, drawing = look.page.locator("body"), look.page.locator(".lanes .ground")
+            page, drawing = look.page.locator("body"), look.page.locator(".wide .lanes .ground")
             grounds.append(
                 (
                     page.evaluate("element => getComputedStyle(element).backgroundColor"),
@@ -87,6 +87,6 @@ def test_on_paper_it_is_light(browser: Browser, world: World) -> None:
         look.open(PAGES["violation"])
         look.page.emulate_media(media="print", color_scheme="dark")
         colour = look.page.locator("h1").evaluate("element => getComputedStyle(element).color")
-        ground = look.page.locator(".lanes .ground").evaluate("element => getComputedStyle(element).fill")
+        ground = look.page.locator(".wide .lanes .ground").evaluate("element => getComputedStyle(element).fill")
         assert (colour, ground) == ("rgb(29, 31, 35)", "rgb(255, 255, 255)")
         expect(look.page.locator("nav").first).to_be_hidden()

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from prober.core.verdict import Verdict
-from tests.browser.looking import PAGES, PHONE, Look, Scheme, looking
+from tests.browser.looking import PAGES, Look, Scheme, looking
 from tests.browser.world import HOSTILE, REDELIVERY, World
 from tests.commands import run
 
@@ -101,8 +101,8 @@ class TestWithoutAMouse:
             look.page.keyboard.press("Enter")
             expect(look.page.locator("#text pre")).to_contain_text("X <-- wrong")
 
-    def test_a_drawing_is_scrolled(self, browser: Browser, world: World) -> None:
-        with looking(browser, world.url, width=PHONE) as look:
+    def test_a_drawing_that_is_too_wide_is_scrolled(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url, width=300) as look:
             look.open(PAGES["violation"])
             drawing = look.page.get_by_role("region", name="Diagram, can be scrolled")
             drawing.focus()

@@ -1,0 +1,148 @@
+"""Where everything in a drawing is: the sheet that it must fit on, its columns and its rows. Sizes are in pixels.
+
+There are two sheets. A wide one is for a window of 1280 pixels: it has the words beside the arrows. A narrow one is for a phone: it has
+them above, so that arrows may be short, and fewer subscribers have a column of their own. No letter is smaller than 11 pixels on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from api.swim_lanes.lettering import BOLD, clean, wrapped
+from prober.evidence.diagram.rows import Arrow, Banner, Mark, Pause, Row
+
+LETTER: Final = 13.0
+SMALL: Final = 12.0
+LINE: Final = 18.0
+PAUSE: Final = 34.0
+NOTE: Final = 30.0
+"""The height of a row with one line."""
+LINES_MAX: Final = 3
+ICON: Final = 30.0
+"""From the edge of the frame around what is wrong to the reason in it; before that is the icon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """`width` is what a drawing may take at most. `before` and `after`: from the times to the first column, and behind the last one.
+
+    marks         the room for words on the right, such as "evidence"; without it there is only a dot.
+    gap_max       between two columns; with few columns the drawing is narrower than the sheet.
+    is_stacked    the words of an arrow stand above it, and the names of columns by turns on two levels.
+    """
+
+    width: float
+    margin: float
+    gutter: float
+    before: float
+    after: float
+    marks: float
+    row: float
+    head: float
+    gap_max: float
+    subscribers_max: int
+    is_stacked: bool = False
+
+
+WIDE: Final = Sheet(1166.0, 16.0, 74.0, 50.0, 66.0, 110.0, NOTE, 52.0, 212.0, subscribers_max=6)
+NARROW: Final = Sheet(326.0, 8.0, 52.0, 30.0, 14.0, 14.0, 44.0, 88.0, 120.0, subscribers_max=4, is_stacked=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where columns and rows are, and from when on times count, in milliseconds where all of it takes less than a second.
+
+    at, gap      the middle of each column, and how far they are apart.
+    edges        where each row begins, and where the last one ends.
+    y            the line of each row on which its arrow is and its time stands.
+    reason       the lines of the reason, below the row of what is wrong.
+    """
+
+    sheet: Sheet
+    at: tuple[float, ...]
+    gap: float
+    top: float
+    edges: tuple[float, ...]
+    y: tuple[float, ...]
+    width: float
+    start: float
+    in_ms: bool
+    reason: tuple[str, ...]
+
+    def time(self, t: float) -> str:
+        """A time as it stands at the left."""
+        return f"{(t - self.start) * 1000.0:,.3f}" if self.in_ms else f"{t - self.start:,.3f}"
+
+    @property
+    def bottom(self) -> float:
+        """Where the columns end."""
+        return self.edges[-1] + 8.0
+
+    @property
+    def left(self) -> float:
+        """Where the room of the times ends."""
+        return self.sheet.margin + self.sheet.gutter
+
+    @property
+    def times_end(self) -> float:
+        """Where the times end, on a narrow sheet close to the columns."""
+        return self.left - (3.0 if self.sheet.is_stacked else 12.0)
+
+    @property
+    def right(self) -> float:
+        """Where the last column's room ends and the marks begin."""
+        return self.at[-1] + self.sheet.after
+
+    def banner(self, words: str) -> list[str]:
+        """The lines of words that concern every column."""
+        left, right = self.across()
+        return banner_lines(words, right - left)
+
+    def across(self) -> tuple[float, float]:
+        """From where to where such words reach."""
+        return max(self.left, self.at[0] - 40.0), min(self.width - self.sheet.margin, self.at[-1] + 40.0)
+
+    def room_of_name(self, number: int) -> float:
+        """How wide the name of a column may be."""
+        apart = self.gap * 2.0 if self.sheet.is_stacked else self.gap
+        to_edge = min(self.at[number], self.width - self.at[number]) * 2.0
+        return min(apart - (8.0 if self.sheet.is_stacked else 16.0), to_edge - 8.0)
+
+
+def columns_on(sheet: Sheet, count: int) -> tuple[tuple[float, ...], float, float]:
+    """Where so many columns are, how far apart, and how wide the drawing becomes."""
+    first = sheet.margin + sheet.gutter + sheet.before
+    behind = sheet.after + sheet.marks + sheet.margin
+    gap = min(sheet.gap_max, (sheet.width - first - behind) / (count - 1))
+    at = tuple(first + gap * number for number in range(count))
+    return at, gap, at[-1] + behind
+
+
+def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: float) -> Plan:
+    """The plan of a drawing whose columns have their names from `top` on."""
+    at, gap, total = columns_on(sheet, columns)
+    lines = tuple(wrapped(reason, total - 2 * sheet.margin - ICON, LETTER * BOLD, LINES_MAX))
+    times = [row.t for row in rows if row.t is not None]
+    plan = Plan(sheet, at, gap, top, (), (), total, times[0], times[-1] - times[0] < 1.0, lines)
+    edges, y = [top + sheet.head], []
+    for row in rows:
+        high = _height(plan, row)
+        is_stacked = sheet.is_stacked and isinstance(row.shape, Arrow)
+        y.append(edges[-1] + (high - 12.0 if is_stacked else high / 2))
+        edges.append(edges[-1] + high + (LINE * len(lines) + 4.0 if row.mark is Mark.WRONG else 0.0))
+    return Plan(sheet, at, gap, top, tuple(edges), tuple(y), total, plan.start, plan.in_ms, lines)
+
+
+def banner_lines(words: str, room: float) -> list[str]:
+    """The lines of words in a frame of this width."""
+    return list(wrapped(clean(words), room - 12.0, SMALL, LINES_MAX))
+
+
+def _height(plan: Plan, row: Row) -> float:
+    if isinstance(row.shape, Pause):
+        return PAUSE
+    if isinstance(row.shape, Banner):
+        return NOTE + (LINE - 2.0) * (len(plan.banner(row.shape.words)) - 1)
+    return plan.sheet.row if isinstance(row.shape, Arrow) else NOTE
