@@ -11,6 +11,7 @@ from api.models.findings import trace_file_name
 from api.query_parameters import Shown
 from api.swim_lanes import EVENTS_MAX, NARROW, WIDE, NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, number
+from prober.core.events import Delivered, Published
 from prober.core.findings import Status
 from prober.core.kinds import USUAL
 from prober.core.rules import ASSUMED_IN_WORDS
@@ -22,6 +23,7 @@ from prober.traces.trace import FIRST_EVENT_LINE
 KEY_NOT_KEPT: Final = "everything on its key was not kept when it was found"
 ROWS_MAX: Final[Mapping[Shown, int]] = {Shown.SMALLEST: EVENTS_MAX, Shown.KEY: 200}
 """Events that are drawn."""
+MESSAGES_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,17 @@ class FindingCase:
         if self.alike is None or self.alike.count < 2:
             return ""
         return f"{number(self.alike.count)} times on this key, {number(self.alike.open)} of them open"
+
+    @property
+    def messages(self) -> tuple[tuple[str, str], ...]:
+        """The messages of the evidence by number and id, the witnesses first."""
+        evidence = self.record.evidence
+        if evidence is None or not self.drawing:
+            return ()
+        history = read_evidence(self.record).history
+        history.sort(key=lambda numbered: numbered[0] not in evidence.witnesses)
+        named = ((str(event.seq), event.message_id) for _, event in history if isinstance(event, Published | Delivered))
+        return tuple(dict.fromkeys(named))[:MESSAGES_MAX]
 
     @property
     def file(self) -> str:

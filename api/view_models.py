@@ -77,9 +77,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "kinds": tuple(kind for kind, meaning in KINDS.items() if FAILING.intersection(meaning.statuses)),
-            "targets": _targets(snapshot),
-            "probes": tuple(dict.fromkeys(site.site.probe for site in snapshot.sites)),
-            "vantages": tuple(dict.fromkeys(site.site.vantage for site in snapshot.sites)),
+            **_places(snapshot),
         }
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
@@ -101,7 +99,7 @@ class PageContents:
             "older": _older(asked, found.next_cursor),
             "kinds": tuple(Kind),
             "statuses": tuple(Status)[:3],
-            "targets": _targets(snapshot),
+            **_places(snapshot),
         }
 
     def finding(self, finding_id: str, shown: Shown) -> Values:
@@ -167,9 +165,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "verdicts": tuple(Verdict),
-            "targets": _targets(snapshot),
-            "probes": tuple(dict.fromkeys(site.site.probe for site in snapshot.sites)),
-            "vantages": tuple(dict.fromkeys(site.site.vantage for site in snapshot.sites)),
+            **_places(snapshot),
         }
 
     def run(self, run_id: str) -> Values:
@@ -244,8 +240,10 @@ class PageContents:
         return None if reader is None or day is None else reader.slo_burn(day, objective=objective)
 
 
-def _targets(snapshot: StatusSnapshot) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(site.site.target for site in snapshot.sites))
+def _places(snapshot: StatusSnapshot) -> Values:
+    """What the forms of lists offer of targets, probes and vantages."""
+    sites = [site.site for site in snapshot.sites]
+    return {f"{name}s": tuple(dict.fromkeys(getattr(site, name) for site in sites)) for name in ("target", "probe", "vantage")}
 
 
 def _agrees(site: SiteSnapshot, asked: SiteParameters) -> bool:

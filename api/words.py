@@ -19,6 +19,11 @@ def clock(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def form_time(at: datetime | None) -> str:
+    """A time in UTC as the field of a form has it; empty if there is none."""
+    return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def since(at: float, now: float) -> str:
     """A time in UTC that has passed: without its date if that is today's."""
     said = datetime.fromtimestamp(at, UTC)

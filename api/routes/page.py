@@ -5,8 +5,9 @@ They are written in a thread, so that the event loop, on which probes measure ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -31,6 +32,8 @@ from api.view_models import PageContents, PageNotFound
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
+
+_FORM_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=QueryParameters)
@@ -188,8 +191,14 @@ def _made(request: Request, template: str, values: Callable[[], Values]) -> Resp
 
 
 def _asked(request: Request, question: type[Asked]) -> Asked:
-    """The parameters of the address; those that a form leaves empty are not asked."""
-    return question.model_validate({name: value for name, value in request.query_params.items() if value})
+    """The parameters of the address; those that a form leaves empty are not asked, and its times are in UTC."""
+    given = {name: value for name, value in request.query_params.items() if value}
+    return question.model_validate({name: _in_utc(value) if name in {"since", "until"} else value for name, value in given.items()})
+
+
+def _in_utc(value: str) -> str:
+    """A time with its zone: a field of a form says none, and leaves out seconds that are 0."""
+    return f"{value}{':00' * (len(value) == 16)}Z" if _FORM_TIME.fullmatch(value) else value
 
 
 def _wrong(error: Exception) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+import pytest
+from playwright.sync_api import Browser, Locator, expect
 
 from prober.core.verdict import Verdict
 from tests.browser.looking import PAGES, Look, Scheme, looking
@@ -73,6 +75,90 @@ class TestUpdating:
             assert "FAIL" in look.page.title()
 
 
+class TestReadingAList:
+    """A list does not move while somebody is about to press something in it."""
+
+    def test_under_the_pointer(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.page.clock.install()
+            look.open("/runs")
+            row = look.page.locator("tbody tr").nth(3)
+            row.hover()
+            said, place = row.inner_text(), row.bounding_box()
+            for number in (600, 601):
+                world.end(REDELIVERY, Verdict.PASS, number)
+            news = look.page.get_by_role("button", name="2 new – show")
+            _run_until(look, news)
+            assert (row.inner_text(), row.bounding_box()) == (said, place)
+            expect(look.page.get_by_role("status").filter(has=news)).to_have_count(1)
+            news.click()
+            expect(news).to_be_hidden()
+            assert {"redelivery-europe-wire-600", "redelivery-europe-wire-601"} <= set(look.names("tbody th a"))
+            assert look.focused() in {"redelivery-europe-wire-600", "redelivery-europe-wire-601"}
+            assert look.complaints == []
+
+    def test_with_the_focus_in_it(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.page.clock.install()
+            look.open("/runs")
+            link = look.page.locator("tbody th a").nth(3)
+            link.focus()
+            world.end(REDELIVERY, Verdict.PASS, 602)
+            _run_until(look, look.page.get_by_role("button", name="1 new – show"))
+            assert look.focused() == link.inner_text()
+
+    def test_what_was_left_behind_is_kept_up_to_date_and_its_row_in_its_place(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.page.clock.install()
+            look.open("/runs")
+            row = look.page.locator("tbody tr").nth(3)
+            row.hover()
+            name, place = look.names("tbody th a")[3], row.bounding_box()
+            world.end(REDELIVERY, Verdict.PASS, 603)
+            _run_until(look, look.page.get_by_role("link", name="redelivery-europe-wire-603"), is_there=False)
+            assert place is not None
+            now = look.page.locator("tbody tr", has_text=name).bounding_box()
+            assert now is not None
+            assert abs(now["y"] - place["y"]) < 1.0
+
+
+class TestHelpForTheReader:
+    def test_local_time_stands_beside_utc(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url, zone="Asia/Kathmandu") as look:
+            look.open(PAGES["violation"])
+            found = look.page.locator(".facts time").first
+            expect(found).to_have_text("2026-03-01 11:59:12 UTC (17:44:12 UTC+5:45)")
+            expect(found).to_have_attribute("title", "2026-03-01 11:59:12 UTC = 17:44:12 UTC+5:45 here")
+            look.open("/runs")
+            expect(look.page.locator("tbody time").first).to_have_attribute("title", re.compile("UTC = .* UTC[+]5:45 here"))
+
+    def test_who_lives_in_utc_reads_it_once(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.open(PAGES["violation"])
+            expect(look.page.locator(".facts time").first).to_have_text("2026-03-01 11:59:12 UTC")
+
+    def test_what_is_wanted_elsewhere_is_copied(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+            look.open(PAGES["violation"])
+            names = {"the command", "the name of the finding", "the id of message 4"}
+            for name in names:
+                button = look.page.get_by_role("button", name=f"Copy {name}", exact=True)
+                button.focus()
+                look.page.keyboard.press("Enter")
+                expect(look.page.get_by_role("status").filter(has_text=f"Copied: {name}")).to_have_count(1)
+                source = look.page.locator(f"[data-copy='{name}']").inner_text()
+                assert look.page.evaluate("navigator.clipboard.readText()") == source
+                assert look.focused() == "Copied"
+
+    def test_it_is_copied_without_a_clipboard_of_the_browser(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+            look.open(PAGES["violation"])
+            look.page.get_by_role("button", name="Copy the command").click()
+            expect(look.page.get_by_role("status").filter(has_text="Copied: the command")).to_have_count(1)
+
+
 class TestWithoutAMouse:
     def test_the_order_of_stops(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
@@ -131,7 +217,7 @@ class TestFindings:
                 look.page.get_by_role("link", name="Trace file").click()
             saved = tmp_path / download.value.suggested_filename
             download.value.save_as(saved)
-            command = look.page.locator(".command").inner_text().split()
+            command = look.page.locator(".command code").inner_text().split()
         assert command[0] == "ordering-prober"
         judged = run(*command[1:-1], str(tmp_path / command[-1]))
         assert judged.returncode == 1
@@ -157,6 +243,24 @@ class TestFindings:
             assert look.names("tbody th a") == ["PUSH_OVERLAP"]
             assert look.complaints == []
 
+    @pytest.mark.parametrize(("path", "rows"), [("/runs", "tbody tr"), ("/findings", "tbody tr"), ("/incidents", ".finding")])
+    def test_every_list_has_a_time_range_a_probe_and_a_vantage(self, browser: Browser, world: World, path: str, rows: str) -> None:
+        with looking(browser, world.url) as look:
+            look.open(path)
+            look.page.get_by_label("Probe").select_option("redelivery")
+            look.page.get_by_label("Vantage").select_option("wire")
+            look.page.get_by_label("Since (UTC)").fill("2026-03-01T11:50:00")
+            look.page.get_by_label("Before (UTC)").fill("2026-03-01T11:59:00")
+            look.page.get_by_role("button", name="Show").click()
+            assert "since=2026-03-01T11%3A50" in look.page.url
+            expect(look.page.get_by_label("Since (UTC)")).to_have_value("2026-03-01T11:50")
+            shown = look.names(rows)
+            assert shown
+            assert all("redelivery" in row for row in shown)
+            look.page.get_by_label("Before (UTC)").fill("2026-03-01T11:50:00")
+            look.page.get_by_role("button", name="Show").click()
+            assert look.names(rows) == []
+
     def test_older_ones_are_on_further_pages(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
             look.open("/findings?limit=20")
@@ -181,6 +285,18 @@ class TestFindings:
             look.page.locator(".facts a", has_text="script").click()
             expect(look.page.get_by_role("textbox", name="Key")).to_have_value(HOSTILE)
             assert len(look.names("tbody tr")) > 0
+
+
+def _run_until(look: Look, shown: Locator, *, is_there: bool = True) -> None:
+    """Lets the page's clock run until something is to be seen, while somebody gives signs of life or has left."""
+    for _ in range(ATTEMPTS):
+        if is_there:
+            look.page.keyboard.press("Shift")
+        look.page.clock.run_for(PERIOD_MS)
+        look.page.wait_for_load_state("networkidle")
+        if shown.is_visible():
+            return
+    expect(shown).to_be_visible()
 
 
 def shown_within(look: Look, heading: str) -> None:
