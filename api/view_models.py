@@ -38,6 +38,7 @@ FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
 SITE_RUNS_MAX: Final = 5
 SITE_FINDINGS_MAX: Final = 5
+KEY_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
 
 UNCONFIGURED: Final = (
@@ -182,7 +183,7 @@ class PageContents:
         return {
             "key": key,
             "groups": queries.findings_of_key(key) if key else (),
-            "found": queries.findings(FindingFilter(key=key), limit=FINDINGS_SHOWN_MAX).items if key else (),
+            "found": queries.findings(FindingFilter(key=key), limit=KEY_FINDINGS_MAX).items if key else (),
             "report": report,
             "hot": () if report is None else tuple(one for one in report.keys if one.key == key),
         }

@@ -87,7 +87,7 @@ class TestReadingAList:
             said, place = row.inner_text(), row.bounding_box()
             for number in (600, 601):
                 world.end(REDELIVERY, Verdict.PASS, number)
-            news = look.page.get_by_role("button", name="2 new – show")
+            news = look.page.get_by_role("button", name="2 new: show")
             _run_until(look, news)
             assert (row.inner_text(), row.bounding_box()) == (said, place)
             expect(look.page.get_by_role("status").filter(has=news)).to_have_count(1)
@@ -104,7 +104,7 @@ class TestReadingAList:
             link = look.page.locator("tbody th a").nth(3)
             link.focus()
             world.end(REDELIVERY, Verdict.PASS, 602)
-            _run_until(look, look.page.get_by_role("button", name="1 new – show"))
+            _run_until(look, look.page.get_by_role("button", name="1 new: show"))
             assert look.focused() == link.inner_text()
 
     def test_what_was_left_behind_is_kept_up_to_date_and_its_row_in_its_place(self, browser: Browser, world: World) -> None:

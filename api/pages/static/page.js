@@ -66,7 +66,7 @@ function hold(fresh) {
   const isOther = held === null && document.getElementById("summary").textContent !== fresh.getElementById("summary").textContent;
   const news = document.getElementById("news");
   if (count || isOther) {
-    const text = count ? `${count} new – show` : "Changed – show";
+    const text = count ? `${count} new: show` : "Changed: show";
     if (news.hidden || news.textContent !== text) news.textContent = text;
     news.hidden = false;
   }
