@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +14,20 @@ from tests.browser.world import World
 
 GRAVE = frozenset({"serious", "critical"})
 """What axe-core calls so must not be."""
+
+
+LONG: Final = {
+    "status": 15592,
+    "incidents": 5788,
+    "findings": 10549,
+    "runs": 8891,
+    "run": 2939,
+    "key": 26813,
+    "objective": 4286,
+    "unknown objective": 8050,
+    "reference": 79602,
+}
+"""How long pages are, in pixels at a width of 390, when every row is a card and nothing is folded."""
 
 
 def grave(page: Page) -> list[str]:
@@ -49,6 +64,23 @@ def test_what_is_not_there_is_said_on_a_page(browser: Browser, world: World, pat
         assert grave(look.page) == []
         look.page.get_by_role("link", name="Back to the status page").click()
         expect(look.page).to_have_url(f"{world.url}/")
+
+
+@pytest.mark.parametrize(("page", "was"), LONG.items())
+def test_on_a_phone_a_long_page_is_a_third_of_what_it_holds(browser: Browser, world: World, page: str, was: int) -> None:
+    with looking(browser, world.url, width=390) as look:
+        look.open(PAGES[page])
+        assert look.page.evaluate("document.documentElement.scrollHeight") <= was / 3
+
+
+def test_what_is_folded_on_a_phone_opens_and_stays_open(browser: Browser, world: World) -> None:
+    with looking(browser, world.url, width=390) as look:
+        look.open(PAGES["run"])
+        expect(look.page.locator("#counters-fold dl")).to_be_hidden()
+        look.page.locator("#counters-summary").click()
+        expect(look.page.locator("#counters-fold dl")).to_be_visible()
+        look.open(f"{PAGES['run']}#counted")
+        expect(look.page.locator("#counted-fold table")).to_be_visible()
 
 
 def test_the_schemes_differ(browser: Browser, world: World) -> None:
