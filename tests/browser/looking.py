@@ -89,8 +89,9 @@ def looking(
     browser: Browser, url: str, *, width: int = DESKTOP, height: int = 800, scheme: Scheme = "light", zone: str = "UTC"
 ) -> Iterator[Look]:
     """A window of its own, in a time zone, closed in the end."""
-    window = {"width": width, "height": height}
-    context = browser.new_context(viewport=window, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone)
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone
+    )
     look = Look(context.new_page(), url)
     look.page.on("console", lambda message: look.complaints.append(message.text))
     look.page.on("pageerror", lambda error: look.complaints.append(str(error)))

@@ -73,12 +73,13 @@ def test_on_a_phone_a_long_page_is_a_third_of_what_it_holds(browser: Browser, wo
         assert look.page.evaluate("document.documentElement.scrollHeight") <= was / 3
 
 
-def test_what_is_folded_on_a_phone_opens_and_stays_open(browser: Browser, world: World) -> None:
+def test_what_is_folded_on_a_phone_opens_by_hand_and_by_address(browser: Browser, world: World) -> None:
     with looking(browser, world.url, width=390) as look:
         look.open(PAGES["run"])
         expect(look.page.locator("#counters-fold dl")).to_be_hidden()
         look.page.locator("#counters-summary").click()
         expect(look.page.locator("#counters-fold dl")).to_be_visible()
+        look.open("/")
         look.open(f"{PAGES['run']}#counted")
         expect(look.page.locator("#counted-fold table")).to_be_visible()
 
