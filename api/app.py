@@ -56,7 +56,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         # not by a router around all of them, for which FastAPI would build every route once more
         app.include_router(router, prefix=API, dependencies=[Depends(said_once), arrivals])
     app.include_router(health.router(view))
-    app.include_router(page.router(answers, current, archive, settings.runbooks), dependencies=[arrivals])
+    app.include_router(page.router(answers, current, archive, settings), dependencies=[arrivals])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)

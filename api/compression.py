@@ -21,6 +21,7 @@ REMEMBERED_BYTES_MAX: Final = 1 << 20
 """Longer answers are compressed each time they are sent."""
 _CONTENT: Final = (
     "text/",
+    "application/atom+xml",
     "application/json",
     "application/jsonl",
     "application/problem+json",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
@@ -60,6 +61,12 @@ class Paged(QueryParameters):
     """How many items at most."""
     cursor: Annotated[str | None, Field(max_length=LENGTH_MAX)] = None
     """`next_cursor` of the page before, with the same filter; without it the list begins."""
+
+
+def as_query(asked: Paged, without: Collection[str] = ()) -> dict[str, str]:
+    """What was asked, as it is written in an address."""
+    given = asked.model_dump(mode="json", exclude_none=True, exclude=set(without), exclude_defaults=True)
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
 class RunParameters(Paged):

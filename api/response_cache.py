@@ -71,19 +71,23 @@ class ResponseCache:
 
         `make` may depend on nothing but path and query, and on what is stored.
         """
+        return await self.encoded(request, lambda: encode_answer(make()))
+
+    async def encoded(self, request: Request, make: Callable[[], EncodedAnswer], media_type: str = JSON) -> Response:
+        """The same for what is written in another way."""
         question = f"{request.url.path}?{request.url.query}"
         answered_t, known = self._remembered.get(question, (-inf, None))
         if known is not None and monotonic_s() - answered_t < FRESH_S:
-            return response_of(request, known)
+            return response_of(request, known, media_type)
         making = self._under_way.get(question)
         if making is None:
             making = self._under_way[question] = asyncio.create_task(self._make(question, make))
             making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
-        return response_of(request, await asyncio.shield(making))
+        return response_of(request, await asyncio.shield(making), media_type)
 
-    async def _make(self, question: str, make: Callable[[], Answer]) -> EncodedAnswer:
+    async def _make(self, question: str, make: Callable[[], EncodedAnswer]) -> EncodedAnswer:
         try:
-            made = await self.ask(lambda: encode_answer(make()))
+            made = await self.ask(make)
         finally:
             del self._under_way[question]
         if len(made.body) <= REMEMBERED_BYTES_MAX:
@@ -95,7 +99,7 @@ class ResponseCache:
 
 
 class EncodedAnswer(NamedTuple):
-    """An answer as JSON, its weak ETag, and the cursor of the next page."""
+    """An answer as it is sent, its weak ETag, and the cursor of the next page."""
 
     body: bytes
     tag: str
@@ -107,8 +111,12 @@ def encode_answer(answer: Answer) -> EncodedAnswer:
     body = answer.model_dump_json().encode()
     timeless = answer.timeless()
     said = body if timeless is answer else timeless.model_dump_json().encode()
-    tag = f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
-    return EncodedAnswer(body, tag, answer.next_cursor if isinstance(answer, Listed) else None)
+    return EncodedAnswer(body, tag_of(said), answer.next_cursor if isinstance(answer, Listed) else None)
+
+
+def tag_of(said: bytes) -> str:
+    """The weak ETag of an answer that says this."""
+    return f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
 
 
 def response_of(request: Request, answer: EncodedAnswer, media_type: str = JSON) -> Response:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from api.finding_case import case_of
+from api.models.base import API
 from api.query_parameters import (
     FindingParameters,
     HotKeyParameters,
@@ -16,6 +17,7 @@ from api.query_parameters import (
     RunParameters,
     Shown,
     SiteParameters,
+    as_query,
 )
 from api.recent import Recent
 from api.runbooks import INDEX, SUFFIX, runbooks
@@ -32,7 +34,7 @@ from prober.sinks.metrics.families import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
-from prober.slo.objectives import SliCounts, windows_s
+from prober.slo.objectives import HOUR_S, SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
@@ -40,6 +42,8 @@ SITE_RUNS_MAX: Final = 5
 SITE_FINDINGS_MAX: Final = 5
 KEY_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
+ACKNOWLEDGED_H: Final = 8
+"""For about so long somebody who acknowledges an incident does, unless they say otherwise."""
 
 UNCONFIGURED: Final = (
     "It is not configured where the nightly jobs put their reports (history.reports), so nothing is known about hot keys."
@@ -65,8 +69,8 @@ class CountedWindow:
 class PageContents:
     """Asks an archive. Raises `Absent` for what is not there, and what the archive raises."""
 
-    def __init__(self, archive: Archive, runbooks: str | None = None) -> None:
-        self._archive, self.runbooks = archive, runbooks
+    def __init__(self, archive: Archive, runbooks: str | None = None, *, writes: bool = False) -> None:
+        self._archive, self.runbooks, self._writes = archive, runbooks, writes
 
     def incidents(self, asked: IncidentParameters, snapshot: StatusSnapshot) -> Values:
         """A page of incidents."""
@@ -77,18 +81,30 @@ class PageContents:
             "runbooks": self.runbooks,
             "found": found.items,
             "older": _older(asked, found.next_cursor),
+            "feed": urlencode(as_query(asked, without={"cursor", "limit"})),
             "kinds": tuple(kind for kind, meaning in KINDS.items() if FAILING.intersection(meaning.statuses)),
             **_places(snapshot),
         }
 
-    def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
-        """An incident with its newest findings."""
+    def incident(self, incident_id: str, snapshot: StatusSnapshot, address: str) -> Values:
+        """An incident with the finding that stands for it and its newest ones. `address`: of the start page, as this reader calls it."""
         queries = self._archive.queries
         incident = queries.incident(incident_id)
         if incident is None:
             raise PageNotFound("There is no incident of this name. It may have been kept for a while and deleted since.")
         found = queries.findings(FindingFilter(incident_id=incident_id), limit=INCIDENT_FINDINGS_MAX)
-        return {"now": snapshot.at, "incident": incident, "found": found.items, "runbooks": self.runbooks}
+        shown = queries.finding(incident.exemplar.finding_id) if incident.exemplar.finding_id else None
+        return {
+            "now": snapshot.at,
+            "incident": incident,
+            "case": None if shown is None else case_of(shown, None, None),
+            "found": found.items,
+            "runbooks": self.runbooks,
+            "writes": self._writes,
+            "address": address,
+            "acknowledging": f"{API.lstrip('/')}/incidents/{quote(incident.incident_id, safe='')}/acknowledge",
+            "suggested_end": (snapshot.at // HOUR_S + ACKNOWLEDGED_H) * HOUR_S,
+        }
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
@@ -256,9 +272,7 @@ def _older(asked: Paged, cursor: str | None) -> str:
     """The query of the next page; empty: this is the end."""
     if cursor is None:
         return ""
-    given = asked.model_dump(mode="json", exclude_none=True, exclude={"cursor"}, exclude_defaults=True)
-    said = {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
-    return urlencode({**said, "cursor": cursor})
+    return urlencode({**as_query(asked, without={"cursor"}), "cursor": cursor})
 
 
 def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:

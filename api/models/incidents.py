@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Final, Self
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, FiniteFloat
 
 from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage
 from prober.core.findings import Kind, Status
@@ -14,6 +15,16 @@ from prober.sinks.live import incidents
 IncidentId = Annotated[str, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])]
 NOTE_LENGTH_MAX: Final = 1_000
 NAME_LENGTH_MAX: Final = 200
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""Without control characters, among them line breaks and those that turn the direction of what follows."""
+YEAR_MAX: Final = 9998
+"""So that it is a time in every time zone."""
+
+
+def _writable(moment: datetime) -> datetime:
+    if not 1970 <= moment.year <= YEAR_MAX:
+        raise ValueError(f"must be in a year from 1970 to {YEAR_MAX}")
+    return moment
 
 
 class Acknowledgement(Answer):
@@ -104,9 +115,9 @@ class Acknowledge(Answer):
 
     model_config = ConfigDict(extra="forbid")
 
-    by: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, examples=["ada"])]
-    """Who."""
-    note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, examples=["known to the service's owners"])] = ""
-    """What is to be known."""
-    until: Annotated[AwareDatetime | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
-    """From then on it counts as unknown again; without it, it holds until the incident is over."""
+    by: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=ONE_LINE, examples=["ada"])]
+    """Who; one line."""
+    note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, pattern=ONE_LINE, examples=["known to the service's owners"])] = ""
+    """What is to be known; one line."""
+    until: Annotated[Annotated[AwareDatetime, AfterValidator(_writable)] | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
+    """From then on it counts as unknown again; without it, it holds until the incident is over. A time that has passed takes it back."""

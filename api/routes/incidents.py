@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
 from starlette.exceptions import HTTPException
 
+from api.incident_feed import ATOM, PATH, incident_feed
 from api.models.incidents import Acknowledge, Incident, IncidentPage
 from api.query_parameters import IncidentParameters, QueryParameters
-from api.response_cache import ResponseCache
+from api.response_cache import EncodedAnswer, ResponseCache, tag_of
 from api.routes.probes import TOKEN
 from api.view import Archive
 from prober.clock import wall_s
@@ -21,7 +22,7 @@ IncidentName = Annotated[
 
 
 def router(answers: ResponseCache, archive: Archive) -> APIRouter:
-    """`GET /incidents`, `GET /incidents/{incident_id}` and `POST /incidents/{incident_id}/acknowledge`."""
+    """`GET /incidents`, `GET /incidents.atom`, `GET /incidents/{incident_id}` and `POST /incidents/{incident_id}/acknowledge`."""
     routes = APIRouter(tags=["incidents"])
 
     @routes.get("/incidents", response_model=IncidentPage, response_description="A page of incidents.")
@@ -33,6 +34,21 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
             return IncidentPage(items=tuple(map(Incident.of, page.items)), next_cursor=page.next_cursor)
 
         return await answers.answer(request, make)
+
+    @routes.get(
+        f"/{PATH}",
+        response_class=Response,
+        responses={200: {"description": "An Atom feed (RFC 4287).", "content": {ATOM: {"schema": {"type": "string"}}}}},
+    )
+    async def feed(request: Request, asked: Annotated[IncidentParameters, Query()]) -> Response:
+        """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or is over."""
+
+        def make() -> EncodedAnswer:
+            page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+            written = incident_feed(page, asked, wall_s())
+            return EncodedAnswer(written, tag_of(written), page.next_cursor)
+
+        return await answers.encoded(request, make, ATOM)
 
     @routes.get("/incidents/{incident_id}", response_model=Incident, response_description="The incident.")
     async def incident(request: Request, incident_id: IncidentName, _: Annotated[QueryParameters, Query()]) -> Response:

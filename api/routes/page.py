@@ -29,6 +29,7 @@ from api.response_cache import ResponseCache
 from api.templates import rendered_page, root_of
 from api.view import Archive
 from api.view_models import PageContents, PageNotFound
+from prober.config.models import Api
 from prober.sinks.history.store import HistoryError
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
@@ -39,10 +40,10 @@ Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=QueryParameters)
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, runbooks: str | None = None) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, settings: Api) -> APIRouter:
     """`/`, `/incidents`, `/findings`, `/runs`, `/probes`, `/slos`, `/keys`, `/hot-keys`, `/runbooks`, `/docs`, and the pages below them."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-    contents = PageContents(archive, runbooks)
+    contents = PageContents(archive, settings.runbooks, writes=settings.token is not None)
     recent = Recent(archive)
     _add_current(routes, answers, current, contents, recent)
     _add_sites(routes, answers, current, contents, recent)
@@ -89,7 +90,8 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
     async def incident_page(request: Request, incident_id: str) -> Response:
         """One incident."""
         snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot)))
+        address = str(request.base_url)
+        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot, address)))
 
     @routes.get("/runs")
     async def runs_page(request: Request) -> Response:

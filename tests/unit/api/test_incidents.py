@@ -1,19 +1,33 @@
-"""Incidents over HTTP: lists, one of them, and that somebody knows."""
+"""Incidents over HTTP: lists, one of them, the feed, and that somebody knows."""
 
 from __future__ import annotations
 
 import json
+import shlex
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
+from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 from pydantic import SecretStr
 
-from prober.config.models import Api
+from api.incident_feed import TEXT_LENGTH_MAX, incident_feed, updated_at
+from api.query_parameters import IncidentParameters
+from prober.config.models import Api, Reads
+from prober.runs.site import SiteKey
+from prober.sinks.live.incidents import Acknowledgement
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import Page as ListPage
+from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import StubView, ask
 from tests.unit.api.kept import answer, full_view
 from tests.unit.api.pages import Page
+from tests.unit.sinks.status.examples import START, US, passes
 
 STUCK = "/api/v1/incidents/run-3-STUCK"
+FEED = "/api/v1/incidents.atom"
+ATOM = "{http://www.w3.org/2005/Atom}"
 TOKEN = {"Authorization": "Bearer open-sesame", "Content-Type": "application/json"}
 
 
@@ -91,7 +105,7 @@ class TestAcknowledging:
         assert kept == said.json()["acknowledged"]
         assert (kept["by"], kept["note"], kept["until"]) == ("ada", "known <b>", "2099-03-01T17:00:00Z")
         shown = Page(ask(asked, "/incidents/run-3-STUCK").text).said()
-        assert "Acknowledged by ada at" in shown
+        assert "Acknowledged by ada , " in shown
         assert "until 2099-03-01 17:00:00 UTC : known <b>" in shown
         assert "acknowledged by ada: known <b>" in Page(ask(asked, "/").text).said()
 
@@ -106,8 +120,202 @@ class TestAcknowledging:
         assert acknowledge(full_view(), {"by": "ada"}).status_code == 403
         assert acknowledge(guarded(), {"by": "ada"}, headers={"Content-Type": "application/json"}).status_code == 401
 
+    def test_it_ends_by_itself_and_a_time_that_has_passed_takes_it_back(self) -> None:
+        asked = guarded()
+        acknowledge(asked, {"by": "ada", "until": "2026-01-02T04:00:00Z"})
+        assert "Was acknowledged by ada , " in Page(ask(asked, "/incidents/run-3-STUCK").text).said()
+        start = Page(ask(asked, "/").text).said()
+        assert "Was acknowledged by ada , " in start
+        assert start.count("acknowledged by ada") == 1, "the box at the top does not say it any more"
+
+    def test_nothing_but_what_is_shown_heeds_it(self) -> None:
+        asked = guarded()
+        before = ask(asked, "/api/v1/status").json()
+        acknowledge(asked, {"by": "ada"})
+        after = ask(asked, "/api/v1/status").json()
+        assert (after["verdict"], after["slos"]) == (before["verdict"], before["slos"])
+        assert ask(asked, STUCK).json()["closed_at"] is None
+
+    @pytest.mark.parametrize("until", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59-14:00"])
+    def test_every_time_that_is_taken_can_be_shown(self, until: str) -> None:
+        asked = guarded()
+        assert acknowledge(asked, {"by": "ada", "until": until}).status_code == 200
+        for path in ("/", "/incidents", "/incidents/run-3-STUCK", STUCK, FEED):
+            assert ask(asked, path).status_code == 200
+
     @pytest.mark.parametrize(
-        "body", [{}, {"by": ""}, {"by": "a", "note": "x" * 1001}, {"by": "a", "until": "2026-03-01T18:00:00"}, {"by": "a", "x": 1}]
+        "body",
+        [
+            {},
+            {"by": ""},
+            {"by": "a", "note": "x" * 1001},
+            {"by": "a", "until": "2026-03-01T18:00:00"},
+            {"by": "a", "until": "9999-12-31T23:59:59-14:00"},
+            {"by": "a", "until": "0001-01-01T00:00:00+14:00"},
+            {"by": "a", "x": 1},
+            *({"by": "a", "note": f"b{sign}"} for sign in "\0\n\r\x1b\x7f\x85\u2028\u202e\u2066"),
+            {"by": "a\nb"},
+        ],
     )
     def test_what_is_refused(self, body: dict[str, Any]) -> None:
         assert acknowledge(guarded(), body).status_code == 400
+
+
+class TestPage:
+    def test_the_proof_stands_on_it(self) -> None:
+        """Nobody has to look for it."""
+        found = Page(ask(full_view(), "/incidents/run-2-REDELIVERY_SKIP").text)
+        assert "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3" in found.said()
+        assert "Message 3 should have come again between message 2 and message 4; it did not." in found.said()
+        (finding,) = {link.split("/")[-2] for link in found.values("href") if link.endswith("/trace")}
+        assert {f"../api/v1/findings/{finding}/trace", f"../api/v1/findings/{finding}/bundle"} <= set(found.values("href"))
+        assert "svg" in {tag for tag, attributes in found.elements if attributes.get("role") == "img"}
+
+    def test_where_there_is_no_drawing_it_is_said(self) -> None:
+        said = Page(ask(full_view(), "/incidents/run-3-STUCK").text).said()
+        assert "What was seen of it Something was wrong. its evidence cannot be read: " in said
+
+    def test_the_command_on_it_acknowledges(self) -> None:
+        asked = guarded()
+        found = Page(ask(asked, "/incidents/run-3-STUCK").text)
+        command = shlex.split(found.text[found.text.index("curl -X POST") :].partition("\n $TOKEN")[0].replace("\\\n", ""))
+        address = "".join(command[command.index("-d") + 2 :][:1]).strip()
+        assert address == "http://prober/api/v1/incidents/run-3-STUCK/acknowledge"
+        said = json.loads(command[command.index("-d") + 1])
+        assert acknowledge(asked, said, address.removeprefix("http://prober").removesuffix("/acknowledge")).status_code == 200
+        kept = ask(asked, STUCK).json()["acknowledged"]
+        assert (kept["by"], kept["until"]) == ("YOUR NAME", "2026-03-01T20:00:00Z")
+        assert "Say something else of it" in Page(ask(asked, "/incidents/run-3-STUCK").text).said()
+
+    def test_where_nothing_can_be_changed_it_is_said(self) -> None:
+        said = Page(ask(full_view(), "/incidents/run-3-STUCK").text).said()
+        assert "since no token is configured" in said
+        assert "curl" not in said
+
+
+def feed_of(asked: StubView, query: str = "") -> Element:
+    response = ask(asked, FEED + query)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/atom+xml"
+    return fromstring(response.content)
+
+
+def entries_of(feed: Element) -> dict[str, Element]:
+    """The entries by the page that they link."""
+    return {str(one.find(f"{ATOM}link[@rel='alternate']").get("href")): one for one in feed.iterfind(f"{ATOM}entry")}  # type: ignore[union-attr]
+
+
+def text_of(entry: Element, tag: str) -> str:
+    return str(entry.findtext(ATOM + tag))
+
+
+class TestFeed:
+    def test_it_has_what_atom_asks_for(self) -> None:
+        """RFC 4287, sections 4.1.1 and 4.1.2: each once, ids as absolute addresses, times with a zone, one author for all."""
+        feed = feed_of(full_view())
+        assert feed.tag == f"{ATOM}feed"
+        assert feed.findtext(f"{ATOM}author/{ATOM}name") == "ordering-keys-prober"
+        every = [feed, *feed.iterfind(f"{ATOM}entry")]
+        for one in every:
+            for tag in ("id", "title", "updated"):
+                assert len(one.findall(ATOM + tag)) == 1
+            assert text_of(one, "id").startswith("urn:uuid:")
+            assert datetime.fromisoformat(text_of(one, "updated")).tzinfo is not None
+        assert len({text_of(one, "id") for one in every}) == len(every) == 4
+        assert text_of(feed, "updated") == max(text_of(one, "updated") for one in every[1:])
+        assert [(link.get("rel"), link.get("href")) for link in feed.iterfind(f"{ATOM}link")] == [
+            ("self", "incidents.atom"),
+            ("alternate", "../../incidents"),
+        ]
+
+    def test_an_entry_is_an_incident(self) -> None:
+        entry = entries_of(feed_of(full_view()))["../../incidents/run-2-REDELIVERY_SKIP"]
+        assert text_of(entry, "title") == "Open: Redeliveries leave messages out, ordering on europe (wire)"
+        assert text_of(entry, "published") == text_of(entry, "updated") == "2026-01-02T03:05:07Z"
+        assert [one.get("term") for one in entry.iterfind(f"{ATOM}category")] == ["open", "REDELIVERY_SKIP", "violation"]
+        assert "leave messages out: 1 % since 2026-01-02 03:05:07 UTC, ordering on europe (wire)." in text_of(entry, "content")
+        trace = entry.find(f"{ATOM}link[@rel='related']")
+        assert trace is not None
+        assert ask(full_view(), f"/api/v1/{trace.get('href')}").status_code == 200
+
+    def test_ids_stay_and_what_happens_is_an_update(self) -> None:
+        asked = guarded()
+        before = entries_of(feed_of(asked))["../../incidents/run-3-STUCK"]
+        acknowledge(asked, {"by": "ada", "note": "<b>&]]>", "until": "2099-01-01T00:00:00Z"})
+        known = entries_of(feed_of(asked))["../../incidents/run-3-STUCK"]
+        assert text_of(known, "id") == text_of(before, "id")
+        assert text_of(known, "title").startswith("Acknowledged: ")
+        assert text_of(known, "updated") > text_of(before, "updated")
+        assert "Acknowledged by ada until 2099-01-01 00:00:00 UTC: <b>&]]>" in text_of(known, "content")
+        database = Database(str(asked.archive.queries.database))
+        StatusStore(database).record(passes(60, START + 1_000.0, US))
+        database.close()
+        over = entries_of(feed_of(asked))["../../incidents/run-3-STUCK"]
+        assert text_of(over, "id") == text_of(before, "id")
+        assert text_of(over, "title").startswith("Over: ")
+        assert "over" in {one.get("term") for one in over.iterfind(f"{ATOM}category")}
+        assert "It is over since 2026-01-02 03:" in text_of(over, "content")
+
+    @pytest.mark.parametrize(
+        ("said_at", "until", "now", "updated"), [(20.0, 30.0, 25.0, 20.0), (20.0, 30.0, 30.0, 30.0), (20.0, 5.0, 30.0, 20.0)]
+    )
+    def test_the_end_of_an_acknowledgement_is_an_update(self, said_at: float, until: float, now: float, updated: float) -> None:
+        incident = full_view().archive.queries.open_incidents()[0]
+        known = replace(incident, first_at=10.0, acknowledged=Acknowledgement(said_at, "ada", "", until))
+        assert updated_at(known, now) == updated
+        assert updated_at(replace(known, closed_at=40.0), now) == 40.0
+
+    def test_filters_and_pages_are_those_of_the_list(self) -> None:
+        feed = feed_of(full_view(), "?probe=ordering&open=true&limit=1")
+        assert list(entries_of(feed)) == ["../../incidents/run-4-ORDER_GAP"]
+        links = {link.get("rel"): str(link.get("href")) for link in feed.iterfind(f"{ATOM}link")}
+        assert links["self"] == "incidents.atom?limit=1&probe=ordering&open=true"
+        assert links["alternate"] == "../../incidents?probe=ordering&open=true"
+        following = feed_of(full_view(), links["next"].removeprefix("incidents.atom"))
+        assert list(entries_of(following)) == ["../../incidents/run-2-REDELIVERY_SKIP"]
+        assert text_of(following, "id") == text_of(feed, "id") != text_of(feed_of(full_view()), "id")
+        nothing = feed_of(full_view(), "?open=false")
+        assert (entries_of(nothing), text_of(nothing, "updated")) == ({}, "1970-01-01T00:00:00Z")
+        for wrong in ("?knid=STUCK", "?kind=NONSENSE", "?limit=501", "?open=true&open=true", "?cursor=none"):
+            assert ask(full_view(), FEED + wrong).status_code == 400
+
+    def test_who_has_it_is_told_so(self) -> None:
+        asked = full_view()
+        tag = ask(asked, FEED).headers["etag"]
+        assert ask(asked, FEED, headers={"If-None-Match": tag}).status_code == 304
+        assert ask(asked, FEED, "HEAD").headers["etag"] == tag
+
+    def test_reading_it_may_need_the_token(self) -> None:
+        asked = guarded()
+        asked.settings = Api(token=SecretStr("open-sesame"), reads=Reads.TOKEN)
+        assert ask(asked, FEED).status_code == 401
+        assert ask(asked, FEED, headers=TOKEN).status_code == 200
+
+    def test_whatever_is_in_it_it_can_be_parsed(self) -> None:
+        """Also what the API would refuse, and what no XML may have."""
+        incident = full_view().archive.queries.open_incidents()[0]
+        hostile = "\0\x1b\ud800\uffff]]><script>&amp;\u202e\"'" + "x" * 9_999
+        site = SiteKey(hostile, hostile, hostile, hostile)
+        known = replace(incident, site=site, acknowledged=Acknowledgement(1.0, hostile, hostile, None))
+        asked = IncidentParameters(target="\0<&'\"")
+        feed = fromstring(incident_feed(ListPage((known,), "a&b"), asked, 2.0))
+        (entry,) = feed.iterfind(f"{ATOM}entry")
+        assert "]]><script>&amp;" in text_of(entry, "title")
+        assert len(text_of(entry, "content")) <= TEXT_LENGTH_MAX
+
+    def test_the_list_links_it_with_its_filter(self) -> None:
+        found = Page(ask(full_view(), "/incidents?probe=ordering&limit=2").text)
+        (link,) = (one for tag, one in found.elements if tag == "link" and one["rel"] == "alternate")
+        assert link == {
+            "rel": "alternate",
+            "type": "application/atom+xml",
+            "title": "Incidents",
+            "href": "api/v1/incidents.atom?probe=ordering",
+        }
+        assert ask(full_view(), f"/{link['href']}").status_code == 200
+
+
+def test_the_page_links_the_runbook_where_it_is() -> None:
+    asked = full_view()
+    asked.settings = Api(runbooks="https://example.com/runbooks/")
+    assert "https://example.com/runbooks/PubsubDeliveryOverdue.md" in Page(ask(asked, "/").text).values("href")

@@ -1,0 +1,109 @@
+"""Incidents as an Atom feed (RFC 4287), for whoever wants to be told without asking: chat programs, feed readers, mail.
+
+An entry is an incident. It counts as updated when the incident begins, when somebody acknowledges it, when that ends, and when it is over:
+what a reader shows as new is what there is to know. Numbers in its text may be newer.
+
+Addresses are relative, so that they are right behind every proxy; ids say nothing of addresses, so they stay when the service moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote, urlencode
+from uuid import UUID, uuid5
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from api.formatting import name
+from api.headline import share_of, state, words_of
+from api.query_parameters import IncidentParameters, as_query
+from api.swim_lanes.lettering import clean
+from api.words import clock, counted, iso, number
+from prober.sinks.live.incidents import Incident
+from prober.sinks.status.records import Page
+
+ATOM: Final = "application/atom+xml"
+PATH: Final = "incidents.atom"
+NAMESPACE: Final = "http://www.w3.org/2005/Atom"
+TEXT_LENGTH_MAX: Final = 2_000
+_ROOT: Final = "../../"
+"""From the feed to the start page."""
+_IDS: Final = UUID("6f1c3a52-8f0e-4d0b-9a57-3c1e2b7d9f40")
+"""What all ids are made from. It must never change, or readers show everything as new."""
+
+
+def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float) -> bytes:
+    """The feed with this page of the list, as an XML document in UTF-8."""
+    feed = Element("feed", {"xmlns": NAMESPACE, "xml:lang": "en"})
+    _add(feed, "id", _id_of(f"feed {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))
+    _add(feed, "title", "Broken promises of ordering keys")
+    _add(feed, "updated", iso(max((updated_at(incident, now) for incident in page.items), default=0.0)))
+    _add(SubElement(feed, "author"), "name", "ordering-keys-prober")
+    _link(feed, "self", PATH, as_query(asked), ATOM)
+    _link(feed, "alternate", f"{_ROOT}incidents", as_query(asked, without={"cursor", "limit"}), "text/html")
+    if page.next_cursor is not None:
+        _link(feed, "next", PATH, {**as_query(asked), "cursor": page.next_cursor}, ATOM)
+    for incident in page.items:
+        _add_entry(feed, incident, now)
+    return tostring(feed, encoding="utf-8", xml_declaration=True)
+
+
+def updated_at(incident: Incident, now: float) -> float:
+    """When something happened to it last that somebody should know."""
+    return max(_changes(incident, now))
+
+
+def _changes(incident: Incident, now: float) -> Iterator[float]:
+    yield incident.first_at
+    if incident.closed_at is not None:
+        yield incident.closed_at
+    if said := incident.acknowledged:
+        yield said.at
+        if said.until is not None and said.at < said.until <= now and incident.closed_at is None:
+            yield said.until
+
+
+def _add_entry(feed: Element, incident: Incident, now: float) -> None:
+    entry, stands = SubElement(feed, "entry"), _stands(incident, now)
+    _add(entry, "id", _id_of(f"incident {incident.incident_id}"))
+    _add(entry, "title", f"{stands.capitalize()}: {words_of(incident)}, {name(incident.site)}")
+    _add(entry, "published", iso(incident.first_at))
+    _add(entry, "updated", iso(updated_at(incident, now)))
+    for term in (stands, incident.kind.value, incident.status.value):
+        SubElement(entry, "category", {"term": term})
+    _link(entry, "alternate", f"{_ROOT}incidents/{quote(incident.incident_id, safe='')}", {}, "text/html")
+    if incident.exemplar.events is not None:
+        proof = f"findings/{quote(incident.exemplar.finding_id, safe='')}/trace"
+        _link(entry, "related", proof, {}, "application/jsonl")
+    _add(entry, "content", " ".join(_said(incident, now)))
+
+
+def _stands(incident: Incident, now: float) -> str:
+    if incident.closed_at is not None:
+        return "over"
+    return "acknowledged" if incident.is_acknowledged(now) else "open"
+
+
+def _said(incident: Incident, now: float) -> Iterator[str]:
+    """What there is to know, sentence by sentence."""
+    yield f"{words_of(incident)}: {share_of(incident)} since {clock(incident.first_at)}, {name(incident.site)}."
+    runs = f"{number(incident.runs)} of {counted(incident.chances, 'run')} that could have shown it"
+    yield f"{incident.kind} ({incident.status}) in {runs}, last seen {clock(incident.last_at)}."
+    yield state(incident) if incident.closed_at is None else f"It is over since {clock(incident.closed_at)}."
+    if said := incident.acknowledged:
+        until = "" if said.until is None else f" until {clock(said.until)}"
+        note = f": {said.note}" if said.note else "."
+        yield f"{'Acknowledged' if incident.is_acknowledged(now) else 'Was acknowledged'} by {said.by}{until}{note}"
+
+
+def _id_of(what: str) -> str:
+    return uuid5(_IDS, what).urn
+
+
+def _add(parent: Element, tag: str, text: str) -> None:
+    """What XML does not allow becomes U+FFFD."""
+    SubElement(parent, tag).text = clean(text, TEXT_LENGTH_MAX)
+
+
+def _link(parent: Element, rel: str, path: str, query: dict[str, str], media_type: str) -> None:
+    SubElement(parent, "link", {"rel": rel, "type": media_type, "href": f"{path}?{urlencode(query)}" if query else path})
