@@ -82,6 +82,8 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
         "findings": lambda: "/api/v1/findings",
         "findings, open": lambda: "/api/v1/findings?open=true",
         "findings, filtered": findings_filtered,
+        "incidents": lambda: "/api/v1/incidents",
+        "incidents, feed": lambda: "/api/v1/incidents.atom",
         "a finding": lambda: f"/api/v1/findings/{random.choice(findings)}",
         "a run": lambda: f"/api/v1/runs/{SITES[(number := random.randrange(runs)) % len(SITES)].probe}-{number:08x}",
     }

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from random import Random
 from typing import Any
 
 from sqlalchemy import Table
 
-from prober.core.findings import Finding, Kind, Status
+from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
+from prober.sinks.live.incidents import Exemplar, Incident
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, SiteStatus
-from prober.sinks.status.rows import evidence_values, finding_values, prober_values, run_values, site_values
+from prober.sinks.status.rows import evidence_values, finding_values, incident_values, prober_values, run_values, site_values
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import SliCounts
+from prober.slo.objectives import DAY_S, SliCounts
 
 NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAYS = 30
+EPISODE_S = 3 * DAY_S
 AT_ONCE = 20_000
 SITES = tuple(
     Site(
@@ -39,6 +42,7 @@ SITES = tuple(
     for number in range(8)
     for probe in ("ordering", "redelivery", "affinity")
 )
+OPEN_SITES = range(0, len(SITES), 8)
 KINDS = (
     (Kind.ORDER_GAP, Status.VIOLATION),
     (Kind.REDELIVERY_SKIP, Status.VIOLATION),
@@ -78,8 +82,16 @@ def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
     return run_values(RunRecord(result, site.environment, site.region, at + 20.0, STATE))
 
 
+def an_incident(site: Site, kind: Kind, at: float) -> tuple[str, float | None]:
+    """The name of the one that a finding belongs to, and when it was over. Of each kind a few at a site; some of the newest are open."""
+    episode = int((at - (NOON - DAYS * DAY_S)) // EPISODE_S)
+    ends_at = NOON - DAYS * DAY_S + (episode + 1) * EPISODE_S
+    is_open = ends_at >= NOON and SITES.index(site) in OPEN_SITES
+    return f"{site.probe}-{site.target}-{episode}-{kind.value}", None if is_open else ends_at
+
+
 def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
-    """A row: one in a hundred is open."""
+    """A row; what failed a run belongs to an incident."""
     site, at = random.choice(SITES), NOON - DAYS * 86_400.0 * (of - number) / of
     kind, status = random.choice(KINDS)
     finding = Finding(
@@ -94,10 +106,26 @@ def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
         {"delivery_delay_max_s": 5.0},
     )
     run_id = f"{site.probe}-{random.randrange(of):08x}"
-    closed_at = None if random.random() < 0.01 else at + 60.0
-    return finding_values(
-        FindingRecord(f"{run_id}-{number}", run_id, SiteKey(*site.key), "prober-0", at, finding, 9, SENTENCE, closed_at=closed_at)
-    )
+    incident_id, closed_at = an_incident(site, kind, at) if status in FAILING else (None, at)
+    record = FindingRecord(f"{run_id}-{number}", run_id, site.key, "prober-0", at, finding, 9, SENTENCE)
+    return finding_values(replace(record, closed_at=closed_at, incident_id=incident_id))
+
+
+def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of the incidents that these findings, the oldest first, belong to."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in found:
+        if row["incident_id"] is not None:
+            groups.setdefault(row["incident_id"], []).append(row)
+    for incident_id, rows in groups.items():
+        first, last, count = rows[0], rows[-1], len(rows)
+        site = SiteKey(first["target"], first["probe"], first["vantage"], first["part"])
+        incident = Incident(
+            incident_id, site, Kind(first["kind"]), Status(first["status"]), first["found_at"], last["found_at"],
+            count, count, 10 * count, 6, count, 2_000 * count, "0001000000" * 10,
+            Exemplar(first["finding_id"], 12), first["closed_at"],
+        )  # fmt: skip
+        yield {column.name: None for column in tables.incidents.columns} | incident_values(incident)
 
 
 def fill(database: Database, runs: int, findings: int) -> list[str]:
@@ -107,6 +135,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
     _insert(database, tables.runs, (a_run(number, runs, random) for number in range(runs)))
     found = [a_finding(number, findings, random) for number in range(findings)]
     _insert(database, tables.findings, iter(found))
+    _insert(database, tables.incidents, incidents_of(found))
     evidence = Evidence(TRACE, True, True, 400, (3, 4, 9))
     _insert(database, tables.evidence, (evidence_values(row["finding_id"], evidence) for row in found))
     _insert(database, tables.probers, iter([prober_values(ProberRecord("prober-0", "1.0.0", NOON, 4e9))]))
