@@ -45,7 +45,8 @@ def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float) -
         _link(feed, "next", PATH, {**as_query(asked), "cursor": page.next_cursor}, ATOM)
     for incident in page.items:
         _add_entry(feed, incident, now)
-    return tostring(feed, encoding="utf-8", xml_declaration=True)
+    document: bytes = tostring(feed, encoding="utf-8", xml_declaration=True)
+    return document
 
 
 def updated_at(incident: Incident, now: float) -> float:

@@ -30,6 +30,7 @@ def rendered_page(template: str, values: Mapping[str, object], status: int = 200
     """A page from a template and what it shows.
 
     root     how it reaches the start page: empty, or so many times `../`.
+    address  where the start page is, as this reader calls it; only of pages that say so.
     linked   whether the runs, findings and incidents that it names are in the store; else it links none of them.
     """
     return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", "linked": True, **values}), status)

@@ -86,8 +86,8 @@ class PageContents:
             **_places(snapshot),
         }
 
-    def incident(self, incident_id: str, snapshot: StatusSnapshot, address: str) -> Values:
-        """An incident with the finding that stands for it and its newest ones. `address`: of the start page, as this reader calls it."""
+    def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
+        """An incident with the finding that stands for it and its newest ones."""
         queries = self._archive.queries
         incident = queries.incident(incident_id)
         if incident is None:
@@ -101,7 +101,6 @@ class PageContents:
             "found": found.items,
             "runbooks": self.runbooks,
             "writes": self._writes,
-            "address": address,
             "acknowledging": f"{API.lstrip('/')}/incidents/{quote(incident.incident_id, safe='')}/acknowledge",
             "suggested_end": (snapshot.at // HOUR_S + ACKNOWLEDGED_H) * HOUR_S,
         }

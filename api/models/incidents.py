@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, FiniteFloat
+from pydantic import AwareDatetime, ConfigDict, Field, FiniteFloat
 
 from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage
 from prober.core.findings import Kind, Status
@@ -17,14 +17,8 @@ NOTE_LENGTH_MAX: Final = 1_000
 NAME_LENGTH_MAX: Final = 200
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Without control characters, among them line breaks and those that turn the direction of what follows."""
-YEAR_MAX: Final = 9998
-"""So that it is a time in every time zone."""
-
-
-def _writable(moment: datetime) -> datetime:
-    if not 1970 <= moment.year <= YEAR_MAX:
-        raise ValueError(f"must be in a year from 1970 to {YEAR_MAX}")
-    return moment
+NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Later ends count as this one, which can be written in every time zone; ends before 1970 as the beginning of that."""
 
 
 class Acknowledgement(Answer):
@@ -119,5 +113,10 @@ class Acknowledge(Answer):
     """Who; one line."""
     note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, pattern=ONE_LINE, examples=["known to the service's owners"])] = ""
     """What is to be known; one line."""
-    until: Annotated[Annotated[AwareDatetime, AfterValidator(_writable)] | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
+    until: Annotated[AwareDatetime | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
     """From then on it counts as unknown again; without it, it holds until the incident is over. A time that has passed takes it back."""
+
+    @property
+    def until_s(self) -> float | None:
+        """The end in seconds since 1970."""
+        return None if self.until is None else max(0.0, min(self.until, NEVER).timestamp())

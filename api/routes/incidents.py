@@ -63,10 +63,9 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
 
         It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
         """
-        until = None if said.until is None else said.until.timestamp()
 
         def make() -> Incident:
-            archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, until))
+            archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
             return _incident_of(archive, incident_id)
 
         return await answers.ask(make)

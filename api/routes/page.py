@@ -90,8 +90,7 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
     async def incident_page(request: Request, incident_id: str) -> Response:
         """One incident."""
         snapshot = await current.snapshot()
-        address = str(request.base_url)
-        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot, address)))
+        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot)))
 
     @routes.get("/runs")
     async def runs_page(request: Request) -> Response:
@@ -183,7 +182,7 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
 def _made(request: Request, template: str, values: Callable[[], Values]) -> Response:
     """The page, or one that says why there is none; for a program that wants no page, problem details."""
     try:
-        return rendered_page(template, {"root": root_of(request), **values()})
+        return rendered_page(template, {"root": root_of(request), "address": request.base_url, **values()})
     except PageNotFound as absent:
         return error_answer(request, 404, str(absent), is_page=True)
     except (BadCursor, NotStorable, ValidationError) as wrong:

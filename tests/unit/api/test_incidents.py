@@ -136,7 +136,7 @@ class TestAcknowledging:
         assert (after["verdict"], after["slos"]) == (before["verdict"], before["slos"])
         assert ask(asked, STUCK).json()["closed_at"] is None
 
-    @pytest.mark.parametrize("until", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59-14:00"])
+    @pytest.mark.parametrize("until", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
     def test_every_time_that_is_taken_can_be_shown(self, until: str) -> None:
         asked = guarded()
         assert acknowledge(asked, {"by": "ada", "until": until}).status_code == 200
@@ -150,8 +150,6 @@ class TestAcknowledging:
             {"by": ""},
             {"by": "a", "note": "x" * 1001},
             {"by": "a", "until": "2026-03-01T18:00:00"},
-            {"by": "a", "until": "9999-12-31T23:59:59-14:00"},
-            {"by": "a", "until": "0001-01-01T00:00:00+14:00"},
             {"by": "a", "x": 1},
             *({"by": "a", "note": f"b{sign}"} for sign in "\0\n\r\x1b\x7f\x85\u2028\u202e\u2066"),
             {"by": "a\nb"},
