@@ -40,7 +40,6 @@ function show(fresh) {
   const scrolled = [...old.querySelectorAll(".drawing")].map((drawing) => drawing.scrollLeft);
   old.replaceWith(main);
   main.querySelectorAll(".drawing").forEach((drawing, index) => (drawing.scrollLeft = scrolled[index] ?? 0));
-  fillInAddresses();
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   const row = name && rowCalled(name);
   if (row) scrollBy({ top: row.getBoundingClientRect().top - top, behavior: "instant" });
@@ -126,12 +125,5 @@ for (const sign of ["pointermove", "pointerdown", "keydown", "wheel"]) {
   document.addEventListener(sign, () => (activeAt = new Date()), { passive: true });
 }
 document.getElementById("news").addEventListener("click", showHeld);
-
-// Only the browser knows by which name, and whether over TLS, this place is reached from where it is.
-function fillInAddresses() {
-  for (const shown of document.querySelectorAll("[data-address]")) shown.textContent = new URL(shown.dataset.address, location.href).href;
-}
-
-fillInAddresses();
 setInterval(refresh, PERIOD_MS);
 document.addEventListener("visibilitychange", refresh);

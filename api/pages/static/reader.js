@@ -1,4 +1,4 @@
-// Help for the reader, on every page: local time beside UTC, buttons that copy, long pages folded. Without it the page says the same.
+// Help for the reader, on every page: local time beside UTC, whole addresses, buttons that copy, long pages folded. Without it the page says the same.
 "use strict";
 
 const COPIED_MS = 2000;
@@ -70,7 +70,13 @@ function addCopyButtons() {
   }
 }
 
+// Only the browser knows by which name, and whether over TLS, this place is reached from where it is.
+function fillInAddresses() {
+  for (const shown of document.querySelectorAll("[data-address]")) shown.textContent = new URL(shown.dataset.address, location.href).href;
+}
+
 function help() {
+  fillInAddresses();
   addLocalTimes();
   addCopyButtons();
 }
