@@ -93,6 +93,12 @@ def budget(slo: SloSnapshot) -> str:
     return "nothing spent" if slo.budget_left == 1.0 else f"{share(1.0 - slo.budget_left)} spent"
 
 
+def filled(budget_left: float, width: int) -> str:
+    """How much of a bar of this width is spent: at least a sliver if anything is, all of it only if nothing is left."""
+    spent = (1.0 - budget_left) * width
+    return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
+
+
 def tally(total: SliCounts) -> str:
     """Good, bad and, if there are any, undecided things in words."""
     undecided = f", {number(total.undecided)} undecided" if total.undecided else ""

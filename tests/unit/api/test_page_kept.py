@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+from api import formatting
 from api.app import create_app
 from prober.reports.reader import ReportReader
 from prober.sinks.status.database import StoreUnavailable
@@ -206,6 +208,23 @@ class TestOthers:
             assert words in said
         assert "There is no such probe, or it does not run there." in page(world, "/probes/ordering?target=mars", 404).said()
         assert "targt: " in page(world, "/probes/ordering?targt=mars", 400).said()
+
+    @pytest.mark.parametrize(
+        ("path", "bar", "shapes"),
+        [
+            ("/slos/redelivery", "budget", ["frame", "spent"]),
+            ("/slos/order", "budget", ["frame"]),
+            ("/slos/stalled_keys", "budget nothing", ["frame"]),
+        ],
+    )
+    def test_bars_of_budgets_differ_by_their_shape(self, world: World, path: str, bar: str, shapes: list[str]) -> None:
+        classes = [named.get("class", "") for tag, named in page(world, path).elements if tag in {"svg", "rect", "path"}]
+        after = classes[classes.index(bar) + 1 :]
+        assert list(takewhile({"frame", "spent", "over", "mark"}.__contains__, after)) == shapes
+
+    @pytest.mark.parametrize(("left", "filled"), [(0.999999, "2"), (0.5, "60"), (0.0001, "118"), (0.0, "120"), (-3.0, "120")])
+    def test_a_little_spent_shows_and_so_does_a_little_left(self, left: float, filled: str) -> None:
+        assert formatting.filled(left, 120) == filled
 
     def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
         said = page(world, PAGES["unknown objective"]).said()
