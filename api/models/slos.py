@@ -60,7 +60,7 @@ class Slo(Answer):
     labels: Annotated[Labels, Field(validation_alias=AliasPath("objective", "labels"))]
     """Free labels of the objective."""
     counted_since: Time
-    """The beginning of the period, or the start of the prober where there is no other record."""
+    """The beginning of the period, or when counting began, if that is later."""
     good: Annotated[Count, Field(validation_alias=AliasPath("total", "good"))]
     """Things that ended good."""
     bad: Annotated[Count, Field(validation_alias=AliasPath("total", "bad"))]

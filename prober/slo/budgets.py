@@ -36,7 +36,7 @@ class SloSnapshot:
     bounds        between what the true ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided.
     verdict       PASS if the bounds are within the error budget, FAIL if they are beyond it, UNKNOWN if they say neither.
     budget_left   share of the error budget of the things counted so far: 1 untouched, below 0 overspent; None: nothing was decided.
-    counted_since the beginning of the objective's period, or the start of the prober where there is no other record.
+    counted_since the beginning of the objective's period, or when counting began if that is later; to five minutes, if probers restarted.
     burn          per alert of the policy, the quickest first; empty where there is no record by time.
     """
 

@@ -19,7 +19,7 @@ from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
-from prober.sinks.status.slices import Series, begin_of, definition_of, length_for
+from prober.sinks.status.slices import Counted, Series, begin_of, counting_since, definition_of, length_for
 from prober.slo.budgets import SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
 
@@ -49,7 +49,7 @@ class Overview:
             since=_since(verdict, sites, live),
             sites=sites,
             incidents=self._queries.open_incidents(),
-            slos=tuple(self._slos(sites, live.at)),
+            slos=tuple(self._slos(sites, live.at, [told.started_at for told in probers] or [live.started_at])),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
             stored=True,
@@ -85,16 +85,20 @@ class Overview:
 
     # --- objectives ----------------------------------------------------------------------------------------------------------
 
-    def _slos(self, sites: Iterable[SiteSnapshot], now: float) -> Iterator[SloSnapshot]:
-        """Every objective on every target that something was counted on, or that has a probe which counts for it."""
+    def _slos(self, sites: Iterable[SiteSnapshot], now: float, started: Sequence[float]) -> Iterator[SloSnapshot]:
+        """Every objective on every target that something was counted on, or that has a probe which counts for it.
+
+        `started`: when the probers that are known did.
+        """
         windows = {window for one in self._objectives.values() for window in windows_s(one)}
-        counted = {window: self._queries.tallies(window, now) for window in windows}
+        counted = {window: self._queries.counted(window, now) for window in windows}
         known = dict.fromkeys(self._expected(sites))
         known |= dict.fromkeys(
             sorted({series for counts in counted.values() for series in counts if series[1:] in self._objectives})
         )
         for series in known:
-            yield _slo(series, self._objectives[series[1:]], now, counted)
+            of_series = {window: counts[series] for window, counts in counted.items() if series in counts}
+            yield _slo(series, self._objectives[series[1:]], now, of_series, started)
 
     def _expected(self, sites: Iterable[SiteSnapshot]) -> Iterator[Series]:
         probes: dict[str, set[str]] = {}
@@ -204,15 +208,19 @@ def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: StatusSnapshot
     return max(at) if verdict is Verdict.PASS else min(at)
 
 
-def _slo(series: Series, objective: Objective, now: float, counted: Mapping[float, Mapping[Series, SliCounts]]) -> SloSnapshot:
-    """What was counted over the objective's period."""
+def _slo(
+    series: Series, objective: Objective, now: float, counted: Mapping[float, Counted], started: Sequence[float]
+) -> SloSnapshot:
+    """What was counted over the objective's period; by window."""
 
     def tally(window: float) -> SliCounts:
-        return counted[window].get(series, SliCounts())
+        return counted[window].total if window in counted else SliCounts()
 
     period_s = objective.window_s
+    inside = [counted[window] for window in windows_s(objective) if window in counted]
+    since = counting_since(inside, started) if inside else min(started)
     begins_at = begin_of(now - period_s, length_for(period_s))
-    return slo_of(series.target, objective, tally(period_s), begins_at, burn_of(objective, tally))
+    return slo_of(series.target, objective, tally(period_s), max(begins_at, since), burn_of(objective, tally))
 
 
 def _shown(record: FindingRecord) -> FailingFinding:

@@ -43,9 +43,11 @@ from prober.sinks.status.rows import (
     run_from_row,
     site_from_row,
     summary_from_row,
+    tally_columns,
+    tally_from_row,
     text_of,
 )
-from prober.sinks.status.slices import Series, begin_of, length_for
+from prober.sinks.status.slices import Counted, Series, begin_of, length_for
 from prober.slo.objectives import SliCounts
 
 Columns: TypeAlias = Iterable[ColumnElement[Any]]
@@ -205,15 +207,17 @@ class StatusQueries:
 
         A window begins at a full five minutes, or at a full hour if it is longer than a day.
         """
+        return {series: found.total for series, found in self.counted(window_s, now).items()}
+
+    def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
+        """The same, and when the first slice of the window began in which something was counted."""
         slices, length_s = tables.slices.c, length_for(window_s)
         series = (slices.target, slices.objective, slices.definition)
-        total = [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
         inside = _within(slices.begins_at, begin_of(now - window_s, length_s), now)
-        rows = self._rows(select(*series, *total).where(slices.length_s == length_s, inside).group_by(*series))
+        found = select(*series, *tally_columns(), func.min(slices.begins_at).label("since"))
+        rows = self._rows(found.where(slices.length_s == length_s, inside).group_by(*series))
         return {
-            Series(row["target"], row["objective"], row["definition"]): SliCounts(
-                int(row["good"]), int(row["bad"]), int(row["undecided"])
-            )
+            Series(row["target"], row["objective"], row["definition"]): Counted(tally_from_row(row), row["since"], length_s)
             for row in rows
         }
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, astuple, fields
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import RowMapping, Table
+from sqlalchemy import ColumnElement, RowMapping, Table, func
 
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
@@ -196,6 +196,17 @@ def prober_from_row(row: RowMapping) -> ProberRecord:
 def slice_values(one: Slice) -> Values:
     """The row of a slice of time."""
     return _row(tables.slices, one, one.tally)
+
+
+def tally_columns() -> list[ColumnElement[Any]]:
+    """What to select to add up slices of time."""
+    slices = tables.slices.c
+    return [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
+
+
+def tally_from_row(row: RowMapping) -> SliCounts:
+    """What the slices of a row add up to."""
+    return SliCounts(int(row["good"]), int(row["bad"]), int(row["undecided"]))
 
 
 def _row(table: Table, *values: DataclassInstance) -> Values:

@@ -7,7 +7,7 @@ look at, long ones the budget of a period; a window begins at the slice that it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -28,6 +28,14 @@ class Series(NamedTuple):
     target: str
     objective: str
     definition: str
+
+
+class Counted(NamedTuple):
+    """What the slices of a window add up to. `since`: when the first of them began, of slices so long."""
+
+    total: SliCounts
+    since: float
+    length_s: int
 
 
 class SliceSpan(NamedTuple):
@@ -94,6 +102,20 @@ class Slices:
 def begin_of(at: float, length_s: int) -> float:
     """When the slice began that a point in time falls into."""
     return at // length_s * length_s
+
+
+def counting_since(windows: Iterable[Counted], started: Iterable[float]) -> float:
+    """Since when something was counted in the longest of these windows of a series, of which there is one.
+
+    As exactly as the slices of shorter windows tell, and when probers started: nothing was counted before the first one did.
+    """
+    by_length = sorted(windows, key=lambda one: (one.since, -one.length_s))
+    since, length_s = by_length[0].since, by_length[0].length_s
+    for one in by_length[1:]:
+        if one.length_s < length_s and one.since < since + length_s:
+            since, length_s = one.since, one.length_s
+    first = min(started, default=since)
+    return first if since <= first < since + length_s else since
 
 
 def length_for(window_s: float) -> int:

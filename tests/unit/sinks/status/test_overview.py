@@ -180,16 +180,33 @@ class TestSites:
 
 
 class TestObjectives:
-    def count(self, store: StatusStore, at: float, tally: SliCounts, process: str = "p") -> None:
+    def count(self, store: StatusStore, at: float, tally: SliCounts, process: str = "p", started_at: float = START) -> None:
         slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), tally) for length_s in (SHORT_S, LONG_S)]
-        store.heartbeat(ProberRecord("p", "1", START, at), slices=slices)
+        store.heartbeat(ProberRecord("p", "1", started_at, at), slices=slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW - 20 * 86_400.0, SliCounts(1_000, 5))
         self.count(store, NOW, SliCounts(1_000, 5), "q")
         (slo,) = overview.snapshot(onlooker()).slos
         assert (slo.total, slo.error_ratio) == (SliCounts(2_000, 10), 10 / 2_010)
-        assert slo.counted_since <= NOW - ORDER.window_s
+        assert slo.counted_since == begin_of(NOW - 20 * 86_400.0, LONG_S)
+
+    def test_counted_since_is_when_counting_began(self, store: StatusStore, overview: Overview) -> None:
+        def since(now: float) -> float:
+            (slo,) = overview.snapshot(replace(onlooker(), at=now)).slos
+            return slo.counted_since
+
+        begin = begin_of(NOW, LONG_S) + 700.0
+        tell(store, "p", begin + 10.0, seen())
+        store.heartbeat(ProberRecord("p", "1", begin, begin + 10.0))
+        assert since(begin + 10.0) == begin  # nothing is counted yet
+        self.count(store, begin + 190.0, SliCounts(80), started_at=begin)
+        assert since(begin + 240.0) == begin
+        self.count(store, begin + 4000.0, SliCounts(80), started_at=begin + 3990.0)  # after a restart
+        assert since(begin + 4000.0) == begin_of(begin, SHORT_S)
+        assert since(begin + 2.5 * 86_400.0) == begin_of(begin, LONG_S)  # short slices are not asked so far back
+        later = begin + ORDER.window_s + 7200.0
+        assert since(later) == begin_of(later - ORDER.window_s, LONG_S)
 
     def test_burn_is_told_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW, SliCounts(0, 1_000))
