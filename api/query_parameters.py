@@ -16,8 +16,10 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from api.charts import Span, TimeRange
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.cursors import LENGTH_MAX
 from prober.sinks.status.queries import PAGE_MAX
 from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
@@ -192,17 +194,6 @@ class IncidentParameters(Paged):
         )
 
 
-class SiteParameters(QueryParameters):
-    """Which sites of a probe: all that agree with what is given."""
-
-    target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
-    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
-    """Seen from here."""
-    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
-    """On this part of the keys; empty: where they are not divided."""
-
-
 class Shown(StrEnum):
     """What is shown of a finding: the smallest history that proves it, or everything on its key until it was made."""
 
@@ -229,6 +220,30 @@ class SubscriptionParameters(QueryParameters):
 
     since: Moment | None = None
     """Findings from then on are counted; without it those of the last 24 hours."""
+
+
+class ChartParameters(QueryParameters):
+    """Which charts."""
+
+    range: Annotated[TimeRange | None, Field(examples=["24h"])] = None
+    """How far back they reach; without it six hours, or one as long as no prober is older."""
+
+    def span(self, snapshot: StatusSnapshot) -> Span:
+        """The time that they show."""
+        oldest = min((prober.started_at for prober in snapshot.probers), default=snapshot.started_at)
+        usual = TimeRange.HOUR if snapshot.at - oldest <= TimeRange.HOUR.seconds else TimeRange.HOURS
+        return Span.until(snapshot.at, self.range or usual)
+
+
+class SiteParameters(ChartParameters):
+    """Which sites of a probe: all that agree with what is given."""
+
+    target: Annotated[Name | None, Field(examples=["europe"])] = None
+    """On this target."""
+    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
+    """Seen from here."""
+    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
+    """On this part of the keys; empty: where they are not divided."""
 
 
 class ReportParameters(QueryParameters):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from api.charts import RUNS_MAX, Chart, charts
+from api.charts import TITLES, Chart, Span, charts
 from api.view import Archive
 from prober.clock import monotonic_s
 from prober.reports.values import HotKeysReport
@@ -15,11 +15,10 @@ from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import StatusError
-from prober.sinks.status.records import RunFilter
-from prober.slo.objectives import HOUR_S
+from prober.sinks.status.over_time import OverTime
 
-CHARTS_FRESH_S: Final = 10.0
-CHARTS_SHOW_S: Final = 6 * HOUR_S
+CHARTS_FRESH_MIN_S: Final = 10.0
+CHARTS_FRESH_MAX_S: Final = 60.0
 HOT_KEYS_FRESH_S: Final = 60.0
 HOT_KEYS_SHOWN_MAX: Final = 5
 
@@ -41,26 +40,26 @@ class Recent:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
-    def charts(self, snapshot: StatusSnapshot) -> dict[SiteKey, tuple[Chart, ...]]:
+    def charts(self, snapshot: StatusSnapshot, span: Span) -> dict[SiteKey, tuple[Chart, ...]]:
         """The charts of every site. Sites that the store cannot be asked about are missing."""
         self._forget({site.site.key for site in snapshot.sites})
         try:
-            return {site.site.key: self.charts_of(site.site, snapshot.at) for site in snapshot.sites}
+            return {site.site.key: self.charts_of(site.site, span) for site in snapshot.sites}
         except StatusError:
             return {}
 
-    def charts_of(self, site: Site, now: float) -> tuple[Chart, ...]:
+    def charts_of(self, site: Site, span: Span) -> tuple[Chart, ...]:
         """The charts of one site. Raises what the store raises."""
-        return self._fresh(site.key, CHARTS_FRESH_S, lambda: self._charts(site, now))
+        fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
+        return self._fresh((site.key, span.reach), fresh_s, lambda: self._charts(site, span))
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
-    def _charts(self, site: Site, now: float) -> tuple[Chart, ...]:
-        wanted = RunFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part, since=now - CHARTS_SHOW_S)
-        runs = self._archive.queries.runs(wanted, limit=RUNS_MAX).items
-        return charts(runs, site.interval_s, now, self._archive.objectives)
+    def _charts(self, site: Site, span: Span) -> tuple[Chart, ...]:
+        bins = OverTime(self._archive.queries.database).runs(site.key, span.since, span.bin_s, TITLES)
+        return charts(bins, site.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:
         reader = self._archive.reports
@@ -82,5 +81,5 @@ class Recent:
         return value  # type: ignore[return-value]  # under each name stands what its question gives
 
     def _forget(self, sites: set[SiteKey]) -> None:
-        for name in [name for name in self._answers if isinstance(name, SiteKey) and name not in sites]:
+        for name in [name for name in self._answers if isinstance(name, tuple) and name[0] not in sites]:
             self._answers.pop(name, None)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
+from api.charts import CountChart, Span, count_chart
 from api.finding_case import case_of
 from api.models.base import API
 from api.query_parameters import (
+    ChartParameters,
     FindingParameters,
     HotKeyParameters,
     IncidentParameters,
@@ -31,10 +33,11 @@ from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.families import Job
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
-from prober.sinks.status.slices import Series, definition_of
+from prober.sinks.status.slices import Series, begin_of, definition_of
 from prober.slo.budgets import SloSnapshot
-from prober.slo.objectives import HOUR_S, SliCounts, windows_s
+from prober.slo.objectives import HOUR_S, Objective, SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
@@ -142,8 +145,13 @@ class PageContents:
         found = tuple(site for site in snapshot.sites if site.site.probe == probe and _agrees(site, asked))
         if not found:
             raise PageNotFound("There is no such probe, or it does not run there. The page of all probes has those that do.")
-        drawn = {} if len(found) > 1 else {**self._site(found[0], snapshot), "drawn": recent.charts_of(found[0].site, snapshot.at)}
-        return {"now": snapshot.at, "probe": probe, "sites": found, **drawn}
+        values = {"now": snapshot.at, "probe": probe, "sites": found}
+        if len(found) > 1:
+            return values
+        span = asked.span(snapshot)
+        drawn = recent.charts_of(found[0].site, span)
+        others = "".join(f"{urlencode({name: value})}&" for name, value in asked if name != "range" and value is not None)
+        return {**values, **self._site(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
 
     def _site(self, shown: SiteSnapshot, snapshot: StatusSnapshot) -> Values:
         """One site: its incidents, newest runs and findings, and the objectives that it counts for."""
@@ -215,20 +223,22 @@ class PageContents:
             raise PageNotFound(f"There is no report about {asked.date}.")
         return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day), "why": ""}
 
-    def objective(self, name: str, snapshot: StatusSnapshot) -> Values:
+    def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
         """An objective on each of its targets."""
         objective = next((one for one in self._archive.objectives if one.name == name), None)
         if objective is None:
             raise PageNotFound("There is no objective of this name.")
         slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
         counted = {window: self._archive.queries.tallies(window, snapshot.at) for window in windows_s(objective)}
-        report = self._newest_burn(name)
+        report, span = self._newest_burn(name), asked.span(snapshot)
         return {
             "objective": objective,
             "slos": slos,
             "now": snapshot.at,
             "runbooks": self.runbooks,
             "windows": {slo.target: tuple(_window(slo, window, tallies) for window, tallies in counted.items()) for slo in slos},
+            "span": span,
+            "chart_of": self._count_charts(objective, slos, span),
             "report": report,
         }
 
@@ -244,6 +254,11 @@ class PageContents:
         if book is None or book.name == INDEX:
             raise PageNotFound("There is no runbook of this name. The page of all runbooks has those that there are.")
         return {"book": book}
+
+    def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: Span) -> Mapping[str, CountChart]:
+        length_s = span.reach.slice_s
+        tallies = OverTime(self._archive.queries.database).tallies(objective, begin_of(span.since, length_s), span.now, length_s)
+        return {slo.target: count_chart(objective, tallies.get(slo.target, {}), span) for slo in slos}
 
     def _newest_hot_keys(self) -> HotKeysReport | None:
         reader = self._archive.reports

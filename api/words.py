@@ -24,6 +24,17 @@ def form_time(at: datetime | None) -> str:
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+def hour(at: float) -> str:
+    """The time of a day in UTC, on an axis."""
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M")
+
+
+def day(at: float) -> str:
+    """A day in UTC, on an axis: `1 Mar`."""
+    said = datetime.fromtimestamp(at, UTC)
+    return f"{said.day} {said:%b}"
+
+
 def since(at: float, now: float) -> str:
     """A time in UTC that has passed: without its date if that is today's."""
     said = datetime.fromtimestamp(at, UTC)

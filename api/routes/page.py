@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from api.current_status import CurrentStatus
 from api.problems import error_answer, unreachable
 from api.query_parameters import (
+    ChartParameters,
     EvidenceParameters,
     FindingParameters,
     HotKeyParameters,
@@ -60,11 +61,13 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         snapshot = await current.snapshot()
 
         def values() -> Values:
+            span = _asked(request, ChartParameters).span(snapshot)
             return {
                 "runbooks": contents.runbooks,
                 "snapshot": snapshot,
                 "linked": snapshot.stored,
-                "charts_of": recent.charts(snapshot),
+                "span": span,
+                "charts_of": recent.charts(snapshot, span),
                 "hot": recent.hot_keys(),
             }
 
@@ -110,7 +113,9 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
     async def objective_page(request: Request, name: str) -> Response:
         """One objective."""
         snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "slo.html", lambda: contents.objective(name, snapshot)))
+        return await answers.ask(
+            lambda: _made(request, "slo.html", lambda: contents.objective(name, _asked(request, ChartParameters), snapshot))
+        )
 
 
 def _add_sites(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:

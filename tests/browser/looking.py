@@ -20,6 +20,7 @@ DESKTOP: Final = 1280
 PHONE: Final = 360
 PAGES: Final = {
     "status": "/",
+    "status over days": "/?range=7d",
     "incidents": "/incidents",
     "incident": "/incidents/redelivery-europe-wire-087-REDELIVERY_SKIP",
     "findings": "/findings",
@@ -40,6 +41,7 @@ PAGES: Final = {
     "hostile key": f"/keys?key={quote(HOSTILE, safe='')}",
     "hot keys": "/hot-keys",
     "objective": "/slos/redelivery",
+    "objective over days": "/slos/redelivery?range=7d",
     "unknown objective": "/slos/stalled_keys",
     "runbooks": "/runbooks",
     "runbook": "/runbooks/PubsubRedeliveryViolated",

@@ -13,8 +13,11 @@ import pytest
 
 from api import formatting
 from api.app import create_app
+from api.charts import TimeRange
+from api.query_parameters import ChartParameters
 from prober.reports.reader import ReportReader
 from prober.sinks.status.database import StoreUnavailable
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from tests.browser.looking import PAGES
@@ -226,6 +229,36 @@ class TestOthers:
     def test_a_little_spent_shows_and_so_does_a_little_left(self, left: float, filled: str) -> None:
         assert formatting.filled(left, 120) == filled
 
+    @pytest.mark.parametrize("path", ["/", "/slos/redelivery"])
+    def test_charts_reach_as_far_back_as_is_asked(self, world: World, path: str) -> None:
+        def chosen(query: str = "") -> tuple[list[str], str]:
+            found = page(world, path + query)
+            current = [named["href"] for _, named in found.elements if named.get("aria-current") == "true"]
+            return current, found.said()
+
+        (usual,), said = chosen()
+        assert usual.startswith("?range=6h#")
+        assert "06:00 08:00 10:00 12:00" in said
+        (asked,), said = chosen("?range=7d")
+        assert asked.startswith("?range=7d#")
+        assert "24 Feb 26 Feb 28 Feb" in said
+        assert "range: Input should be '1h', '6h', '24h' or '7d'." in page(world, f"{path}?range=1y", 400).said()
+        assert page(world, f"{path}?ranges=7d", 400).said().endswith("Back to the status page")
+
+    def test_a_young_service_shows_its_first_hour(self, world: World) -> None:
+        snapshot = world.view.snapshot()
+        young = replace(snapshot, probers=tuple(replace(one, started_at=snapshot.at - 240.0) for one in snapshot.probers))
+        assert ChartParameters().span(snapshot).reach is TimeRange.HOURS
+        assert ChartParameters().span(young).reach is TimeRange.HOUR
+        assert ChartParameters(range=TimeRange.DAY).span(young).reach is TimeRange.DAY
+
+    def test_an_objective_over_time(self, world: World) -> None:
+        labels = list(page(world, PAGES["objective"]).values("aria-label"))
+        assert "share of bad ones: at most 1.7 %, at 2026-03-01 11:55:00 UTC" in labels
+        assert "share of bad ones: none was bad" in labels
+        labels = list(page(world, PAGES["unknown objective"]).values("aria-label"))
+        assert "share of bad ones: nothing was decided" in labels
+
     def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
         said = page(world, PAGES["unknown objective"]).said()
         assert "europe unknown" in said
@@ -239,7 +272,7 @@ class TestOthers:
         assert "orders-1042 stalled score 100 %" in said
         labels = list(found.values("aria-label"))
         assert any(label.startswith("end-to-end latency: 99 % within ") for label in labels)
-        assert any(label.endswith("1 gap in which nothing is known") for label in labels)
+        assert any(label.endswith("gaps in which nothing is known") for label in labels)
         assert "FAIL Redeliveries leave messages out" in said
         assert "findings/redelivery-europe-wire-087-1" in found.values("href")
 
@@ -277,6 +310,7 @@ class TestOutages:
 
         for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "sites", "probers"):
             monkeypatch.setattr(StatusQueries, name, fail)
+        monkeypatch.setattr(OverTime, "runs", fail)
         said = page(world, "/").said()
         assert "Problems of the prober" in said
         assert "Unknown: the status store cannot be asked at the moment." in said

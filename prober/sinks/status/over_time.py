@@ -1,0 +1,113 @@
+"""What the status store knows of a stretch of time, bin by bin: for charts over hours and days, however many runs there were.
+
+A bin without an entry is one in which nothing ended, or nothing was counted. Questions block: ask from a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, cast, func, literal, select
+from sqlalchemy.types import Integer
+
+from prober.runs.site import SiteKey
+from prober.sinks.status import tables
+from prober.sinks.status.database import Database
+from prober.sinks.status.rows import tally_columns, tally_from_row, text_of
+from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective, SliCounts
+
+
+@dataclass(frozen=True, slots=True)
+class WorstDurations:
+    """Of the runs of a bin that know: the longest median, the longest of what 99 % did not exceed, and the longest of all, in seconds."""
+
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BinOfRuns:
+    """The runs of a site that ended in a bin, of which there is at least one.
+
+    first_at, last_at   when the first and the last of them ended.
+    longest_s           how long the longest of them took.
+    known               how many of them know of an indicator; `durations` has what they know.
+    """
+
+    first_at: float
+    last_at: float
+    runs: int
+    longest_s: float
+    known: Mapping[Indicator, int]
+    durations: Mapping[Indicator, WorstDurations]
+
+
+class OverTime:
+    """Reads. Every method raises `StoreUnavailable`. For any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def runs(self, site: SiteKey, since: float, bin_s: float, indicators: Collection[Indicator]) -> tuple[BinOfRuns, ...]:
+        """The runs of a site that began since then, the oldest bin first. The database adds them up."""
+        runs = tables.runs.c
+        columns = (
+            func.min(runs.ended_at).label("first_at"),
+            func.max(runs.ended_at).label("last_at"),
+            func.count().label("runs"),
+            func.max(runs.duration_s).label("longest_s"),
+            *(column for indicator in indicators for column in _worst(indicator)),
+        )
+        number = _bin_of(runs.ended_at, bin_s)
+        same = [runs[name] == text_of(value) for name, value in site._asdict().items()]
+        query = select(*columns).where(*same, runs.started_at >= since).group_by(number).order_by(number)
+        with self._database.reading() as connection:
+            return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
+
+    def tallies(self, objective: Objective, since: float, until: float, bin_s: int) -> dict[str, dict[float, SliCounts]]:
+        """What was counted for an objective on each target, by when the bin began.
+
+        A bin is made of whole slices, short ones unless it is at least as long as the long ones, which are kept for longer.
+        """
+        slices = tables.slices.c
+        number = _bin_of(slices.begins_at, bin_s).label("number")
+        wanted = (
+            slices.objective == text_of(objective.name),
+            slices.definition == text_of(definition_of(objective)),
+            slices.length_s == (LONG_S if bin_s >= LONG_S else SHORT_S),
+            slices.begins_at >= since,
+            slices.begins_at <= until,
+        )
+        query = select(slices.target, number, *tally_columns()).where(*wanted).group_by(slices.target, number)
+        found: dict[str, dict[float, SliCounts]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query).mappings():
+                found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = tally_from_row(row)
+        return found
+
+
+def _bin_of(at: ColumnElement[float], bin_s: float) -> ColumnElement[int]:
+    """The number of the bin since 1970; written out, since PostgreSQL takes parameters for different ones wherever they come again."""
+    return cast(at // literal(bin_s, literal_execute=True), Integer)
+
+
+def _worst(indicator: Indicator) -> Iterator[ColumnElement[Any]]:
+    durations = tables.runs.c.durations[indicator.value]
+    yield func.count(durations["p99_s"].as_float()).label(f"{indicator.value}_known")
+    for name in ("p50_s", "p99_s", "max_s"):
+        yield func.max(durations[name].as_float()).label(f"{indicator.value}_{name}")
+
+
+def _bin_from_row(row: Mapping[Any, Any], indicators: Collection[Indicator]) -> BinOfRuns:
+    known = {indicator: int(row[f"{indicator.value}_known"]) for indicator in indicators}
+    durations = {
+        indicator: WorstDurations(*(float(row[f"{indicator.value}_{name}"]) for name in ("p50_s", "p99_s", "max_s")))
+        for indicator, count in known.items()
+        if count
+    }
+    return BinOfRuns(row["first_at"], row["last_at"], row["runs"], row["longest_s"], known, durations)

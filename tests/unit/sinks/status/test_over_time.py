@@ -1,0 +1,93 @@
+"""Runs and counts over time, on both stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from prober.core.verdict import Verdict
+from prober.runs.result import Durations
+from prober.sinks.status.database import Database
+from prober.sinks.status.over_time import BinOfRuns, OverTime, WorstDurations
+from prober.sinks.status.records import Entry, ProberRecord, Slice
+from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, Objective, SliCounts
+from tests.unit.sinks.status.examples import LIBRARY, SITE, entry
+
+LATENCY = Indicator.PUBLISH_LATENCY
+AGE = Indicator.OLDEST_UNACKED_MESSAGE_AGE
+BEGIN = 1_772_366_400.0
+ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
+
+
+@pytest.fixture
+def over_time(store: StatusStore, database: Database) -> OverTime:
+    return OverTime(database)
+
+
+def lasting(number: int, at: float, *known: float, took_s: float = 2.0) -> Entry:
+    """A run that ended then, and what it knows of a latency."""
+    made = entry(f"run-{number}", at=at - 2.0, verdict=Verdict.PASS)
+    durations = {LATENCY: Durations(9, *known)} if known else {}
+    return replace(made, run=replace(made.run, result=replace(made.run.result, durations=durations, duration_s=took_s)))
+
+
+def test_of_the_runs_of_a_bin_the_worst_counts(store: StatusStore, over_time: OverTime) -> None:
+    store.record(
+        [
+            lasting(0, BEGIN - 3600.0, 9.0, 9.0, 9.0),
+            lasting(1, BEGIN + 10.0, 0.2, 0.3, 0.5),
+            lasting(2, BEGIN + 50.0, 0.1, 0.4, 0.4, took_s=3.0),
+            lasting(3, BEGIN + 59.5),
+            lasting(4, BEGIN + 190.0),
+            entry("other", at=BEGIN + 20.0, site=LIBRARY),
+        ]
+    )
+    found = over_time.runs(SITE.key, BEGIN, 60.0, (LATENCY, AGE))
+    assert found == (
+        BinOfRuns(BEGIN + 10.0, BEGIN + 59.5, 3, 3.0, {LATENCY: 2, AGE: 0}, {LATENCY: WorstDurations(0.2, 0.4, 0.5)}),
+        BinOfRuns(BEGIN + 190.0, BEGIN + 190.0, 1, 2.0, {LATENCY: 0, AGE: 0}, {}),
+    )
+
+
+def test_however_many_runs_there_were_the_bins_are_few(store: StatusStore, over_time: OverTime) -> None:
+    store.record([lasting(number, BEGIN + 7.0 * number + 2.0, 0.1, 0.2, 0.3) for number in range(100)])
+    found = over_time.runs(SITE.key, BEGIN - 60.0, 240.0, (LATENCY,))
+    assert (len(found), sum(one.runs for one in found)) == (3, 100)
+
+
+def test_nothing_is_nothing(over_time: OverTime) -> None:
+    assert over_time.runs(SITE.key, BEGIN, 60.0, (LATENCY,)) == ()
+    assert over_time.tallies(ORDER, BEGIN, BEGIN + 60.0, SHORT_S) == {}
+
+
+def test_counts_add_up_by_target_and_bin(store: StatusStore, over_time: OverTime) -> None:
+    def one(
+        process: str, at: float, tally: SliCounts, length_s: int = SHORT_S, target: str = "europe", name: str = "order"
+    ) -> Slice:
+        return Slice(process, target, name, definition_of(ORDER), length_s, at, tally)
+
+    slices = [
+        one("p", BEGIN, SliCounts(10, 1)),
+        one("q", BEGIN, SliCounts(20, 0, 3)),
+        one("p", BEGIN + 600.0, SliCounts(5)),
+        one("p", BEGIN + 900.0, SliCounts(7)),
+        one("p", BEGIN, SliCounts(1, 1), target="us"),
+        one("p", BEGIN, SliCounts(99), name="other"),
+        one("p", BEGIN - 300.0, SliCounts(99)),
+        one("p", BEGIN, SliCounts(1000), LONG_S),
+        replace(one("p", BEGIN, SliCounts(99)), definition="before"),
+    ]
+    store.heartbeat(ProberRecord("p", "1", BEGIN, BEGIN), slices=slices)
+    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, SHORT_S) == {
+        "europe": {BEGIN: SliCounts(30, 1, 3), BEGIN + 600.0: SliCounts(5), BEGIN + 900.0: SliCounts(7)},
+        "us": {BEGIN: SliCounts(1, 1)},
+    }
+    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, 900)["europe"] == {
+        BEGIN: SliCounts(35, 1, 3),
+        BEGIN + 900.0: SliCounts(7),
+    }
+    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, 7200)["europe"] == {BEGIN: SliCounts(1000)}
