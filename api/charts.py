@@ -14,8 +14,8 @@ from prober.sinks.status.over_time import BinOfRuns, WorstDurations
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, Objective, SliCounts
 
-WIDTH: Final = 300.0
-HEIGHT: Final = 60.0
+WIDTH: Final = 300
+HEIGHT: Final = 60
 BINS_MAX: Final = 240
 """So many points a line has at most."""
 MISSED_INTERVALS: Final = 3
@@ -209,6 +209,12 @@ def count_chart(objective: Objective, tallies: Mapping[float, SliCounts], span: 
         limit=round(HEIGHT - objective.budget / ceiling * HEIGHT, 2),
         worst=max(((ratio, at) for at, ratio in ratios.items()), default=None),
     )
+
+
+def filled(budget_left: float, width: int) -> str:
+    """How much of a bar of this width is spent: at least a sliver if anything is, all of it only if nothing is left."""
+    spent = (1.0 - budget_left) * width
+    return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
 
 
 def _chart(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: Span, limit_s: float | None) -> Chart:

@@ -10,7 +10,7 @@ from typing import Final
 from api.models.findings import trace_file_name
 from api.query_parameters import Shown
 from api.swim_lanes import EVENTS_MAX, NARROW, WIDE, NoDiagram, caption, read_evidence, swim_lanes
-from api.words import counted, duration, number
+from api.words import counted, duration, exact, number
 from prober.core.events import Delivered, Published
 from prober.core.findings import Status
 from prober.core.kinds import USUAL
@@ -72,7 +72,7 @@ class FindingCase:
     def assumptions(self) -> tuple[tuple[str, str], ...]:
         """The bounds that it relies on, by name; without a name what is said in words."""
         return tuple(
-            ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound == inf else f"{bound:g}")
+            ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound == inf else exact(bound))
             for name, bound in self.record.finding.assumptions.items()
         )
 

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Final
 
 from api.swim_lanes.lettering import clean
-from api.words import counted, duration, number, share
+from api.words import amount, counted, duration, number, share, size
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
-from prober.slo.objectives import AlertState, Objective, SliCounts
+from prober.slo.objectives import MINUTE_S, AlertState, Objective, SliCounts
 
 FINDINGS_SHOWN_MAX: Final = 20
 
 KEY_LENGTH_MAX: Final = 80
 
-_UNITS: Final = {"_bytes_per_s": "bytes/s", "_messages_per_s": "messages/s", "_per_s": "per second", "_minutes": "min", "_s": ""}
+TIMES_FROM: Final = 2.0
+"""What is overspent is a percentage up to here, and beyond it so many times the budget."""
+
+_UNITS: Final[Mapping[str, Callable[[float], str]]] = {
+    "_bytes_per_s": lambda value: f"{size(value)}/s",
+    "_messages_per_s": lambda value: f"{amount(value)} messages/s",
+    "_per_s": lambda value: f"{amount(value)} per second",
+    "_minutes": lambda value: duration(value * MINUTE_S),
+    "_s": duration,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +97,10 @@ def budget(slo: SloSnapshot) -> str:
     """What became of the error budget so far."""
     if slo.budget_left is None:
         return "nothing counted"
-    if slo.budget_left < 0.0:
-        return f"{1.0 - slo.budget_left:,.3g} times the budget spent"
-    return "nothing spent" if slo.budget_left == 1.0 else f"{share(1.0 - slo.budget_left)} spent"
-
-
-def filled(budget_left: float, width: int) -> str:
-    """How much of a bar of this width is spent: at least a sliver if anything is, all of it only if nothing is left."""
-    spent = (1.0 - budget_left) * width
-    return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
+    spent = 1.0 - slo.budget_left
+    if spent >= TIMES_FROM:
+        return f"{amount(spent)} times the budget spent"
+    return f"{share(spent)} spent" if spent else "nothing spent"
 
 
 def tally(total: SliCounts) -> str:
@@ -107,9 +111,7 @@ def tally(total: SliCounts) -> str:
 
 def burn_rate_text(burn_rate: float | None) -> str:
     """A burn rate; what is not known is no number."""
-    if burn_rate is None:
-        return "unknown"
-    return f"{burn_rate:,.0f}" if burn_rate >= 100.0 else f"{burn_rate:.2g}"
+    return "unknown" if burn_rate is None else amount(burn_rate)
 
 
 def burning(burn: BurnState) -> str:
@@ -146,10 +148,15 @@ def shown_key(key: str) -> str:
 
 def measured(name: str, value: float) -> tuple[str, str]:
     """What a report measured about a key: its name and value in words. The unit is at the end of the name."""
-    for ending, unit in _UNITS.items():
+    for ending, written in _UNITS.items():
         if name.endswith(ending):
-            return name.removesuffix(ending).replace("_", " "), f"{_rounded(value)} {unit}" if unit else duration(value)
-    return name.replace("_", " "), _rounded(value)
+            return name.removesuffix(ending).replace("_", " "), written(value)
+    return name.replace("_", " "), amount(value)
+
+
+def score(value: float) -> str:
+    """How near a key is to a limit, which is 100 %; beyond it, how many times it."""
+    return share(value) if value <= 1.0 else f"{amount(value)} times"
 
 
 def strip(site: SiteSnapshot) -> str:
@@ -161,10 +168,6 @@ def strip(site: SiteSnapshot) -> str:
         f"{verdicts[verdict]} {verdict}" for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN) if verdicts[verdict]
     )
     return f"last {counted(len(site.history), 'run')}: {kinds}; the newest {site.history[-1].verdict}"
-
-
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100.0 or float(value).is_integer() else f"{value:.2g}"
 
 
 def _overdue(site: SiteSnapshot) -> str:

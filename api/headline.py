@@ -80,7 +80,7 @@ class Headline:
 def headline(snapshot: StatusSnapshot) -> Headline:
     """What is to be read first. An outage first, then what nobody has acknowledged, then the rest."""
     statuses = Counter(site.status for site in snapshot.sites)
-    counts = ", ".join(f"{statuses[standing]:,} {word}" for standing, word in _STATUSES.items() if statuses[standing])
+    counts = ", ".join(f"{number(statuses[standing])} {word}" for standing, word in _STATUSES.items() if statuses[standing])
     lines = (*_outages(snapshot.sites), *_symptoms(snapshot.incidents, snapshot.at))
     return Headline(
         _title(snapshot, lines),
@@ -142,7 +142,7 @@ def _title(snapshot: StatusSnapshot, lines: tuple[Line, ...]) -> str:
         return seen[0].what
     if all(incident.kind in USUAL for incident in snapshot.incidents):
         return "Something unusual goes on"
-    return f"{len(seen):,} things are wrong"
+    return f"{number(len(seen))} things are wrong"
 
 
 def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:
@@ -229,4 +229,4 @@ def _causes(snapshot: StatusSnapshot) -> tuple[str, ...]:
         if site.status is snapshot.verdict and why(site) and site.outage is None and site.site.key not in told
     ]
     more = len(causes) - CAUSES_SHOWN_MAX
-    return (*causes[:CAUSES_SHOWN_MAX], *([f"and {more:,} more"] if more > 0 else []))
+    return (*causes[:CAUSES_SHOWN_MAX], *([f"and {number(more)} more"] if more > 0 else []))

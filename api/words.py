@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from math import floor, log10
 from typing import Final
 
@@ -63,8 +64,27 @@ def share(ratio: float) -> str:
     """As a percentage with two significant digits of what is missing to 0 % or to 100 %: `99.995 %`, `0.012 %`."""
     percent, distance = ratio * 100.0, min(abs(ratio), abs(1.0 - ratio)) * 100.0
     digits = max(0, 1 - floor(log10(distance))) if distance > 0.0 else 0
-    text = f"{percent:,.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    return f"{_without_zeros(f'{percent:,.{digits}f}')} %"
+
+
+def amount(value: float) -> str:
+    """What is neither a count nor a share, with two significant digits, or more before the point: `0.099`, `17`, `1,250`."""
+    digits = max(0, 1 - floor(log10(abs(value)))) if value else 0
+    return _without_zeros(f"{value:,.{digits}f}")
+
+
+def exact(value: float) -> str:
+    """A setting, as it was written: never rounded."""
+    return _without_zeros(f"{Decimal(repr(value)):,f}")
+
+
+def size(count: float) -> str:
+    """Bytes, in steps of a thousand: `640 B`, `3.5 kB`, `1,200 GB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 999.5:
+            return f"{amount(count)} {unit}"
+        count /= 1000.0
+    return f"{amount(count)} GB"
 
 
 def number(count: int) -> str:
@@ -75,6 +95,10 @@ def number(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun: `1 finding`, `2 findings`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _two_units(seconds: int) -> str:

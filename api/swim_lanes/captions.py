@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from api.swim_lanes.lettering import clean
+from api.words import number
 from prober.core.findings import Fact, Facts, Kind, Status
 from prober.core.rules import Mode
 from prober.evidence.diagram.rows import Absent, absent
@@ -59,7 +60,7 @@ def _absent(kind: Kind, told: Told) -> Absent:
 
 
 def _few(missing: Absent) -> str:
-    return str(missing.first) if missing.total == 1 else f"{missing.first} and {missing.total - 1:,} more"
+    return str(missing.first) if missing.total == 1 else f"{missing.first} and {number(missing.total - 1)} more"
 
 
 def _did(missing: Absent) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from api import formatting
+from api import charts
 from api.app import create_app
 from api.charts import TimeRange
 from api.query_parameters import ChartParameters
@@ -165,7 +165,7 @@ class TestOthers:
         said = page(world, "/hot-keys").said()
         assert "Hot keys of 2026-02-28" in said
         assert "tenant-7 throughput-bound score 92 % · 31 % of the messages of its topic Split this key" in said
-        assert "peak 846,400 bytes/s" in said
+        assert "peak 850 kB/s" in said
         assert "age max 22 min" in said
         assert "4 further hot keys not shown" in said
         assert "Hot keys of 2026-02-27" in page(world, "/hot-keys?date=2026-02-27").said()
@@ -227,7 +227,7 @@ class TestOthers:
 
     @pytest.mark.parametrize(("left", "filled"), [(0.999999, "2"), (0.5, "60"), (0.0001, "118"), (0.0, "120"), (-3.0, "120")])
     def test_a_little_spent_shows_and_so_does_a_little_left(self, left: float, filled: str) -> None:
-        assert formatting.filled(left, 120) == filled
+        assert charts.filled(left, 120) == filled
 
     @pytest.mark.parametrize("path", ["/", "/slos/redelivery"])
     def test_charts_reach_as_far_back_as_is_asked(self, world: World, path: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api import words
+from tests.unit.api.asking import NOON
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,49 @@ def test_times() -> None:
 
 def test_counts() -> None:
     assert [words.counted(count, "run") for count in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.00001, "0.00001"),
+        (0.0994, "0.099"),
+        (0.6, "0.6"),
+        (9.96, "10"),
+        (14.4, "14"),
+        (99.6, "100"),
+        (1234.5, "1,234"),
+        (2e9, "2,000,000,000"),
+        (-0.25, "-0.25"),
+    ],
+)
+def test_amount(value: float, text: str) -> None:
+    assert words.amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (640, "640 B"),
+        (999.6, "1 kB"),
+        (3456, "3.5 kB"),
+        (920_000, "920 kB"),
+        (12_300_000, "12 MB"),
+        (2e15, "2,000,000 GB"),
+    ],
+)
+def test_size(count: float, text: str) -> None:
+    assert words.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(5.0, "5"), (0.25, "0.25"), (12.345678, "12.345678"), (1e6, "1,000,000"), (1e-5, "0.00001")]
+)
+def test_exact(value: float, text: str) -> None:
+    assert words.exact(value) == text
+
+
+def test_times_on_an_axis() -> None:
+    assert (words.hour(NOON), words.day(NOON), words.since(NOON, NOON + 60.0)) == ("12:00", "1 Mar", "12:00 UTC")
