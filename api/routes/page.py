@@ -47,6 +47,7 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, set
     contents = PageContents(archive, settings.runbooks, writes=settings.token is not None)
     recent = Recent(archive)
     _add_current(routes, answers, current, contents, recent)
+    _add_objectives(routes, answers, current, contents)
     _add_sites(routes, answers, current, contents, recent)
     _add_kept(routes, answers, contents)
     return routes
@@ -102,6 +103,10 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
         return await answers.ask(
             lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunParameters), snapshot))
         )
+
+
+def _add_objectives(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents) -> None:
+    """The pages of objectives."""
 
     @routes.get("/slos")
     async def objectives_page(request: Request) -> Response:
