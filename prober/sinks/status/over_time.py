@@ -16,7 +16,7 @@ from prober.runs.site import SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.rows import tally_columns, tally_from_row, text_of
-from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
+from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, begin_of, definition_of, length_for
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 
@@ -68,6 +68,21 @@ class OverTime:
         query = select(*columns).where(*same, runs.started_at >= since).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
+
+    def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
+        """What was counted for every objective in the last `window_s` seconds, and since when; series without a count are missing.
+
+        A window begins at a full five minutes, or at a full hour if it is longer than a day.
+        """
+        slices, length_s = tables.slices.c, length_for(window_s)
+        series = (slices.target, slices.objective, slices.definition)
+        inside = (slices.length_s == length_s, slices.begins_at >= begin_of(now - window_s, length_s), slices.begins_at <= now)
+        query = select(*series, *tally_columns(), func.min(slices.begins_at).label("since")).where(*inside).group_by(*series)
+        with self._database.reading() as connection:
+            return {
+                Series(row["target"], row["objective"], row["definition"]): Counted(tally_from_row(row), row["since"], length_s)
+                for row in connection.execute(query).mappings()
+            }
 
     def tallies(self, objective: Objective, since: float, until: float, bin_s: int) -> dict[str, dict[float, SliCounts]]:
         """What was counted for an objective on each target, by when the bin began.

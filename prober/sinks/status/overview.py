@@ -17,6 +17,7 @@ from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
 from prober.sinks.status.slices import Counted, Series, begin_of, counting_since, definition_of, length_for
@@ -90,8 +91,9 @@ class Overview:
 
         `started`: when the probers that are known did.
         """
+        over_time = OverTime(self._queries.database)
         windows = {window for one in self._objectives.values() for window in windows_s(one)}
-        counted = {window: self._queries.counted(window, now) for window in windows}
+        counted = {window: over_time.counted(window, now) for window in windows}
         known = dict.fromkeys(self._expected(sites))
         known |= dict.fromkeys(
             sorted({series for counts in counted.values() for series in counts if series[1:] in self._objectives})

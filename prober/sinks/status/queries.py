@@ -20,6 +20,7 @@ from prober.sinks.status import tables
 from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database
 from prober.sinks.status.outages import outages_of
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.records import (
     FailingFindings,
     FindingFilter,
@@ -43,11 +44,9 @@ from prober.sinks.status.rows import (
     run_from_row,
     site_from_row,
     summary_from_row,
-    tally_columns,
-    tally_from_row,
     text_of,
 )
-from prober.sinks.status.slices import Counted, Series, begin_of, length_for
+from prober.sinks.status.slices import Series
 from prober.slo.objectives import SliCounts
 
 Columns: TypeAlias = Iterable[ColumnElement[Any]]
@@ -207,19 +206,7 @@ class StatusQueries:
 
         A window begins at a full five minutes, or at a full hour if it is longer than a day.
         """
-        return {series: found.total for series, found in self.counted(window_s, now).items()}
-
-    def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
-        """The same, and when the first slice of the window began in which something was counted."""
-        slices, length_s = tables.slices.c, length_for(window_s)
-        series = (slices.target, slices.objective, slices.definition)
-        inside = _within(slices.begins_at, begin_of(now - window_s, length_s), now)
-        found = select(*series, *tally_columns(), func.min(slices.begins_at).label("since"))
-        rows = self._rows(found.where(slices.length_s == length_s, inside).group_by(*series))
-        return {
-            Series(row["target"], row["objective"], row["definition"]): Counted(tally_from_row(row), row["since"], length_s)
-            for row in rows
-        }
+        return {series: found.total for series, found in OverTime(self.database).counted(window_s, now).items()}
 
     # --- in common -----------------------------------------------------------------------------------------------------------
 
@@ -326,10 +313,6 @@ def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
 
 def _is_open(closed_at: ColumnElement[float], wanted: bool | None) -> list[ColumnElement[bool]]:
     return [] if wanted is None else [closed_at.is_(None) if wanted else closed_at.is_not(None)]
-
-
-def _within(column: ColumnElement[float], first: float, last: float) -> ColumnElement[bool]:
-    return (column >= first) & (column <= last)
 
 
 def _between(column: ColumnElement[float], since: float | None, until: float | None) -> list[ColumnElement[bool]]:
