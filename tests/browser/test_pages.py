@@ -26,6 +26,7 @@ FIRST_STOPS = [
     "Probes",
     "Objectives",
     "Hot keys",
+    "Runbooks",
     "API",
     "Metrics",
 ]
@@ -202,7 +203,7 @@ class TestFindings:
             look.open("/")
             look.page.locator(".finding h3 a").first.click()
             expect(look.page.locator("h1")).to_contain_text("Redeliveries leave messages out")
-            drawing = look.page.get_by_role("img", name="REDELIVERY_SKIP on key orders-1042")
+            drawing = look.page.locator("#drawing-wide").get_by_role("img", name="REDELIVERY_SKIP on key orders-1042")
             expect(drawing).to_be_visible()
             expect(drawing).to_contain_text("skips 3")
             expect(look.page.get_by_role("link", name="Support bundle (zip)")).to_be_visible()
