@@ -32,7 +32,8 @@ from tests.commands import run
 from tests.integration.programs import service
 
 FAILING: Final = ("violation", "liveness")
-FAULTS: Final = ("redeliver_unacked_only", "stall_key:p=0.05", "swap_in_batch:p=0.02")
+FAULTS: Final = ("redeliver_unacked_only", "stall_key:key=ordering-3", "swap_in_batch:p=0.05,key=affinity-*")
+"""One for each probe: a run in which a promise is broken ends before a key is stuck."""
 DEADLINE_S: Final = 10
 INTERVAL: Final = "10s"
 DRAIN: Final = "60s"

@@ -127,9 +127,9 @@ def series(url: str, text: str) -> list[float]:
     return [float(line.rpartition(" ")[2]) for line in lines if all(word in line for word in text.split())]
 
 
-def eventually(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-    """Waits until something holds."""
+def eventually(condition: Callable[[], object], patience_s: float = PATIENCE_S, calm_s: float = CALM_S) -> None:
+    """Waits until something holds; `calm_s` is how long after each look."""
     give_up_t = monotonic_s() + patience_s
     while not condition():
         assert monotonic_s() < give_up_t, condition
-        threading.Event().wait(CALM_S)
+        threading.Event().wait(calm_s)

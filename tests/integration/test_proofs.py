@@ -25,7 +25,7 @@ def test_under_three_faults_every_finding_has_a_proof_that_shows_its_cause(tmp_p
         return all(kinds & set(some) for some in (ORDER, SKIPS, ("STUCK",)))
 
     with service(**settings(SOON_S)) as (_, url):
-        eventually(lambda: has_all(url))
+        eventually(lambda: has_all(url), calm_s=1.0)
         outcome = prove(url, 25, tmp_path)
     assert outcome.looked_at.total() >= 3
     assert outcome.wrong() == {}

@@ -117,11 +117,6 @@ class StatusQueries:
             None if everything is None else key_evidence_from_row(everything),
         )
 
-    def trace(self, finding_id: str) -> str | None:
-        """The trace file of a finding; None: it has none, or is not there."""
-        rows = self._rows(select(tables.evidence.c.trace).where(tables.evidence.c.finding_id == text_of(finding_id)))
-        return str(rows[0]["trace"]) if rows else None
-
     # --- incidents -----------------------------------------------------------------------------------------------------------
 
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:

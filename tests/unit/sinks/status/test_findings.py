@@ -11,6 +11,8 @@ from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
+    Beginning,
+    Evidence,
     FindingFilter,
     FindingRecord,
 )
@@ -29,7 +31,8 @@ class TestFindings:
         finding = Finding(
             Kind.GHOST, Status.INDETERMINATE, "s", "k\0", 1.5, (3, 9), facts, "it is late", {"delivery_delay_max_s": inf, "x": 0.5}
         )
-        store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding),))])
+        on_key = Evidence("all of it\n", proven=True, complete=False, among=9, witnesses=(3, 4), opened=(Beginning("s", "A", "A"),))
+        store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding, on_key=on_key),))])
         found = queries.finding("run-1-1")
         stored = {name: fact for name, fact in facts.items() if name != "rate"}
         known = replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}")
@@ -38,8 +41,8 @@ class TestFindings:
         assert found.finding.facts == stored
         assert found.finding.assumptions == {"delivery_delay_max_s": inf, "x": 0.5}
         assert queries.findings(FindingFilter(key="k\0")).items == (replace(found, evidence=None),)
-        assert queries.trace("run-1-1") == "trace\n"
-        assert (queries.finding("run-1-2"), queries.trace("run-1-2")) == (None, None)
+        assert queries.finding("run-1-1", on_key=True) == replace(found, on_key=on_key)
+        assert queries.finding("run-1-2", on_key=True) is None
 
     @pytest.mark.parametrize(
         ("wanted", "names"),
