@@ -109,7 +109,7 @@ class FindingCase:
         if left_out:
             said.append(f"{number(left_out)} earlier ones are not kept.")
         if undrawn > 0:
-            said.append(f"The drawing leaves out the {counted(undrawn, 'event')} that are furthest away; the trace file has them.")
+            said.append(f"The drawing leaves out {number(undrawn)} of them, which are furthest away; the trace file has them.")
         if evidence.proven:
             said.append("Judged again, they give the same finding.")
         return " ".join(said)

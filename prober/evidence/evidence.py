@@ -26,6 +26,9 @@ ON_KEY_MAX: Final = 300
 """Events of a key that are shown when all of them are asked for: the latest ones."""
 LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
 
+AWAITED_MAX: Final = 6
+"""Open sessions that are shown with them where nothing came."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -102,11 +105,22 @@ class Excerpt:
         """All of it that happened on the key: the latest events, the witnesses, and when the sessions in them began and ended."""
         near = dict(list(self._near)[-ON_KEY_MAX:])
         near |= {number: event for number, event in self._core.items() if number in self.made.finding.witnesses}
-        sessions = {(event.subscription, event.session) for event in near.values() if isinstance(event, OfSession)}
+        sessions = {
+            (event.subscription, event.session) for event in near.values() if isinstance(event, OfSession)
+        } | self._awaited()
         of_sessions = {
-            n: one for n, one in self._sessions if (getattr(one, "subscription", ""), getattr(one, "session", "")) in sessions
+            n: one for n, one in self._sessions if isinstance(one, Opened | Closed) and (one.subscription, one.session) in sessions
         }
         return OnKey(tuple(sorted((near | of_sessions | self._passed).items())), max(0, self._near_count - len(near)))
+
+    def _awaited(self) -> set[tuple[str, str]]:
+        """The latest sessions to which what was waited for in vain could have come; of other findings none."""
+        finding = self.made.finding
+        if not KINDS[finding.kind].is_wait:
+            return set()
+        closed = {(one.subscription, one.session) for _, one in self._sessions if isinstance(one, Closed)}
+        opened = [(one.subscription, one.session) for _, one in self._sessions if isinstance(one, Opened)]
+        return set([one for one in opened if one[0] == finding.subscription and one not in closed][-AWAITED_MAX:])
 
     def _collected(self) -> dict[int, Event]:
         return self._proof() | dict(self._near) | dict(self._elsewhere) | dict(self._sessions)

@@ -15,8 +15,8 @@ from tests.integration.programs import eventually, service
 pytestmark = pytest.mark.timeout(120)
 
 ORDER = ("ORDER_GAP", "ORDER_INVERSION")
-SOON_S = 1.0
-"""The deadline for what is owed, in this test."""
+SOON_S = 3.0
+"""The deadline for what is owed, in this test: longer than publishing takes on a busy machine."""
 
 
 def test_under_three_faults_every_finding_has_a_proof_that_shows_its_cause(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_what_is_left_out_of_the_key_is_said() -> None:
     calm = " ".join(f"P{seq}@{seq} A<{seq}@{seq}.1 A ack {seq}@{seq}.2" for seq in range(1, 200))
     record = found(f"{calm} P200@200 P201@200 ok200=m200@200.1 ok201=m201@200.1 A<201,200@201")
     on_key = case_of(record, None, None, Shown.KEY)
-    assert re.search("[0-9]{3} earlier ones are not kept. The drawing leaves out the [0-9]{3} events", on_key.proof)
+    assert re.search("[0-9]{3} earlier ones are not kept. The drawing leaves out [0-9]{3} of them", on_key.proof)
     assert on_key.proof.endswith("Judged again, they give the same finding.")
     assert "events left out" in on_key.drawing
 

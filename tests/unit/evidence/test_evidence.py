@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from prober.core.events import Opened
+from prober.core.events import Closed, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
+from prober.core.rules import Rules
 from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, proof_of
+from prober.evidence.minimise import is_proven_by
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from tests.notation import history
@@ -52,3 +54,13 @@ def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
     assert shown.heading == "what happened around it (7 events, which alone do not prove it again)"
     assert shown.lines == ()
     assert "X <-- wrong" in shown.diagram
+
+
+def test_where_nothing_came_everything_on_the_key_shows_to_whom_it_could_have_come() -> None:
+    events = [Opened(0.0, "s", "A", "A"), Opened(0.0, "s", "B", "B"), Closed(0.1, "s", "B"), *history("P1@1 ok1=m1@1.1 end @500")]
+    header = TraceHeader("s", "k", Rules())
+    (stuck,) = judge("f", header, events).findings
+    (excerpt,) = collect(lambda: events, [stuck])
+    shown = excerpt.on_key().events
+    assert [event for _, event in shown] == [events[0], *events[3:]]
+    assert is_proven_by(shown, stuck.finding, header.rules, subscriptions=("s",))
