@@ -65,20 +65,20 @@ _ORDERING: Final = ProbeName.ORDERING
 _REDELIVERY: Final = ProbeName.REDELIVERY
 _SOME: Final = "ordering-[024]"
 _ONE: Final = "ordering-1"
-_REFUSED: Final = "redelivery-*-refused-*"
+_REDELIVERED: Final = "redelivery-*[02468]"
 
 _FAULTS: Final = (
     (DrillSort.ORDER, _ORDERING, Fault("swap_in_batch", key=_SOME)),
-    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REFUSED)),
-    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REFUSED)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REDELIVERED)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REDELIVERED)),
     (DrillSort.AFFINITY, _ORDERING, Fault("split_holder", key=_SOME)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
-    (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REFUSED)),
-    (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REFUSED)),
+    (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REDELIVERED)),
+    (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REDELIVERED)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
     (DrillSort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
@@ -89,7 +89,7 @@ _FAULTS: Final = (
     (DrillSort.BENIGN, _ORDERING, Fault("duplicate_publish_same_id", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("early_redelivery", key=_SOME, count=5)),
     (DrillSort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
-    (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REFUSED)),
+    (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
 )
 
 PLANS: Final = MappingProxyType(
