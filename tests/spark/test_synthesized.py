@@ -15,11 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from prober.core.events import Acked, Delivered, Ended, Event, Opened, Published, PublishInvoked
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history
 from prober.sinks.metrics.families import Job
+from prober.slo.counts import OVERDUE
 from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -210,6 +212,11 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], SliCounts]:
     confirmed: dict[tuple[str, str, int], float] = {}
     received: dict[tuple[str, str, int], float] = {}
     failed = set()
+    overdue = {
+        (row["run_id"], row["key"])
+        for row in pq.read_table(history / "findings", partitioning=None).to_pylist()
+        if row["kind"] in {kind.value for kind in OVERDUE} and row["status"] in {status.value for status in FAILING}
+    }
     for row in sorted(pq.read_table(history / "events", partitioning=None).to_pylist(), key=lambda row: row["time"]):
         at, name = row["time"].timestamp(), (row["run_id"], row["key"], row["seq"])
         for kind, times in (("publish", sent), ("published", confirmed), ("delivered", received)):
@@ -225,7 +232,10 @@ def _messages(history: Path) -> dict[tuple[Indicator, str], SliCounts]:
         counts[Indicator.PUBLISH_AVAILABILITY, run["target"]][name in failed] += 1
         for indicator, until in ((Indicator.PUBLISH_LATENCY, confirmed), (Indicator.END_TO_END_LATENCY, received)):
             if name not in failed and run["probe"] not in DISTURBED.get(indicator, ()):
-                counts[indicator, run["target"]][_place(at, until.get(name), thresholds[indicator])] += 1
+                is_late = (
+                    indicator is Indicator.END_TO_END_LATENCY and name in confirmed and name[:2] in overdue and name not in received
+                )
+                counts[indicator, run["target"]][1 if is_late else _place(at, until.get(name), thresholds[indicator])] += 1
     return {name: SliCounts(*numbers) for name, numbers in counts.items()}
 
 
