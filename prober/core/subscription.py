@@ -157,8 +157,13 @@ class Subscription:
         if not step_s:
             return
         until_t = (t // step_s + 1.0) * step_s if step_s < inf else inf  # the same whatever other keys do
-        count = self._chances.pop()[1] if self._chances and self._chances[-1][0] == until_t else 0
-        self._chances = [*self._chances[-CHANCES_KEPT:], (until_t, count + 1)]
+        chances = self._chances
+        if chances and chances[-1][0] == until_t:
+            chances[-1] = (until_t, chances[-1][1] + 1)
+            return
+        chances.append((until_t, 1))
+        if len(chances) > CHANCES_KEPT + 1:
+            del chances[0]
 
     def close_all(self, t: float) -> None:
         """Ends every session: the record has a hole, and what is open is not known."""
