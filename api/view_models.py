@@ -26,8 +26,8 @@ from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
 from prober.config.rates import is_fed
 from prober.core.chances import chances_of
-from prober.core.findings import FAILING, Kind, Status
-from prober.core.kinds import KINDS
+from prober.core.findings import Kind, Status
+from prober.core.kinds import CAN_FAIL
 from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
@@ -85,7 +85,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "feed": urlencode(as_query(asked, without={"cursor", "limit"})),
-            "kinds": tuple(kind for kind, meaning in KINDS.items() if FAILING.intersection(meaning.statuses)),
+            "kinds": CAN_FAIL,
             **_places(snapshot),
         }
 
